@@ -1,0 +1,48 @@
+# The targets make the virtual environment and install what they need by themselves.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+SEEDS  ?=
+EMAIL  ?=
+DATA   ?= rove-data
+
+.PHONY: help demo crawl test test-long lint bench clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.runtime: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing rove into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.runtime
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime ## crawl a small web on this machine for half a minute
+	@$(BIN)/rove demo
+
+crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@example.org
+	@test -n "$(SEEDS)" || { echo "make crawl: say which seeds: SEEDS=seeds.txt" >&2; exit 2; }
+	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=you@example.org" >&2; exit 2; }
+	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
+
+lint: $(VENV)/.dev ## style, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint ## everything that must hold: lint, types, import rules, all tests
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/.dev ## the same random tests with many more rounds
+	$(BIN)/python -m pytest -m long
+
+bench: $(VENV)/.dev ## pages per second, against the bare loop
+	$(BIN)/python benchmarks/crawl.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

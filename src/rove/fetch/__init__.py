@@ -1,0 +1,1 @@
+"""Getting pages: names resolved, addresses checked, bytes bounded, every ending an outcome."""

@@ -1,0 +1,132 @@
+"""What the crawl asks of a frontier: claim, settle, add, and what goes with them.
+
+A domain is the queue head, the politeness clock and the lease in one; URLs are never claimed. Every verb
+takes a batch. Durations go in, never times: the frontier's own clock turns them into times, so that all
+processes agree. Every backend passes the same tests (tests/contract).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rove.model import (
+    Counts,
+    Lease,
+    NewUrl,
+    OriginRecord,
+    PendingUrl,
+    RequestRow,
+    UrlState,
+    VisitResult,
+)
+
+MAX_UNSETTLED = 3
+"""Claims of a domain without a settle after which its head URL is taken to kill the process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a crawl asks of its frontier for as long as it runs."""
+
+    delay: float
+    """Least seconds between two visits to a domain."""
+    budget: float
+    """Seconds that a visit may take, from its claim on."""
+    max_pages_per_domain: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedSource:
+    """A file of seeds and how far it has been loaded."""
+
+    id: int
+    path: str
+    """Relative to the data directory."""
+    name: str
+    """What the user called it."""
+    offset: int = 0
+    lines: int = 0
+    good: int = 0
+    bad: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlRecord:
+    """What the frontier knows of one URL."""
+
+    domain: int
+    fingerprint: int
+    url: str
+    state: UrlState
+    depth: int
+    attempts: int
+    reason: str
+    visit: int | None
+    """The visit that settled it."""
+
+
+class Frontier(Protocol):
+    """The queue of a crawl."""
+
+    async def claim(self, limit: int) -> list[Lease]:
+        """Lease up to so many due domains, longest overdue first, each with its first URLs."""
+
+    async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
+        """Further due URLs of a leased domain, behind the one given."""
+
+    async def settle(self, visits: Sequence[VisitResult]) -> int:
+        """End leases whose token still counts; return how many did. May be repeated."""
+
+    async def add(self, urls: Sequence[NewUrl]) -> int:
+        """Insert the unseen ones and wake their domains; return how many were unseen."""
+
+    async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
+        """The states of those of the (domain, fingerprint) pairs that are known."""
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        """The robots.txt records held for these (domain, origin) pairs."""
+
+    async def put_origins(self, records: Sequence[OriginRecord], leases: Sequence[Lease]) -> None:
+        """Keep robots.txt records, and lengthen the delay of their leased domains where they ask for it."""
+
+    async def exclude(self, domains: Mapping[int, str]) -> None:
+        """Never lease these domains; what they have pending is settled as blocked."""
+
+    async def count(self, deltas: Mapping[str, int]) -> None:
+        """Add to kept counters."""
+
+    async def next_due(self) -> float | None:
+        """Seconds until a domain worth waiting for is due (0: now); None when the crawl is exhausted."""
+
+    async def recover(self) -> int:
+        """At the start of a run: cut the leases that dead processes left behind; return how many."""
+
+    async def counts(self) -> Counts:
+        """The kept counters."""
+
+    async def close(self) -> None:
+        """Finish what was begun and close."""
+
+
+class FrontierReader(Protocol):
+    """What the inspecting commands read, while a crawl runs or afterwards."""
+
+    async def counts(self) -> Counts:
+        """The kept counters."""
+
+    async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
+        """One URL."""
+
+    def pages(
+        self, *, domain: int | None = None, status: int | None = None
+    ) -> AsyncIterator[RequestRow]:
+        """Requests for pages, newest first; of one domain, in its own order."""
+
+    async def requests(self, visit: int) -> list[RequestRow]:
+        """All requests of one visit, in order."""
+
+    async def close(self) -> None:
+        """Close."""

@@ -1,0 +1,305 @@
+"""The records and outcomes that flow through a crawl; every other module speaks in these.
+
+Outcomes are a closed set: a fetch returns one of them, whatever the web did, and callers `match` on it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+class UrlState(enum.IntEnum):
+    """Where a URL stands; the numbers are stored in the frontier."""
+
+    PENDING = 0
+    DONE = 1
+    BLOCKED = 2
+    FAILED = 3
+    REDIRECTED = 4
+
+
+class FailureKind(enum.StrEnum):
+    """Why a request brought no usable response."""
+
+    DNS_NOT_FOUND = "dns-not-found"
+    DNS = "dns"
+    ADDRESS_REFUSED = "address-refused"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT_CONNECT = "timeout-connect"
+    TIMEOUT_FIRST_BYTE = "timeout-first-byte"
+    TIMEOUT_TOTAL = "timeout-total"
+    RESET = "reset"
+    PROTOCOL = "protocol"
+    ENCODING = "encoding"
+    ABORTED = "aborted"
+
+
+TEMPORARY_FAILURES = frozenset(
+    {
+        FailureKind.DNS,
+        FailureKind.CONNECT,
+        FailureKind.TIMEOUT_CONNECT,
+        FailureKind.TIMEOUT_FIRST_BYTE,
+        FailureKind.TIMEOUT_TOTAL,
+        FailureKind.RESET,
+    }
+)
+UNREACHABLE_FAILURES = frozenset(
+    {
+        FailureKind.CONNECT,
+        FailureKind.TLS,
+        FailureKind.TIMEOUT_CONNECT,
+        FailureKind.RESET,
+        FailureKind.PROTOCOL,
+    }
+)
+"""Failures after which a bare domain of the seeds is tried over http: https is not spoken there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One GET to be made."""
+
+    url: str
+    max_bytes: int
+    """Cap on the body, both as sent and as decoded; what is over it is cut off."""
+    accept_types: frozenset[str] | None = None
+    """Media types whose body is read; None reads any (robots.txt)."""
+    timeout: float = 60.0
+    """Seconds that the whole request may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The head of an answer."""
+
+    url: str
+    status: int
+    status_line: str
+    headers: Sequence[tuple[str, str]]
+    """As sent, in order, names in the server's spelling, bytes decoded as latin-1."""
+    address: str
+    """The address that answered, without the port."""
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, by its lower-case name."""
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value
+        return None
+
+    @property
+    def media_type(self) -> str:
+        """The lower-case media type without parameters, '' when none was sent."""
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A 2xx answer whose body was read."""
+
+    response: Response
+    body: bytes
+    """Content decoded."""
+    wire_body: bytes
+    """As sent, after any transfer coding; the same object as `body` when no content coding was used."""
+    truncated: bool
+    """The body was longer than the cap and is cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirected:
+    """A 3xx answer with a Location, which is as sent (perhaps relative)."""
+
+    response: Response
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The server's status says no: 4xx, 5xx, or a 3xx that leads nowhere."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongType:
+    """A 2xx answer of a type that is not read; closed after the headers."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """No usable answer."""
+
+    kind: FailureKind
+    detail: str
+    address: str = ""
+    status: int = 0
+    """The status, where the failure came after it."""
+
+
+Outcome = Fetched | Redirected | Refused | WrongType | Failed
+
+
+class RequestKind(enum.StrEnum):
+    """What a request was made for."""
+
+    PAGE = "page"
+    ROBOTS = "robots"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a stored record lies: a WARC file's name, and the compressed member in it."""
+
+    file: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """What is kept of one request, for ever."""
+
+    visit: int
+    seq: int
+    domain: int
+    kind: RequestKind
+    url: str
+    fingerprint: int
+    started: float
+    """Wall-clock seconds since the epoch, for people; nothing is decided by it."""
+    finished: float
+    status: int = 0
+    error: str = ""
+    media_type: str = ""
+    size: int = 0
+    """Bytes of body received."""
+    truncated: bool = False
+    content_hash: int | None = None
+    target: str = ""
+    title: str = ""
+    text: Location | None = None
+    raw: Location | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewUrl:
+    """A URL offered to the frontier."""
+
+    domain: int
+    domain_name: str
+    fingerprint: int
+    url: str
+    depth: int
+    hops: int = 0
+    """Redirects that led here since the last page or seed; bounds endless chains."""
+    bare: bool = False
+    """From a bare domain in the seeds: https is a guess, http will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUrl:
+    """A URL waiting in a leased domain."""
+
+    fingerprint: int
+    url: str
+    depth: int
+    hops: int
+    attempts: int
+    bare: bool
+    priority: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to visit one domain once, and the next URLs to visit there."""
+
+    domain: int
+    name: str
+    token: int
+    """Fencing: a settle counts only while the domain still carries it. Also the number of the visit."""
+    crawl_delay: float
+    """The longest Crawl-delay known for the domain, 0 if none."""
+    urls: Sequence[PendingUrl]
+    deadline: float = 0.0
+    """By the crawl's own steady clock: nothing may be asked after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A URL of the visit that leaves pending."""
+
+    url: NewUrl
+    state: UrlState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """A URL of the visit that stays pending, behind all others, for at least so many seconds."""
+
+    fingerprint: int
+    seconds: float
+    attempts: int
+    failing: bool
+    """It waits for an origin that keeps failing: a crawl does not stay up for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitResult:
+    """What one lease came to; the frontier's settle takes these."""
+
+    lease: Lease
+    asked: bool
+    """A request was sent: the domain's delay is due."""
+    since_finish: float
+    """Seconds from the end of the last request to now, by the crawl's steady clock."""
+    settled: Sequence[Settled] = ()
+    deferred: Sequence[Deferred] = ()
+    requests: Sequence[RequestRow] = ()
+
+
+class RobotsStatus(enum.StrEnum):
+    """What asking for a robots.txt came to."""
+
+    RULES = "rules"
+    NONE = "none"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginRecord:
+    """The robots.txt of one origin, and how it fares."""
+
+    domain: int
+    origin: str
+    status: RobotsStatus
+    body: bytes = b""
+    crawl_delay: float = 0.0
+    failures: int = 0
+    """How often in a row it could not be had."""
+    valid_for: float
+    """Seconds from now for which this record holds; not above 0 means: ask again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What status shows: kept counters, never a count over URLs."""
+
+    urls: Mapping[UrlState, int]
+    domains: Mapping[str, int]
+    """By state: idle, waiting, ready, leased, excluded."""
+    pages: int
+    bytes: int
+    requests: int
+    not_accepted: Mapping[str, int] = field(default_factory=dict)
+    """URLs that were offered and not taken into the frontier, by reason."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Failed requests by kind."""

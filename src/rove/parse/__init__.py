@@ -1,0 +1,1 @@
+"""Reading pages: bytes to characters, characters to title, text and links."""

@@ -1,0 +1,1 @@
+"""Keeping pages: WARC files that are durable before anything says so."""

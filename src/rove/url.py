@@ -1,0 +1,153 @@
+"""URLs as rove knows them: the canonical form, and the domain, origin and fingerprint that follow from it.
+
+Pure functions. The canonical form is versioned: a crawl keeps the version it was started with, since
+fingerprints of two versions do not meet.
+
+>>> canonical("HTTP://Example.COM:80/a/../%7euser?q=%c3%a9#top").text
+'http://example.com/~user?q=%C3%A9'
+>>> canonical("mailto:someone@example.com") is None
+True
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import url as whatwg
+import xxhash
+from publicsuffixlist import PublicSuffixList
+
+from rove.model import NewUrl
+
+CANONICAL_VERSION = 1
+MAX_URL_LENGTH = 2_000
+
+_SUFFIXES = PublicSuffixList()
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED = {
+    f"%{ord(c):02X}": c
+    for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+}
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlUrl:
+    """A canonical URL and what is derived from it."""
+
+    text: str
+    host: str
+    origin: str
+    domain_name: str
+    domain: int
+    fingerprint: int
+
+    def offer(self, *, depth: int, hops: int = 0, bare: bool = False) -> NewUrl:
+        """This URL as something to add to the frontier."""
+        return NewUrl(
+            domain=self.domain,
+            domain_name=self.domain_name,
+            fingerprint=self.fingerprint,
+            url=self.text,
+            depth=depth,
+            hops=hops,
+            bare=bare,
+        )
+
+
+def fingerprint(text: str) -> int:
+    """A 64-bit signed number for a text: what the databases can hold as an integer."""
+    value: int = xxhash.xxh3_64_intdigest(text.encode())
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+@lru_cache(maxsize=100_000)
+def domain_of(host: str) -> tuple[str, int]:
+    """The registrable domain of a host (itself, where it has none) and its id."""
+    name = host if is_address(host) else (_SUFFIXES.privatesuffix(host) or host)
+    return name, fingerprint(name)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host, as it stands in a URL, is an IP address."""
+    if host.startswith("["):
+        return True
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def canonical(text: str, base: whatwg.URL | None = None) -> CrawlUrl | None:
+    """The canonical form of a URL (relative to base), or None if it is not one that rove fetches."""
+    try:
+        parsed = whatwg.URL.parse(text) if base is None else base.join(text)
+    except whatwg.URLError:
+        return None
+    scheme = parsed.scheme
+    if scheme not in ("http", "https"):
+        return None
+    host: str = parsed.host_str or ""
+    if parsed.username or parsed.password:
+        parsed = parsed.with_username("").with_password(None)
+    if host.endswith("."):
+        host = host.rstrip(".")
+        parsed = parsed.with_host(host) if host else None
+    if parsed is None or not host or ".." in host or host.startswith("."):
+        return None
+    result = str(parsed.with_fragment(None) if parsed.fragment is not None else parsed)
+    if "%" in result:
+        result = _ESCAPE.sub(_normal_escape, result)
+    if result.endswith("?"):
+        result = result[:-1]
+    if len(result) > MAX_URL_LENGTH:
+        return None
+    port = parsed.port
+    name, domain = domain_of(host)
+    return CrawlUrl(
+        result,
+        host,
+        f"{scheme}://{host}" if port is None else f"{scheme}://{host}:{port}",
+        name,
+        domain,
+        fingerprint(result),
+    )
+
+
+def parse_base(text: str) -> whatwg.URL | None:
+    """A URL to join others to."""
+    try:
+        return whatwg.URL.parse(text)
+    except whatwg.URLError:
+        return None
+
+
+def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
+    """A line of a seed file: its URL, and whether it was a bare domain (then https is assumed)."""
+    if _HAS_SCHEME.match(text):
+        found = canonical(text)
+        return None if found is None else (found, False)
+    if any(c.isspace() for c in text) or text.startswith(("/", ".", ":", "@", "?", "#")):
+        return None
+    found = canonical("https://" + text)
+    if found is None or ("." not in found.host and found.host != "localhost"):
+        return None
+    host_part = re.split(r"[/?#]", text, maxsplit=1)[0]
+    if "@" in host_part:
+        return None
+    is_bare = text.rstrip("/") == host_part and ":" not in host_part.rpartition("]")[2]
+    return found, is_bare
+
+
+def http_twin(found: CrawlUrl) -> CrawlUrl | None:
+    """The same https URL over http."""
+    return canonical("http" + found.text.removeprefix("https"))
+
+
+def _normal_escape(match: re.Match[str]) -> str:
+    escape = match.group().upper()
+    return _UNRESERVED.get(escape, escape)
