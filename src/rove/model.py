@@ -252,6 +252,15 @@ class Deferred:
     """It waits for an origin that keeps failing: a crawl does not stay up for it."""
 
 
+class NotAccepted(enum.StrEnum):
+    """Why a URL that was met was not taken into the frontier."""
+
+    EXCLUDED = "excluded"
+    TOO_DEEP = "too-deep"
+    OUT_OF_SCOPE = "out-of-scope"
+    REDIRECTS = "too-many-redirects"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitResult:
     """What one lease came to; the frontier's settle takes these."""
@@ -264,6 +273,8 @@ class VisitResult:
     settled: Sequence[Settled] = ()
     deferred: Sequence[Deferred] = ()
     requests: Sequence[RequestRow] = ()
+    not_accepted: Mapping[str, int] = field(default_factory=dict)
+    """URLs that were met and not offered to the frontier, by reason."""
 
 
 class RobotsStatus(enum.StrEnum):

@@ -94,11 +94,11 @@ def canonical(text: str, base: whatwg.URL | None = None) -> CrawlUrl | None:
     host: str = parsed.host_str or ""
     if parsed.username or parsed.password:
         parsed = parsed.with_username("").with_password(None)
-    if host.endswith("."):
-        host = host.rstrip(".")
-        parsed = parsed.with_host(host) if host else None
-    if parsed is None or not host or ".." in host or host.startswith("."):
+    host = host.rstrip(".")
+    if not host or ".." in host or host.startswith("."):
         return None
+    if host != parsed.host_str:
+        parsed = parsed.with_host(host)
     result = str(parsed.with_fragment(None) if parsed.fragment is not None else parsed)
     if "%" in result:
         result = _ESCAPE.sub(_normal_escape, result)

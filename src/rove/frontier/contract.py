@@ -35,6 +35,8 @@ class Policy:
     budget: float
     """Seconds that a visit may take, from its claim on."""
     max_pages_per_domain: int | None = None
+    limits_epoch: int = 0
+    """Rises when limits are given anew: pages per domain count from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class Frontier(Protocol):
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         """End leases whose token still counts; return how many did. May be repeated."""
 
-    async def add(self, urls: Sequence[NewUrl]) -> int:
+    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
         """Insert the unseen ones and wake their domains; return how many were unseen."""
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
@@ -89,7 +91,7 @@ class Frontier(Protocol):
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         """The robots.txt records held for these (domain, origin) pairs."""
 
-    async def put_origins(self, records: Sequence[OriginRecord], leases: Sequence[Lease]) -> None:
+    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         """Keep robots.txt records, and lengthen the delay of their leased domains where they ask for it."""
 
     async def exclude(self, domains: Mapping[int, str]) -> None:
@@ -111,11 +113,47 @@ class Frontier(Protocol):
         """Finish what was begun and close."""
 
 
+class Catalog(Protocol):
+    """What a crawl remembers of itself: its settings, its seed files."""
+
+    async def settings(self) -> str | None:
+        """The settings last saved, None for a frontier that holds no crawl yet."""
+
+    async def save(self, settings: str, seeds: SeedSource | None) -> None:
+        """Save the settings and, with them or not at all, one more seed file."""
+
+    async def exclusions(self) -> list[str]:
+        """The domains and hosts never to be touched."""
+
+    async def add_exclusions(self, patterns: Sequence[str]) -> None:
+        """Keep more of them."""
+
+    async def seed_sources(self) -> list[SeedSource]:
+        """All seed files, in the order they were given."""
+
+    async def save_progress(self, source: SeedSource) -> None:
+        """Note how far a seed file has been loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One start of a crawl."""
+
+    id: int
+    started: float
+    """Wall-clock seconds since the epoch."""
+    seconds: float
+    """How long it ran, as far as it is known."""
+
+
 class FrontierReader(Protocol):
     """What the inspecting commands read, while a crawl runs or afterwards."""
 
     async def counts(self) -> Counts:
         """The kept counters."""
+
+    async def runs(self) -> list[Run]:
+        """All starts of this crawl."""
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """One URL."""

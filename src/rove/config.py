@@ -1,0 +1,113 @@
+"""The settings of a crawl: one frozen record, remembered in the frontier and read back on resume."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from rove.errors import UsageError
+from rove.politeness import DEFAULT_DELAY, is_plausible_email
+from rove.url import CANONICAL_VERSION
+
+DEFAULT_CONCURRENCY = 500
+DEFAULT_MAX_BODY = 5 * 1024 * 1024
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When a crawl ends. Each counts from where the crawl stood when it was given."""
+
+    max_pages: int | None = None
+    max_duration: float | None = None
+    max_pages_per_domain: int | None = None
+    pages_before: int = 0
+    """Pages stored before `max_pages` was given."""
+    seconds_before: float = 0.0
+    """Seconds crawled before `max_duration` was given."""
+    epoch: int = 0
+    """Rises when `max_pages_per_domain` is given anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that a crawl remembers of how it was started."""
+
+    email: str
+    info_url: str | None = None
+    delay: float = DEFAULT_DELAY
+    allow_short_delay: bool = False
+    concurrency: int = DEFAULT_CONCURRENCY
+    max_depth: int | None = None
+    seeds_only: bool = False
+    connect_to: tuple[str, ...] = ()
+    allow_private_addresses: bool = False
+    store: str = "text"
+    max_body: int = DEFAULT_MAX_BODY
+    limits: Limits = Limits()
+    canonical_version: int = CANONICAL_VERSION
+
+    def checked(self) -> Settings:
+        """These settings, if they make sense together; a UsageError that says what does not."""
+        if not is_plausible_email(self.email):
+            raise UsageError(
+                f"{self.email!r} is not an e-mail address that a webmaster could write to; "
+                "give yours with --email"
+            )
+        if self.delay < 0:
+            raise UsageError("--delay cannot be negative")
+        if self.delay < DEFAULT_DELAY and not self.allow_short_delay:
+            raise UsageError(
+                f"a --delay of {self.delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
+                "sites are your own or have agreed"
+            )
+        if self.concurrency < 1:
+            raise UsageError("--concurrency must be at least 1")
+        if self.info_url is not None and not re.fullmatch(r"https?://[^\s()<>;]+", self.info_url):
+            raise UsageError(f"--info-url {self.info_url!r} is not an http or https URL")
+        if self.canonical_version != CANONICAL_VERSION:
+            raise UsageError(
+                f"this crawl uses version {self.canonical_version} of the canonical URL form; "
+                f"this rove has only version {CANONICAL_VERSION}"
+            )
+        return self
+
+    def to_json(self) -> str:
+        """As it is kept in the frontier."""
+        return msgspec.json.encode(self).decode()
+
+
+def settings_from_json(text: str) -> Settings:
+    """Settings as they were kept."""
+    return msgspec.json.decode(text, type=Settings)
+
+
+def with_limits(
+    old: Limits,
+    *,
+    max_pages: int | None,
+    max_duration: float | None,
+    max_pages_per_domain: int | None,
+    pages: int,
+    seconds: float,
+) -> Limits:
+    """Limits of which some are given anew, with the crawl standing at so many pages and seconds."""
+    new = old
+    if max_pages is not None:
+        new = replace(new, max_pages=max_pages, pages_before=pages)
+    if max_duration is not None:
+        new = replace(new, max_duration=max_duration, seconds_before=seconds)
+    if max_pages_per_domain is not None:
+        new = replace(new, max_pages_per_domain=max_pages_per_domain, epoch=old.epoch + 1)
+    return new
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of '90s', '30m', '24h', '2d' or a plain number of seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise UsageError(f"{text!r} is not a duration; write 90s, 30m, 24h or 2d")
+    return float(match[1]) * _UNITS[match[2]]

@@ -1,0 +1,26 @@
+"""Named queries from .sql files: SQL stays SQL, and each statement has a name to measure and test it by."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def load_queries(file: str) -> dict[str, str]:
+    """The queries of a file of this package, by name, without their comments."""
+    parts = _NAME.split(resources.files("rove.frontier").joinpath(file).read_text("utf-8"))
+    return {name: _uncommented(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def load_migrations(backend: str) -> list[tuple[int, str]]:
+    """The numbered migrations of a backend, in order."""
+    folder = resources.files("rove.frontier").joinpath("migrations", backend)
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
+    return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
+
+
+def _uncommented(text: str) -> str:
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    return "\n".join(lines).strip().removesuffix(";")

@@ -1,0 +1,430 @@
+"""The embedded frontier: claim, settle and add on one SQLite file.
+
+The queries are in sqlite.sql, with their reasons. Here they are put together into transactions; docs/states.md
+draws the states that they move domains and URLs between.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from rove.frontier.contract import MAX_UNSETTLED, Policy
+from rove.frontier.sqlite_counts import read_counts
+from rove.frontier.sqlite_database import Database, Row
+from rove.frontier.sqlite_rows import request_row_values
+from rove.model import (
+    Counts,
+    Lease,
+    NewUrl,
+    NotAccepted,
+    OriginRecord,
+    PendingUrl,
+    RobotsStatus,
+    UrlState,
+    VisitResult,
+)
+
+RETRIED = 1 << 20
+"""The priority of URLs to be tried again: behind every depth, ordered by when they are due."""
+HELD = RETRIED + 1
+"""The priority of URLs that wait for an origin that keeps failing."""
+URLS_PER_LEASE = 4
+POSITIONS_PER_STAMP = 1 << 13
+"""URLs that one add may carry: each gets a place of its own in the order of arrival."""
+
+
+class SqliteFrontier:
+    """The frontier of a crawl that runs on one machine."""
+
+    def __init__(
+        self, database: Database, policy: Policy, clock: Callable[[], int] | None = None
+    ) -> None:
+        self._database = database
+        self._policy = policy
+        self._given_clock = clock
+        self._run = 0
+        self._last_stamp = 0
+
+    async def begin(self) -> None:
+        """Start a run."""
+        await self._database.run(self._begin)
+
+    async def claim(self, limit: int) -> list[Lease]:
+        return await self._database.run(lambda: self._claim(limit))
+
+    async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
+        rows = await self._database.run(
+            lambda: self._database.execute(
+                "more_urls",
+                domain=lease.domain,
+                priority=after.priority,
+                position=after.position,
+                now=self._now(),
+                limit=limit,
+                retried=RETRIED,
+            )
+        )
+        return [_pending_url(row) for row in rows]
+
+    async def settle(self, visits: Sequence[VisitResult]) -> int:
+        return await self._database.run(lambda: self._settle(visits)) if visits else 0
+
+    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
+        added = 0
+        for start in range(0, len(urls), POSITIONS_PER_STAMP):
+            part = urls[start : start + POSITIONS_PER_STAMP]
+            work = partial(self._add, part, only_known_domains=only_known_domains)
+            added += await self._database.run(work)
+        return added
+
+    async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
+        rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
+        return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        wanted = list(keys)
+        rows = await self._database.run(
+            lambda: self._database.batch("origins", wanted, now=self._now())
+        )
+        return [_origin_record(row) for row in rows]
+
+    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
+        await self._database.run(lambda: self._put_origins(records))
+
+    async def exclude(self, domains: Mapping[int, str]) -> None:
+        await self._database.run(lambda: self._exclude(domains))
+
+    async def count(self, deltas: Mapping[str, int]) -> None:
+        def work() -> None:
+            with self._database.transaction():
+                self._count(deltas)
+
+        await self._database.run(work)
+
+    async def next_due(self) -> float | None:
+        def work() -> float | None:
+            rows = self._database.execute("next_due")
+            return max(0, rows[0][0] - self._now()) / 1000 if rows else None
+
+        return await self._database.run(work)
+
+    async def recover(self) -> int:
+        def work() -> int:
+            with self._database.transaction():
+                leased = self._database.execute("count_owned")[0][0]
+                self._database.execute("cut_leases", now=self._now(), delay=self._delay())
+            return int(leased)
+
+        return await self._database.run(work)
+
+    async def counts(self) -> Counts:
+        return await self._database.run(lambda: read_counts(self._database, self._now()))
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    # What follows runs in the database's thread.
+
+    def _begin(self) -> None:
+        self._now = self._given_clock or self._database.clock()
+        with self._database.transaction():
+            rows = self._database.execute("begin_run", now=self._now(), wall=time.time())
+            self._run = rows[0][0]
+            self._lift_old_caps()
+
+    def _lift_old_caps(self) -> None:
+        """Let domains go on that had reached the limit of an earlier epoch."""
+        epoch = self._policy.limits_epoch
+        capped = [row[0] for row in self._database.execute("capped_domains", epoch=epoch)]
+        self._database.execute("uncap", epoch=epoch)
+        self._reschedule(capped)
+
+    def _claim(self, limit: int) -> list[Lease]:
+        with self._database.transaction():
+            now = self._now()
+            due = self._database.execute("due", now=now, limit=limit)
+            if not due:
+                return []
+            suspects = [row[0] for row in due if row[3] >= MAX_UNSETTLED]
+            self._give_up_heads(suspects, now)
+            last = self._database.execute("next_visits", count=len(due))[0][0]
+            tokens = {row[0]: last - i for i, row in enumerate(due)}
+            self._database.batch(
+                "lease",
+                list(tokens.items()),
+                now=now,
+                budget=round(self._policy.budget * 1000),
+                delay=self._delay(),
+                run=self._run,
+            )
+            urls = self._head_urls(list(tokens), now, URLS_PER_LEASE)
+            empty = [domain for domain in tokens if domain not in urls]
+            self._release(empty, now)
+        return [
+            Lease(
+                domain=domain,
+                name=name,
+                token=tokens[domain],
+                crawl_delay=crawl_delay / 1000,
+                urls=tuple(urls[domain]),
+            )
+            for domain, name, crawl_delay, _ in due
+            if domain in urls
+        ]
+
+    def _head_urls(self, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
+        rows = self._database.batch(
+            "head_urls", domains, now=now, limit=limit, retried=RETRIED, held=HELD
+        )
+        found: dict[int, list[PendingUrl]] = {}
+        for row in rows:
+            found.setdefault(row[0], []).append(_pending_url(row))
+        for urls in found.values():
+            urls.sort(key=lambda url: (url.priority, url.position))
+        return found
+
+    def _give_up_heads(self, domains: list[int], now: int) -> None:
+        """Settle the head URL of domains that were leased again and again and never came back."""
+        if not domains:
+            return
+        heads = self._head_urls(domains, now, 1)
+        reason = f"lost {MAX_UNSETTLED} times with the process that fetched it"
+        rows = [
+            [domain, urls[0].fingerprint, UrlState.FAILED, reason, None]
+            for domain, urls in heads.items()
+        ]
+        left = Counter(row[0] for row in self._database.batch("settle_urls", rows))
+        self._close_leases([[domain, left[domain], 0, 0, 0] for domain in domains], now)
+        self._count(
+            {"urls.pending": -left.total(), "urls.failed": left.total(), "lost": left.total()}
+        )
+
+    def _release(self, domains: list[int], now: int) -> None:
+        """Take back leases for which there was nothing to do."""
+        if domains:
+            self._close_leases([[domain, 0, 0, 0, 0] for domain in domains], now)
+
+    def _close_leases(self, rows: list[list[int]], now: int) -> None:
+        closed = self._database.batch(
+            "settle_domains",
+            rows,
+            now=now,
+            delay=self._delay(),
+            epoch=self._policy.limits_epoch,
+            cap=self._policy.max_pages_per_domain,
+        )
+        left = {row[0]: row[1] for row in rows}
+        idle = sum(1 for domain, pending in closed if pending == 0 and left[domain])
+        self._count({"domains.active": -idle})
+        self._reschedule([row[0] for row in rows])
+
+    def _reschedule(self, domains: list[int]) -> None:
+        self._database.batch("reschedule", domains, retried=RETRIED, held=HELD)
+
+    def _settle(self, visits: Sequence[VisitResult]) -> int:
+        with self._database.transaction():
+            now = self._now()
+            tokens = [[visit.lease.domain, visit.lease.token] for visit in visits]
+            current = {row[0] for row in self._database.batch("current_tokens", tokens)}
+            valid = [visit for visit in visits if visit.lease.domain in current]
+            changes: Counter[str] = Counter()
+            left = self._settle_urls(valid, changes)
+            self._defer_urls(valid, now)
+            self._close_leases(
+                [
+                    [
+                        visit.lease.domain,
+                        left[visit.lease.domain],
+                        int(visit.asked),
+                        round(max(0.0, visit.since_finish) * 1000),
+                        sum(s.state is UrlState.DONE for s in visit.settled),
+                    ]
+                    for visit in valid
+                ],
+                now,
+            )
+            self._insert_requests(visits, current, changes)
+            for visit in valid:
+                for reason, count in visit.not_accepted.items():
+                    changes[f"not_accepted.{reason}"] += count
+            self._count(changes)
+            self._database.execute("seen_now", now=now, run=self._run)
+        return len(valid)
+
+    def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:
+        """Move URLs out of pending; return how many left it, by domain."""
+        rows = {
+            (s.url.domain, s.url.fingerprint): (s, visit.lease.token)
+            for visit in visits
+            for s in visit.settled
+        }
+        done = self._database.batch(
+            "settle_urls",
+            [[*key, s.state, s.reason, token] for key, (s, token) in rows.items()],
+        )
+        left: Counter[int] = Counter()
+        for domain, fingerprint, state in done:
+            left[domain] += 1
+            changes[f"urls.{UrlState(state).name.lower()}"] += 1
+            del rows[domain, fingerprint]
+        changes["urls.pending"] -= left.total()
+        inserted = self._database.batch(
+            "insert_settled",
+            [
+                [*key, s.url.url, s.state, s.url.depth, s.url.hops, s.reason, token]
+                for key, (s, token) in rows.items()
+            ],
+        )
+        for (state,) in inserted:
+            changes[f"urls.{UrlState(state).name.lower()}"] += 1
+        return left
+
+    def _defer_urls(self, visits: list[VisitResult], now: int) -> None:
+        self._database.batch(
+            "defer_urls",
+            [
+                [
+                    visit.lease.domain,
+                    d.fingerprint,
+                    HELD if d.failing else RETRIED,
+                    round(d.seconds * 1000),
+                    d.attempts,
+                ]
+                for visit in visits
+                for d in visit.deferred
+            ],
+            now=now,
+        )
+
+    def _insert_requests(
+        self, visits: Sequence[VisitResult], current: set[int], changes: Counter[str]
+    ) -> None:
+        """Keep what was asked; a visit that came too late settled nothing, so its pages are not indexed."""
+        rows = [
+            request_row_values(row, with_records=visit.lease.domain in current)
+            for visit in visits
+            for row in visit.requests
+        ]
+        for size, error in self._database.batch("insert_requests", rows):
+            changes["requests"] += 1
+            changes["bytes"] += size
+            if error:
+                changes[f"errors.{error}"] += 1
+
+    def _add(self, urls: Sequence[NewUrl], *, only_known_domains: bool) -> int:
+        with self._database.transaction():
+            now = self._now()
+            stamp = self._last_stamp = max(now, self._last_stamp + 1)
+            first = stamp * POSITIONS_PER_STAMP
+            names = {url.domain: url.domain_name for url in urls}
+            if only_known_domains:
+                urls = self._of_known_domains(urls, list(names))
+            rows = [
+                [
+                    url.domain,
+                    url.fingerprint,
+                    url.url,
+                    min(url.depth, RETRIED - 1),
+                    first + i,
+                    url.depth,
+                    url.hops,
+                    int(url.bare),
+                ]
+                for i, url in enumerate(urls)
+            ]
+            unseen = Counter(row[0] for row in self._database.batch("insert_urls", rows))
+            raised = self._database.batch(
+                "raise_pending",
+                [[domain, names[domain], count] for domain, count in unseen.items()],
+                now=now,
+                stamp=stamp,
+            )
+            self._count(
+                {
+                    "urls.pending": unseen.total(),
+                    "domains.total": sum(is_new for _, is_new, _ in raised),
+                    "domains.active": sum(pending == unseen[id] for pending, _, id in raised),
+                }
+            )
+        return unseen.total()
+
+    def _of_known_domains(self, urls: Sequence[NewUrl], domains: list[int]) -> list[NewUrl]:
+        known = {row[0] for row in self._database.batch("known_domains", domains)}
+        kept = [url for url in urls if url.domain in known]
+        self._count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": len(urls) - len(kept)})
+        return kept
+
+    def _put_origins(self, records: Sequence[OriginRecord]) -> None:
+        with self._database.transaction():
+            now = self._now()
+            for record in records:
+                self._database.execute(
+                    "put_origin",
+                    domain=record.domain,
+                    origin=record.origin,
+                    status=record.status.value,
+                    body=zlib.compress(record.body, 6),
+                    crawl_delay=round(record.crawl_delay * 1000),
+                    failures=record.failures,
+                    now=now,
+                    valid_for=round(record.valid_for * 1000),
+                )
+            for domain in {record.domain for record in records}:
+                longest = self._database.execute("longest_crawl_delay", domain=domain)[0][0]
+                self._database.execute(
+                    "set_crawl_delay", domain=domain, longest=longest, delay=self._delay()
+                )
+
+    def _exclude(self, domains: Mapping[int, str]) -> None:
+        with self._database.transaction():
+            now = self._now()
+            changes: Counter[str] = Counter()
+            for domain, name in domains.items():
+                before = self._database.execute("domain_before", id=domain)
+                pending, excluded = before[0] if before else (0, 0)
+                if excluded:
+                    continue
+                self._database.execute("exclude_domain", id=domain, name=name, now=now)
+                changes["domains.excluded"] += 1
+                changes["domains.total"] += not before
+                if pending:
+                    self._database.execute("block_pending", domain=domain)
+                    changes["domains.active"] -= 1
+                    changes["urls.pending"] -= pending
+                    changes["urls.blocked"] += pending
+            self._count(changes)
+
+    def _count(self, deltas: Mapping[str, int]) -> None:
+        self._database.batch("add_counters", [item for item in deltas.items() if item[1]])
+
+    def _delay(self) -> int:
+        return round(self._policy.delay * 1000)
+
+
+def _pending_url(row: Row) -> PendingUrl:
+    return PendingUrl(
+        fingerprint=row[1],
+        url=row[2],
+        depth=row[3],
+        hops=row[4],
+        attempts=row[5],
+        bare=bool(row[6]),
+        priority=row[7],
+        position=row[8],
+    )
+
+
+def _origin_record(row: Row) -> OriginRecord:
+    return OriginRecord(
+        domain=row[0],
+        origin=row[1],
+        status=RobotsStatus(row[2]),
+        body=zlib.decompress(row[3]),
+        crawl_delay=row[4] / 1000,
+        failures=row[5],
+        valid_for=row[6] / 1000,
+    )

@@ -1,0 +1,301 @@
+-- The embedded frontier's queries, by name. A batch comes in as one JSON array, so that a statement is one
+-- call that leaves Python's lock alone for as long as it runs; tests/contract/test_sqlite_plans.py reads the
+-- plan of each and fails on a scan of a table or a sort.
+
+-- name: due
+-- The domains to lease: the partial index on ready_at is in order already.
+SELECT id, name, crawl_delay, unsettled
+FROM domain
+WHERE ready_at <= :now
+ORDER BY ready_at
+LIMIT :limit;
+
+-- name: next_visits
+-- Numbers for so many visits; returns the last.
+INSERT INTO counter (name, value) VALUES ('visits', :count)
+ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
+RETURNING value;
+
+-- name: lease
+-- rows: [domain, token]. Both times cover the visit and the delay after it: a crash at any point can then
+-- shorten no delay, and a lost lease comes back by itself.
+UPDATE domain SET
+    ready_at   = :now + :budget + max(:delay, crawl_delay),
+    not_before = :now + :budget + max(:delay, crawl_delay),
+    token      = e.value ->> 1,
+    owner      = :run,
+    unsettled  = unsettled + 1,
+    failing    = 0
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0;
+
+-- name: head_urls
+-- rows: domains. The first due URLs of each: by class (normal, retried, waiting for a failing origin), so that
+-- ten thousand URLs that are not due yet are never walked over.
+SELECT u.domain, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position
+FROM json_each(:rows) AS d
+CROSS JOIN url AS u ON u.domain = d.value AND u.fingerprint IN (
+    SELECT fingerprint FROM (
+        SELECT * FROM (
+            SELECT fingerprint FROM url
+            WHERE domain = d.value AND state = 0 AND priority < :retried
+            ORDER BY priority, position LIMIT :limit)
+        UNION ALL
+        SELECT * FROM (
+            SELECT fingerprint FROM url
+            WHERE domain = d.value AND state = 0 AND priority = :retried AND position <= :now
+            ORDER BY position LIMIT :limit)
+        UNION ALL
+        SELECT * FROM (
+            SELECT fingerprint FROM url
+            WHERE domain = d.value AND state = 0 AND priority = :held AND position <= :now
+            ORDER BY position LIMIT :limit)
+    ) LIMIT :limit);
+
+-- name: more_urls
+-- Further due URLs of one domain behind a place in its order.
+SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position
+FROM url
+WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
+    AND (priority < :retried OR position <= :now)
+ORDER BY priority, position
+LIMIT :limit;
+
+-- name: current_tokens
+-- rows: [domain, token]. The leases that still count.
+SELECT domain.id
+FROM json_each(:rows) AS e
+CROSS JOIN domain ON domain.id = e.value ->> 0
+WHERE domain.token = e.value ->> 1 AND domain.owner IS NOT NULL;
+
+-- name: settle_urls
+-- rows: [domain, fingerprint, state, reason, visit]. Only what is pending leaves pending.
+UPDATE url SET state = e.value ->> 2, reason = e.value ->> 3, visit = e.value ->> 4
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0
+RETURNING domain, fingerprint, state;
+
+-- name: insert_settled
+-- rows: [domain, fingerprint, url, state, depth, hops, reason, visit]. URLs first met and finished in one visit:
+-- redirect hops, and the http twin of a bare domain.
+INSERT INTO url (domain, fingerprint, url, state, priority, position, depth, hops, reason, visit)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, value ->> 4, value ->> 5,
+    value ->> 6, value ->> 7
+FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING state;
+
+-- name: defer_urls
+-- rows: [domain, fingerprint, priority, milliseconds, attempts].
+UPDATE url SET priority = e.value ->> 2, position = :now + (e.value ->> 3), attempts = e.value ->> 4
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
+
+-- name: settle_domains
+-- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages].
+-- A visit that asked nothing costs no delay; the domain was due when it was claimed, so `now` is not early.
+UPDATE domain SET
+    pending    = pending - (e.value ->> 1),
+    not_before = CASE WHEN e.value ->> 2 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay) ELSE :now END,
+    owner      = NULL,
+    unsettled  = 0,
+    pages      = (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4),
+    pages_epoch  = :epoch,
+    capped     = :cap IS NOT NULL
+                 AND (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4) >= :cap
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0
+RETURNING id, pending;
+
+-- name: reschedule
+-- rows: domains. When the head of what is pending may be asked; NULL when nothing is.
+UPDATE domain SET (ready_at, failing) = (
+    SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END), priority = :held
+    FROM url
+    WHERE url.domain = domain.id AND state = 0 AND NOT domain.capped AND NOT domain.excluded
+    ORDER BY priority, position
+    LIMIT 1)
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value;
+
+-- name: insert_requests
+INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type,
+    size, truncated, content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset,
+    raw_length)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
+    value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21
+FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING size, error;
+
+-- name: insert_urls
+-- rows: [domain, fingerprint, url, priority, position, depth, hops, bare], unseen ones are returned.
+INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING domain;
+
+-- name: raise_pending
+-- rows: [domain, name, unseen URLs]. An idle domain is woken, but not before its politeness clock; one that waits
+-- for a retry only is drawn forward; a leased one has ready_at = not_before and stays.
+INSERT INTO domain (id, name, pending, ready_at, first_seen)
+SELECT value ->> 0, value ->> 1, value ->> 2, :now, :stamp
+FROM json_each(:rows) WHERE true
+ON CONFLICT (id) DO UPDATE SET
+    pending  = pending + excluded.pending,
+    failing  = CASE WHEN capped OR domain.excluded THEN failing ELSE 0 END,
+    ready_at = CASE
+        WHEN capped OR domain.excluded THEN NULL
+        ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
+RETURNING pending, first_seen = :stamp, id;
+
+-- name: known_domains
+-- rows: domains. Those that have a row: with --seeds-only, the domains of the seeds.
+SELECT domain.id FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value;
+
+-- name: url_states
+-- rows: [domain, fingerprint].
+SELECT url.domain, url.fingerprint, url.state
+FROM json_each(:rows) AS e
+CROSS JOIN url ON url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1;
+
+-- name: origins
+-- rows: [domain, origin].
+SELECT origin.domain, origin.origin, origin.status, origin.body, origin.crawl_delay, origin.failures,
+    origin.expires_at - :now
+FROM json_each(:rows) AS e
+CROSS JOIN origin ON origin.domain = e.value ->> 0 AND origin.origin = e.value ->> 1;
+
+-- name: put_origin
+INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at)
+VALUES (:domain, :origin, :status, :body, :crawl_delay, :failures, :now + :valid_for)
+ON CONFLICT (domain, origin) DO UPDATE SET
+    status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
+    failures = excluded.failures, expires_at = excluded.expires_at;
+
+-- name: longest_crawl_delay
+SELECT coalesce(max(crawl_delay), 0) FROM origin WHERE domain = :domain;
+
+-- name: set_crawl_delay
+-- A lease that is out reckoned with the old delay: where the new one is longer, both times move by the difference.
+-- The page is asked only after this is committed.
+UPDATE domain SET
+    crawl_delay = :longest,
+    ready_at    = ready_at + CASE WHEN owner IS NULL THEN 0
+                  ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END,
+    not_before  = not_before + CASE WHEN owner IS NULL THEN 0
+                  ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END
+WHERE id = :domain AND crawl_delay <> :longest;
+
+-- name: add_counters
+-- rows: [name, amount].
+INSERT INTO counter (name, value)
+SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
+ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
+
+-- name: seen_now
+UPDATE run SET seen = :now WHERE id = :run;
+
+-- name: next_due
+SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
+
+-- name: cut_leases
+-- The processes that held these are dead: what is left to wait for is the delay, counted from now.
+UPDATE domain SET
+    ready_at   = min(ready_at, :now + max(:delay, crawl_delay)),
+    not_before = min(not_before, :now + max(:delay, crawl_delay)),
+    owner      = NULL
+WHERE owner IS NOT NULL;
+
+-- name: capped_domains
+SELECT id FROM domain WHERE capped = 1 AND pages_epoch <> :epoch;
+
+-- name: uncap
+UPDATE domain SET capped = 0 WHERE capped = 1 AND pages_epoch <> :epoch;
+
+-- name: exclude_domain
+INSERT INTO domain (id, name, excluded, first_seen) VALUES (:id, :name, 1, :now)
+ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL, pending = 0
+RETURNING first_seen = :now;
+
+-- name: domain_before
+SELECT pending, excluded FROM domain WHERE id = :id;
+
+-- name: block_pending
+UPDATE url SET state = 2, reason = 'excluded' WHERE domain = :domain AND state = 0;
+
+-- name: exclusions
+SELECT pattern FROM exclusion ORDER BY pattern;
+
+-- name: add_exclusions
+-- rows: patterns.
+INSERT INTO exclusion (pattern) SELECT value FROM json_each(:rows) WHERE true ON CONFLICT DO NOTHING;
+
+-- name: count_ready
+SELECT count(*) FROM domain WHERE ready_at <= :now;
+
+-- name: count_leased
+SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at > :now;
+
+-- name: count_owned
+SELECT count(*) FROM domain WHERE owner IS NOT NULL;
+
+-- name: count_capped
+SELECT count(*) FROM domain WHERE capped = 1;
+
+-- name: counters
+SELECT name, value FROM counter;
+
+-- name: runs
+SELECT id, started, seen, wall FROM run ORDER BY id;
+
+-- name: begin_run
+INSERT INTO run (started, seen, wall) VALUES (:now, :now, :wall) RETURNING id;
+
+-- name: last_seen
+SELECT max(seen) FROM run;
+
+-- name: get_meta
+SELECT value FROM meta WHERE key = :key;
+
+-- name: set_meta
+INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: seed_sources
+SELECT id, path, name, offset, lines, good, bad, finished FROM seed_source ORDER BY id;
+
+-- name: add_seed_source
+INSERT INTO seed_source (path, name) VALUES (:path, :name) RETURNING id;
+
+-- name: update_seed_source
+UPDATE seed_source SET offset = :offset, lines = :lines, good = :good, bad = :bad, finished = :finished
+WHERE id = :id;
+
+-- name: url_record
+SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
+FROM url WHERE domain = :domain AND fingerprint = :fingerprint;
+
+-- name: requests_of_visit
+SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length
+FROM request WHERE visit = :visit ORDER BY seq;
+
+-- name: requests_before
+-- Newest first, in slices, so that no read transaction stays open while a person pages through.
+SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length
+FROM request WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
+
+-- name: requests_of_domain
+-- One domain, by way of its URLs: they lie together, and each knows the visit that settled it. A URL that was
+-- settled without a request (blocked) comes with an empty row, so that a slice always moves on.
+SELECT u.fingerprint, r.visit, r.seq, r.domain, r.kind, r.url, r.fingerprint, r.started, r.finished, r.status, r.error,
+    r.media_type, r.size, r.truncated, r.content_hash, r.target, r.title, r.text_file, r.text_offset, r.text_length,
+    r.raw_file, r.raw_offset, r.raw_length
+FROM (
+    SELECT fingerprint, visit FROM url
+    WHERE domain = :domain AND fingerprint > :fingerprint
+    ORDER BY fingerprint LIMIT :limit) AS u
+LEFT JOIN request AS r ON r.visit = u.visit AND r.fingerprint = u.fingerprint;

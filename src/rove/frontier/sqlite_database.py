@@ -1,0 +1,184 @@
+"""The frontier's SQLite file: opened, migrated and spoken to in one thread of its own.
+
+All statements of a process run in that thread, one after the other, so that the event loop never waits for
+the disk and SQLite never sees two writers of one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from rove.errors import DiskFull, FrontierError, RoveError, UsageError
+from rove.frontier.clock import Anchor, CrawlClock, anchor_for
+from rove.frontier.queries import load_migrations, load_queries
+
+FILE_NAME = "frontier.sqlite"
+OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
+CACHE_KIB = 24 * 1024
+BUSY_SECONDS = 30.0
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs afs 9p ceph glusterfs lustre fuse.sshfs fuse.glusterfs fuse.s3fs".split()
+)
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_encode = msgspec.json.Encoder().encode
+QUERIES = load_queries("sqlite.sql")
+
+
+class Database:
+    """One connection in one thread."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frontier")
+        self._connection: sqlite3.Connection | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do work in the database's thread; sqlite3's errors come back as ours."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:
+            raise mapped(error, self.path) from error
+
+    async def open(self, *, create: bool = False) -> None:
+        """Connect, and bring the schema up to date (a reader only looks whether it is)."""
+        await self.run(lambda: self._open(create=create))
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        if self._connection is not None:
+            await self.run(self._connection.close)
+            self._connection = None
+        self._thread.shutdown(wait=True)
+
+    def execute(self, query: str, /, **parameters: Any) -> list[Row]:
+        """Run a named query to its end. In the database's thread only."""
+        assert self._connection is not None, "the database is not open"
+        return self._connection.execute(QUERIES[query], parameters).fetchall()
+
+    def batch(self, query: str, rows: list[Any], /, **parameters: Any) -> list[Row]:
+        """Run a named query over a batch, which it reads as JSON. In the database's thread only."""
+        if not rows:
+            return []
+        return self.execute(query, rows=_encode(rows).decode(), **parameters)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A write transaction, all or nothing. In the database's thread only."""
+        assert self._connection is not None, "the database is not open"
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def get_meta(self, key: str) -> str | None:
+        """A value that the crawl keeps. In the database's thread only."""
+        rows = self.execute("get_meta", key=key)
+        return rows[0][0] if rows else None
+
+    def clock(self) -> CrawlClock:
+        """The crawl's clock, as the frontier keeps it; a writer moves it along after a reboot."""
+        kept = self.get_meta("clock")
+        previous = msgspec.json.decode(kept, type=Anchor) if kept else None
+        anchor = anchor_for(previous, self.execute("last_seen")[0][0] or 0)
+        if anchor != previous and not self._read_only:
+            with self.transaction():
+                self.execute("set_meta", key="clock", value=_encode(anchor).decode())
+        return CrawlClock(anchor)
+
+    def _open(self, *, create: bool) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            wanted = ".".join(map(str, OLDEST_SQLITE))
+            raise UsageError(
+                f"this Python has SQLite {sqlite3.sqlite_version}; rove needs {wanted} or newer"
+            )
+        if not create and not self.path.exists():
+            raise UsageError(f"{self.path.parent} holds no crawl")
+        kind = file_system_of(self.path.parent)
+        if kind in NETWORK_FILE_SYSTEMS and not self._read_only:
+            raise UsageError(
+                f"{self.path.parent} is on a network file system ({kind}), where SQLite's locks cannot be "
+                "trusted; choose a --data-dir on a local disk"
+            )
+        self._connection = sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=128,
+        )
+        if self._read_only:
+            self._connection.execute("PRAGMA query_only = ON")
+        else:
+            # FULL: a claim that a power cut undid would let a domain be asked again too early.
+            for pragma in (
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                f"cache_size = -{CACHE_KIB}",
+                "temp_store = MEMORY",
+                "journal_size_limit = 67108864",
+                "wal_autocheckpoint = 4000",
+            ):
+                self._connection.execute(f"PRAGMA {pragma}")
+        self._migrate()
+
+    def _migrate(self) -> None:
+        assert self._connection is not None, "the database is not open"
+        migrations = load_migrations("sqlite")
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        newest = migrations[-1][0]
+        if version > newest:
+            raise UsageError(
+                f"{self.path} was written by a newer rove (schema {version}, this one knows {newest}); "
+                "use that version or newer"
+            )
+        if self._read_only:
+            if version < newest:
+                raise UsageError(f"{self.path} is from an older rove; resume the crawl once to update it")
+            return
+        for number, script in migrations:
+            if number > version:
+                self._connection.executescript(
+                    f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;"
+                )
+
+
+def mapped(error: sqlite3.Error, path: Path) -> RoveError:
+    """Our exception for one of sqlite3's."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
+        return DiskFull(f"the disk is full: {path} cannot grow ({error}); make room, then use --resume")
+    if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+        return UsageError(f"{path} is not a frontier that rove can read ({error})")
+    return FrontierError(f"the frontier {path} failed: {error}")
+
+
+def file_system_of(folder: Path) -> str:
+    """The type of the file system that a folder is on, '' where that cannot be told."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    target = folder.resolve()
+    best, kind = -1, ""
+    for line in mounts:
+        left, _, right = line.partition(" - ")
+        point = Path(left.split(" ")[4].encode().decode("unicode_escape"))
+        if (point == target or point in target.parents) and len(point.parts) >= best:
+            best, kind = len(point.parts), right.split(" ")[0]
+    return kind

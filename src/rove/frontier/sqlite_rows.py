@@ -1,0 +1,69 @@
+"""Request rows as the embedded frontier holds them; writer and reader share this one mapping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rove.model import Location, RequestKind, RequestRow
+
+
+def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
+    """The columns of a request, in the order of insert_requests."""
+    text = row.text if with_records else None
+    raw = row.raw if with_records else None
+    return [
+        row.visit,
+        row.seq,
+        row.domain,
+        row.kind.value,
+        row.url,
+        row.fingerprint,
+        row.started,
+        row.finished,
+        row.status,
+        row.error,
+        row.media_type,
+        row.size,
+        int(row.truncated),
+        row.content_hash,
+        row.target,
+        row.title,
+        *_location_values(text),
+        *_location_values(raw),
+    ]
+
+
+def request_row(values: tuple[Any, ...]) -> RequestRow:
+    """A request from its columns."""
+    return RequestRow(
+        visit=values[0],
+        seq=values[1],
+        domain=values[2],
+        kind=RequestKind(values[3]),
+        url=values[4],
+        fingerprint=values[5],
+        started=values[6],
+        finished=values[7],
+        status=values[8],
+        error=values[9],
+        media_type=values[10],
+        size=values[11],
+        truncated=bool(values[12]),
+        content_hash=values[13],
+        target=values[14],
+        title=values[15],
+        text=_location(values[16:19]),
+        raw=_location(values[19:22]),
+    )
+
+
+def _location_values(location: Location | None) -> list[Any]:
+    if location is None:
+        return [None, None, None]
+    return [location.file, location.offset, location.length]
+
+
+def _location(values: tuple[Any, ...]) -> Location | None:
+    if values[0] is None:
+        return None
+    return Location(file=values[0], offset=values[1], length=values[2])

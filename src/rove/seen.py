@@ -1,0 +1,34 @@
+"""A bounded memory of URLs that are in the frontier for certain.
+
+Most links of a page are known already; dropping them here spares the database. It has no false positives (that
+would be a lost page): a fingerprint enters only after the commit that put it into the frontier. The frontier is
+correct without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+DEFAULT_LIMIT = 400_000
+
+
+class SeenSet:
+    """Two generations: when the young one is full it becomes the old one, and the old one is dropped."""
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self._half = max(1, limit // 2)
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+
+    def __contains__(self, fingerprint: int) -> bool:
+        return fingerprint in self._young or fingerprint in self._old
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def update(self, fingerprints: Iterable[int]) -> None:
+        """Remember these: they are committed."""
+        for fingerprint in fingerprints:
+            if len(self._young) >= self._half:
+                self._old, self._young = self._young, set()
+            self._young.add(fingerprint)
