@@ -236,7 +236,7 @@ class Lease:
 class Settled:
     """A URL of the visit that leaves pending."""
 
-    url: NewUrl
+    fingerprint: int
     state: UrlState
     reason: str = ""
 
@@ -314,3 +314,8 @@ class Counts:
     """URLs that were offered and not taken into the frontier, by reason."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed requests by kind."""
+
+    @property
+    def urls_pending(self) -> int:
+        """URLs that wait to be fetched."""
+        return self.urls[UrlState.PENDING]

@@ -143,9 +143,11 @@ def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
     return found, is_bare
 
 
-def http_twin(found: CrawlUrl) -> CrawlUrl | None:
+def http_twin(found: CrawlUrl) -> CrawlUrl:
     """The same https URL over http."""
-    return canonical("http" + found.text.removeprefix("https"))
+    twin = canonical("http" + found.text.removeprefix("https"))
+    assert twin is not None, "a URL stays one without its s"
+    return twin
 
 
 def _normal_escape(match: re.Match[str]) -> str:

@@ -109,9 +109,6 @@ class Frontier(Protocol):
     async def counts(self) -> Counts:
         """The kept counters."""
 
-    async def close(self) -> None:
-        """Finish what was begun and close."""
-
 
 class Catalog(Protocol):
     """What a crawl remembers of itself: its settings, its seed files."""
@@ -166,5 +163,26 @@ class FrontierReader(Protocol):
     async def requests(self, visit: int) -> list[RequestRow]:
         """All requests of one visit, in order."""
 
+
+class Backend(Protocol):
+    """A database that holds a crawl: where its frontier, its settings and its records come from."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the crawl remembers of itself."""
+
+    @property
+    def reader(self) -> FrontierReader:
+        """What the crawl has done."""
+
+    def exists(self) -> bool:
+        """Whether there is anything here yet."""
+
+    async def open(self, *, create: bool = False) -> None:
+        """Connect; make what is missing if asked to."""
+
+    async def begin(self, policy: Policy) -> Frontier:
+        """Start a run of the crawl."""
+
     async def close(self) -> None:
-        """Close."""
+        """Finish what was begun and close."""

@@ -33,7 +33,7 @@ RETRIED = 1 << 20
 HELD = RETRIED + 1
 """The priority of URLs that wait for an origin that keeps failing."""
 URLS_PER_LEASE = 4
-POSITIONS_PER_STAMP = 1 << 13
+URLS_PER_ADD = 1 << 13
 """URLs that one add may carry: each gets a place of its own in the order of arrival."""
 
 
@@ -47,7 +47,6 @@ class SqliteFrontier:
         self._policy = policy
         self._given_clock = clock
         self._run = 0
-        self._last_stamp = 0
 
     async def begin(self) -> None:
         """Start a run."""
@@ -75,8 +74,8 @@ class SqliteFrontier:
 
     async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
         added = 0
-        for start in range(0, len(urls), POSITIONS_PER_STAMP):
-            part = urls[start : start + POSITIONS_PER_STAMP]
+        for start in range(0, len(urls), URLS_PER_ADD):
+            part = urls[start : start + URLS_PER_ADD]
             work = partial(self._add, part, only_known_domains=only_known_domains)
             added += await self._database.run(work)
         return added
@@ -124,9 +123,6 @@ class SqliteFrontier:
     async def counts(self) -> Counts:
         return await self._database.run(lambda: read_counts(self._database, self._now()))
 
-    async def close(self) -> None:
-        await self._database.close()
-
     # What follows runs in the database's thread.
 
     def _begin(self) -> None:
@@ -151,7 +147,7 @@ class SqliteFrontier:
                 return []
             suspects = [row[0] for row in due if row[3] >= MAX_UNSETTLED]
             self._give_up_heads(suspects, now)
-            last = self._database.execute("next_visits", count=len(due))[0][0]
+            last = self._database.execute("next_number", name="visits", count=len(due))[0][0]
             tokens = {row[0]: last - i for i, row in enumerate(due)}
             self._database.batch(
                 "lease",
@@ -257,30 +253,16 @@ class SqliteFrontier:
 
     def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:
         """Move URLs out of pending; return how many left it, by domain."""
-        rows = {
-            (s.url.domain, s.url.fingerprint): (s, visit.lease.token)
+        rows = [
+            [visit.lease.domain, s.fingerprint, s.state, s.reason, visit.lease.token]
             for visit in visits
             for s in visit.settled
-        }
-        done = self._database.batch(
-            "settle_urls",
-            [[*key, s.state, s.reason, token] for key, (s, token) in rows.items()],
-        )
+        ]
         left: Counter[int] = Counter()
-        for domain, fingerprint, state in done:
+        for domain, state in self._database.batch("settle_urls", rows):
             left[domain] += 1
             changes[f"urls.{UrlState(state).name.lower()}"] += 1
-            del rows[domain, fingerprint]
         changes["urls.pending"] -= left.total()
-        inserted = self._database.batch(
-            "insert_settled",
-            [
-                [*key, s.url.url, s.state, s.url.depth, s.url.hops, s.reason, token]
-                for key, (s, token) in rows.items()
-            ],
-        )
-        for (state,) in inserted:
-            changes[f"urls.{UrlState(state).name.lower()}"] += 1
         return left
 
     def _defer_urls(self, visits: list[VisitResult], now: int) -> None:
@@ -318,8 +300,8 @@ class SqliteFrontier:
     def _add(self, urls: Sequence[NewUrl], *, only_known_domains: bool) -> int:
         with self._database.transaction():
             now = self._now()
-            stamp = self._last_stamp = max(now, self._last_stamp + 1)
-            first = stamp * POSITIONS_PER_STAMP
+            number = self._database.execute("next_number", name="adds", count=1)[0][0]
+            first = number * URLS_PER_ADD
             names = {url.domain: url.domain_name for url in urls}
             if only_known_domains:
                 urls = self._of_known_domains(urls, list(names))
@@ -341,7 +323,7 @@ class SqliteFrontier:
                 "raise_pending",
                 [[domain, names[domain], count] for domain, count in unseen.items()],
                 now=now,
-                stamp=stamp,
+                number=number,
             )
             self._count(
                 {
@@ -381,14 +363,13 @@ class SqliteFrontier:
 
     def _exclude(self, domains: Mapping[int, str]) -> None:
         with self._database.transaction():
-            now = self._now()
             changes: Counter[str] = Counter()
             for domain, name in domains.items():
                 before = self._database.execute("domain_before", id=domain)
                 pending, excluded = before[0] if before else (0, 0)
                 if excluded:
                     continue
-                self._database.execute("exclude_domain", id=domain, name=name, now=now)
+                self._database.execute("exclude_domain", id=domain, name=name)
                 changes["domains.excluded"] += 1
                 changes["domains.total"] += not before
                 if pending:

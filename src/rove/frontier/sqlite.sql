@@ -10,9 +10,9 @@ WHERE ready_at <= :now
 ORDER BY ready_at
 LIMIT :limit;
 
--- name: next_visits
--- Numbers for so many visits; returns the last.
-INSERT INTO counter (name, value) VALUES ('visits', :count)
+-- name: next_number
+-- Numbers for so many visits or adds; returns the last.
+INSERT INTO counter (name, value) VALUES (:name, :count)
 ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
 RETURNING value;
 
@@ -73,17 +73,7 @@ WHERE domain.token = e.value ->> 1 AND domain.owner IS NOT NULL;
 UPDATE url SET state = e.value ->> 2, reason = e.value ->> 3, visit = e.value ->> 4
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0
-RETURNING domain, fingerprint, state;
-
--- name: insert_settled
--- rows: [domain, fingerprint, url, state, depth, hops, reason, visit]. URLs first met and finished in one visit:
--- redirect hops, and the http twin of a bare domain.
-INSERT INTO url (domain, fingerprint, url, state, priority, position, depth, hops, reason, visit)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, 0, value ->> 4, value ->> 5,
-    value ->> 6, value ->> 7
-FROM json_each(:rows) WHERE true
-ON CONFLICT DO NOTHING
-RETURNING state;
+RETURNING domain, state;
 
 -- name: defer_urls
 -- rows: [domain, fingerprint, priority, milliseconds, attempts].
@@ -140,8 +130,8 @@ RETURNING domain;
 -- name: raise_pending
 -- rows: [domain, name, unseen URLs]. An idle domain is woken, but not before its politeness clock; one that waits
 -- for a retry only is drawn forward; a leased one has ready_at = not_before and stays.
-INSERT INTO domain (id, name, pending, ready_at, first_seen)
-SELECT value ->> 0, value ->> 1, value ->> 2, :now, :stamp
+INSERT INTO domain (id, name, pending, ready_at, first_add)
+SELECT value ->> 0, value ->> 1, value ->> 2, :now, :number
 FROM json_each(:rows) WHERE true
 ON CONFLICT (id) DO UPDATE SET
     pending  = pending + excluded.pending,
@@ -149,7 +139,7 @@ ON CONFLICT (id) DO UPDATE SET
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
-RETURNING pending, first_seen = :stamp, id;
+RETURNING pending, first_add = :number, id;
 
 -- name: known_domains
 -- rows: domains. Those that have a row: with --seeds-only, the domains of the seeds.
@@ -216,9 +206,8 @@ SELECT id FROM domain WHERE capped = 1 AND pages_epoch <> :epoch;
 UPDATE domain SET capped = 0 WHERE capped = 1 AND pages_epoch <> :epoch;
 
 -- name: exclude_domain
-INSERT INTO domain (id, name, excluded, first_seen) VALUES (:id, :name, 1, :now)
-ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL, pending = 0
-RETURNING first_seen = :now;
+INSERT INTO domain (id, name, excluded, first_add) VALUES (:id, :name, 1, 0)
+ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL, pending = 0;
 
 -- name: domain_before
 SELECT pending, excluded FROM domain WHERE id = :id;
@@ -237,7 +226,8 @@ INSERT INTO exclusion (pattern) SELECT value FROM json_each(:rows) WHERE true ON
 SELECT count(*) FROM domain WHERE ready_at <= :now;
 
 -- name: count_leased
-SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at > :now;
+-- The plus keeps the planner on the small index of leases.
+SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
 -- name: count_owned
 SELECT count(*) FROM domain WHERE owner IS NOT NULL;

@@ -69,9 +69,6 @@ class SqliteReader:
             if row.kind is RequestKind.PAGE and status in (None, row.status):
                 yield row
 
-    async def close(self) -> None:
-        await self._database.close()
-
     async def _newest(self) -> AsyncIterator[RequestRow]:
         visit, seq = _HIGHEST, 0
         while True:

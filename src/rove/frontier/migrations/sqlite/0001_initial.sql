@@ -35,7 +35,7 @@ CREATE TABLE domain (
     pages_epoch INTEGER NOT NULL DEFAULT 0,     -- which giving of the limits that was
     capped      INTEGER NOT NULL DEFAULT 0,     -- has had its pages by --max-pages-per-domain
     excluded    INTEGER NOT NULL DEFAULT 0,
-    first_seen  INTEGER NOT NULL
+    first_add   INTEGER NOT NULL                -- number of the add that made it
 );
 CREATE INDEX domain_due ON domain (ready_at, failing) WHERE ready_at IS NOT NULL;
 CREATE INDEX domain_leased ON domain (owner, ready_at) WHERE owner IS NOT NULL;

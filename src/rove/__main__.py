@@ -1,0 +1,60 @@
+"""`rove` and `python -m rove`: run a command and turn how it ended into an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+from rove.cli import rove
+from rove.errors import RoveError
+
+log = logging.getLogger("rove")
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        code = rove.main(arguments, prog_name="rove", standalone_mode=False)
+        sys.stdout.flush()
+    except RoveError as error:
+        if error.exit_code == 1:
+            log.error("%s", error, exc_info=error)
+        return _fail(str(error), error.exit_code)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        hint = f" (see rove {_command(error)}--help)" if isinstance(error, click.UsageError) else ""
+        return _fail(error.format_message().rstrip(".") + hint, 2)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does: nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        log.exception("this is a bug")
+        where = " (the log file has the details)" if log.handlers else ""
+        if not log.handlers:
+            sys.excepthook(type(error), error, error.__traceback__)
+        return _fail(f"unexpected {type(error).__name__}: {error}{where}", 1)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"rove: {sentence}", file=sys.stderr)
+    return code
+
+
+def _command(error: click.UsageError) -> str:
+    name = error.ctx.info_name if error.ctx is not None and error.ctx.parent is not None else None
+    return f"{name} " if name else ""
+
+
+if __name__ == "__main__":
+    main()

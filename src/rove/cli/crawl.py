@@ -1,0 +1,177 @@
+"""`rove crawl`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+from rich.console import Console
+
+from rove.app import CrawlApp, Running, Summary
+from rove.config import DEFAULT_CONCURRENCY, parse_duration
+from rove.crawl import Ending
+from rove.panel import Panel
+from rove.politeness import DEFAULT_DELAY
+from rove.prepare import Order
+from rove.text import seconds_text, size_text
+
+DEFAULT_DATA_DIR = Path("rove-data")
+_SETTINGS = (
+    "email",
+    "info_url",
+    "delay",
+    "allow_short_delay",
+    "concurrency",
+    "max_depth",
+    "seeds_only",
+    "connect_to",
+    "allow_private_addresses",
+    "store",
+)
+
+
+@click.command(short_help="crawl from a file of domains")
+@click.argument("seeds", required=False)
+@click.option("--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_DATA_DIR,
+    show_default=True,
+    metavar="DIR",
+    help="where everything of this crawl lives",
+)
+@click.option(
+    "--exclude",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="domains never to be touched, one a line; each covers its subdomains",
+)
+@click.option(
+    "--delay",
+    type=float,
+    metavar="SECONDS",
+    help=f"least time between two visits to one domain [default: {DEFAULT_DELAY:g}]",
+)
+@click.option(
+    "--allow-short-delay", is_flag=True, default=None, help="needed for a --delay below 70"
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"fetches in flight [default: {DEFAULT_CONCURRENCY}]",
+)
+@click.option("--max-pages", type=click.IntRange(min=1), metavar="N", help="end after so many pages")
+@click.option("--max-duration", metavar="TIME", help="end after 90s, 30m, 24h, 2d")
+@click.option(
+    "--max-depth",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="links followed from a seed; 0 fetches the seeds alone",
+)
+@click.option(
+    "--max-pages-per-domain", type=click.IntRange(min=1), metavar="N", help="pages of one domain"
+)
+@click.option(
+    "--seeds-only",
+    is_flag=True,
+    default=None,
+    help="follow links only into the seeds' domains (fetching starts when all seeds are loaded)",
+)
+@click.option(
+    "--info-url",
+    metavar="URL",
+    help="a page about this crawl, named in the User-Agent beside the e-mail",
+)
+@click.option(
+    "--connect-to",
+    multiple=True,
+    metavar="PATTERN=ADDRESS[:PORT]",
+    help="reach hosts that match PATTERN ('*.test') there, without DNS; repeatable",
+)
+@click.option(
+    "--allow-private-addresses",
+    is_flag=True,
+    default=None,
+    help="do not refuse loopback, private, link-local and reserved addresses",
+)
+@click.option(
+    "--store",
+    type=click.Choice(["text", "raw", "both"]),
+    help="what is kept of a page: its text, the raw answer, or both [default: text]",
+)
+@click.option("--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="what goes into the log file of the data directory",
+)
+def crawl(**given: Any) -> int:
+    """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
+    duration = given["max_duration"]
+    options = {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
+    order = Order(
+        data_dir=given["data_dir"],
+        seeds=given["seeds"],
+        resume=given["resume"],
+        exclude=given["exclude"],
+        options=options,
+        max_pages=given["max_pages"],
+        max_duration=None if duration is None else parse_duration(duration),
+        max_pages_per_domain=given["max_pages_per_domain"],
+        log_level=given["log_level"],
+    )
+    return run_crawl(order)
+
+
+def run_crawl(order: Order) -> int:
+    """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
+    console = Console(stderr=True, highlight=False)
+    received: list[int] = []
+
+    async def watch(running: Running) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, running, number)
+        await Panel(console, running.crawl, running.frontier, running.settings).show()
+
+    def stop(running: Running, number: int) -> None:
+        if received:
+            console.print("stopped at once")
+            os._exit(128 + number)
+        received.append(number)
+        console.print("stopping: fetches in flight get a few seconds; once more stops at once")
+        running.crawl.stop()
+
+    app = CrawlApp(order, say=console.print, watch=watch)
+    try:
+        summary = uvloop.run(app.run())
+    except KeyboardInterrupt:
+        return 130
+    _show_summary(console, order, summary)
+    return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
+
+
+def _show_summary(console: Console, order: Order, summary: Summary) -> None:
+    progress, counts = summary.progress, summary.counts
+    pending = counts.urls_pending
+    console.print(
+        f"{summary.ending}: {progress.pages:,} pages, {size_text(progress.bytes)}, "
+        f"{progress.requests:,} requests in {seconds_text(summary.seconds)} "
+        f"({progress.pages / max(summary.seconds, 0.001):.1f} pages/s)"
+    )
+    if summary.ending is Ending.EXHAUSTED and pending:
+        console.print(
+            f"{pending:,} URLs are left: they wait for sites that keep failing, or for a limit"
+        )
+    elif pending:
+        place = "" if order.data_dir == DEFAULT_DATA_DIR else f" --data-dir {order.data_dir}"
+        console.print(f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}")

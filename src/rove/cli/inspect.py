@@ -1,0 +1,152 @@
+"""`rove status`, `pages`, `show` and `export`: looking into a crawl, running or not."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from rove.app import Archive, opened
+from rove.cli.crawl import DEFAULT_DATA_DIR
+from rove.errors import RoveError, UsageError
+from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
+from rove.inspect.status import as_json, as_lines, read_status
+
+DEFAULT_PAGES = 20
+
+Command = Callable[..., Any]
+data_dir = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_DATA_DIR,
+    show_default=True,
+    metavar="DIR",
+    help="the crawl to look at",
+)
+as_json_option = click.option("--json", "json", is_flag=True, help="print JSON")
+domain_option = click.option("--domain", metavar="DOMAIN", help="only pages of this domain")
+
+
+@click.command(short_help="where a crawl stands")
+@data_dir
+@as_json_option
+def status(data_dir: Path, json: bool) -> None:
+    """Counts of URLs and domains by state, pages, bytes, rate, and since when."""
+
+    async def work() -> None:
+        async with opened(data_dir) as archive:
+            found = await read_status(archive.reader, running=archive.data.in_use())
+        if json:
+            _print_json(as_json(found))
+        else:
+            print("\n".join(as_lines(found)))
+
+    asyncio.run(work())
+
+
+@click.command(short_help="list pages")
+@data_dir
+@domain_option
+@click.option("--status", type=int, metavar="N", help="only answers with this HTTP status")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=DEFAULT_PAGES,
+    show_default=True,
+    metavar="N",
+    help="how many at the most",
+)
+@as_json_option
+def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
+    """Pages that were asked for, newest first (of one domain: in no particular order)."""
+
+    async def work() -> None:
+        wanted = None if domain is None else domain_id(domain)
+        shown = 0
+        async with opened(data_dir) as archive:
+            async for row in archive.reader.pages(domain=wanted, status=status):
+                if json:
+                    _print_json(page_json(row))
+                else:
+                    print(page_line(row))
+                shown += 1
+                if shown == limit:
+                    break
+
+    asyncio.run(work())
+
+
+@click.command(short_help="what is known of a URL")
+@click.argument("url")
+@data_dir
+def show(url: str, data_dir: Path) -> None:
+    """What is known of a URL: its record, then its stored text."""
+
+    async def work() -> None:
+        async with opened(data_dir) as archive:
+            await _show(archive, url)
+
+    asyncio.run(work())
+
+
+async def _show(archive: Archive, text: str) -> None:
+    url = url_given(text)
+    record = await archive.reader.url(url.domain, url.fingerprint)
+    if record is None:
+        raise UsageError(f"{url.text} is not known to this crawl")
+    print(f"url       {record.url}")
+    print(f"state     {record.state.name.lower()}" + (f" ({record.reason})" if record.reason else ""))
+    print(f"depth     {record.depth}")
+    if record.attempts:
+        print(f"attempts  {record.attempts}")
+    row = await settling_request(archive.reader, record)
+    if row is None:
+        return
+    for name, value in page_json(row).items():
+        if name not in ("url", "text_record", "raw_record") and value not in (None, ""):
+            print(f"{name:<12}{value}")
+    for name, where in (("text", row.text), ("raw", row.raw)):
+        if where is not None:
+            print(f"{name:<12}{where.file} at {where.offset:,}, {where.length:,} bytes")
+    if row.text is not None:
+        print()
+        print(archive.pages.read_text(row.text, expect_url=row.url))
+
+
+@click.command(short_help="every stored page as JSON Lines")
+@data_dir
+@domain_option
+def export(data_dir: Path, domain: str | None) -> None:
+    """Every stored page as JSON Lines (url, fetched, status, title, text ...) to standard output."""
+
+    async def work() -> int:
+        wanted = None if domain is None else domain_id(domain)
+        unreadable = 0
+        async with opened(data_dir) as archive:
+            async for row in archive.reader.pages(domain=wanted):
+                if row.text is None and row.raw is None:
+                    continue
+                try:
+                    text = (
+                        None
+                        if row.text is None
+                        else archive.pages.read_text(row.text, expect_url=row.url)
+                    )
+                except RoveError as error:
+                    unreadable += 1
+                    print(f"rove: {row.url}: {error}", file=sys.stderr)
+                    continue
+                _print_json({**page_json(row), "text": text})
+        return unreadable
+
+    if asyncio.run(work()):
+        raise RoveError("some pages could not be read; they are named above")
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -1,0 +1,372 @@
+"""THE loop: claim -> gate -> fetch -> parse -> store -> add -> settle. Read this first.
+
+One event loop does it all. A claimer keeps a short queue of leased domains, so that no fetch slot waits for the
+database; each slot takes a lease and makes a visit (visit.py); a writer takes finished visits in groups and writes
+them down in the order that makes a kill harmless: pages stored and flushed, then links added, then visits settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from rove.config import Settings
+from rove.errors import RoveError
+from rove.fetch.contract import Fetcher
+from rove.frontier.contract import Frontier
+from rove.gate import Gate
+from rove.journal import Journal
+from rove.model import Lease, OriginRecord, UrlState, VisitResult
+from rove.politeness import VISIT_BUDGET
+from rove.progress import Progress
+from rove.seen import SeenSet
+from rove.store.contract import Store
+from rove.url import canonical
+from rove.visit import Surroundings, Visit
+
+GROUP = 256
+"""Visits written in one go."""
+GROUP_SECONDS = 0.1
+"""How long a visit waits for others to be written with."""
+MAX_CLAIM = 256
+GRACE_SECONDS = 5.0
+"""What fetches in flight get when the crawl is stopped."""
+LONGEST_NAP = 0.5
+
+log = logging.getLogger(__name__)
+
+Leased = tuple[Lease, dict[str, OriginRecord]]
+
+
+class Ending(enum.StrEnum):
+    """Why a crawl came to its end."""
+
+    EXHAUSTED = "exhausted"
+    MAX_PAGES = "page limit reached"
+    MAX_DURATION = "time limit reached"
+    STOPPED = "stopped"
+
+
+class Crawl:
+    """A crawl in this process."""
+
+    def __init__(
+        self,
+        *,
+        frontier: Frontier,
+        fetcher: Fetcher,
+        store: Store,
+        gate: Gate,
+        settings: Settings,
+        progress: Progress,
+        clock: Callable[[], float],
+        pages_before: int = 0,
+        seconds_before: float = 0.0,
+    ) -> None:
+        """`pages_before` and `seconds_before`: what earlier runs have used up of the limits."""
+        self._frontier = frontier
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self.progress = progress
+        self._pages_before = pages_before
+        self._seconds_before = seconds_before
+        self._around = Surroundings(
+            frontier=frontier,
+            fetcher=fetcher,
+            gate=gate,
+            delay=settings.delay,
+            max_body=settings.max_body,
+            clock=clock,
+            is_stopping=lambda: self._ending is not None,
+        )
+        self._seen = SeenSet()
+        self._leased: asyncio.Queue[Leased] = asyncio.Queue()
+        self._visiting: dict[Journal, asyncio.Timeout] = {}
+        self._finished: deque[Journal] = deque()
+        self._outstanding = 0
+        """Leases claimed and not settled yet."""
+        self._write_soon = asyncio.Event()
+        self._work = asyncio.Event()
+        """Something changed that may let the claimer go on."""
+        self._ending: Ending | None = None
+        self._ended = asyncio.Event()
+        self._fed = False
+        self._slots_done = False
+
+    def stop(self, ending: Ending = Ending.STOPPED) -> None:
+        """End the crawl in good order."""
+        if self._ending is None:
+            self._ending = ending
+            self._ended.set()
+            self._work.set()
+
+    async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
+        """Crawl until there is nothing left, a limit is reached or `stop` is called; `feed` loads the seeds."""
+        writer = asyncio.create_task(self._write_loop())
+        claimer = asyncio.create_task(self._claim_loop())
+        feeder = asyncio.create_task(self._feed(feed))
+        clock = asyncio.create_task(self._watch_clock())
+        slots = [asyncio.create_task(self._slot()) for _ in range(self._settings.concurrency)]
+        ended = asyncio.create_task(self._ended.wait())
+        workers = [writer, claimer, feeder, clock, *slots]
+        try:
+            await _first_failure_or([ended], workers)
+        finally:
+            self.stop()
+            await _finish(feeder, clock)
+            await self._end_visits(claimer, slots)
+            failure = await self._end_writing(writer)
+        for task in (*workers, ended):
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                failure = failure or task.exception()
+        if failure is not None:
+            raise failure
+        assert self._ending is not None, "the crawl has ended"
+        return self._ending
+
+    async def _feed(self, feed: Callable[[], Awaitable[None]]) -> None:
+        await feed()
+        self._fed = True
+        self._work.set()
+
+    def fed_some(self) -> None:
+        """Seeds were added: there may be something to claim."""
+        self._work.set()
+
+    # Claiming
+
+    async def _claim_loop(self) -> None:
+        while self._ending is None:
+            self._work.clear()
+            room = self._room()
+            if room <= 0 or (self._settings.seeds_only and not self._fed):
+                # With --seeds-only, links into seeds not loaded yet would be taken for links out of scope.
+                await self._nap(LONGEST_NAP)
+                continue
+            claimed = await self._claim(room)
+            if claimed < room:
+                await self._wait_for_due()
+
+    async def _claim(self, room: int) -> int:
+        claimed_at = self._clock()
+        leases = await self._frontier.claim(room)
+        self._outstanding += len(leases)
+        keys = {(lease.domain, origin) for lease in leases for origin in _origins_of(lease)}
+        by_domain: dict[int, dict[str, OriginRecord]] = {}
+        for record in await self._frontier.origins(keys):
+            by_domain.setdefault(record.domain, {})[record.origin] = record
+        for lease in leases:
+            lease = replace(lease, deadline=claimed_at + VISIT_BUDGET)
+            self._leased.put_nowait((lease, by_domain.get(lease.domain, {})))
+        return len(leases)
+
+    def _room(self) -> int:
+        """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
+        concurrency = self._settings.concurrency
+        ahead = concurrency + max(concurrency // 4, 1) - self._outstanding
+        if self._leased.qsize() > concurrency // 8:
+            ahead = 0
+        pages_left = self._pages_left()
+        if pages_left is not None:
+            if pages_left <= 0:
+                self.stop(Ending.MAX_PAGES)
+            ahead = min(ahead, pages_left - self._outstanding)
+        return min(ahead, MAX_CLAIM)
+
+    def _pages_left(self) -> int | None:
+        limit = self._settings.limits.max_pages
+        return None if limit is None else limit - self._pages_before - self.progress.pages
+
+    async def _wait_for_due(self) -> None:
+        """Nothing more is due: wait until something is, or find that nothing ever will be."""
+        due = await self._frontier.next_due()
+        if due is None and self._outstanding == 0 and self._fed and not self._work.is_set():
+            self.stop(Ending.EXHAUSTED)
+            return
+        await self._nap(LONGEST_NAP if due is None else min(max(due, 0.01), LONGEST_NAP))
+
+    async def _nap(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
+        except TimeoutError:
+            return
+
+    # Visiting
+
+    async def _slot(self) -> None:
+        while True:
+            lease, origins = await self._leased.get()
+            if self._ending is not None or self._clock() >= lease.deadline:
+                self._finished.append(Journal(lease))
+            else:
+                await self._visit(Journal(lease), origins)
+            self._write_soon.set()
+
+    async def _visit(self, journal: Journal, origins: dict[str, OriginRecord]) -> None:
+        self.progress.in_flight += 1
+        try:
+            async with asyncio.timeout(None) as cut:
+                self._visiting[journal] = cut
+                await Visit(self._around, journal, origins).run()
+        except RoveError:
+            raise
+        except TimeoutError:
+            log.warning("a visit to %s was cut at the end of its lease", journal.lease.name)
+        except Exception:
+            # A page must not end the crawl, nor come back for ever.
+            log.exception("internal error in a visit to %s", journal.lease.name)
+            self.progress.errors["internal"] += 1
+            journal.settle(journal.lease.urls[0].fingerprint, UrlState.FAILED, "internal error")
+        finally:
+            self.progress.in_flight -= 1
+            del self._visiting[journal]
+            self._finished.append(journal)
+            if self._leased.qsize() <= self._settings.concurrency // 8:
+                self._work.set()
+
+    # Writing
+
+    async def _write_loop(self) -> None:
+        while not (self._slots_done and not self._finished):
+            await self._write_soon.wait()
+            if len(self._finished) < GROUP and not self._slots_done:
+                await asyncio.sleep(GROUP_SECONDS)
+            self._write_soon.clear()
+            while self._finished:
+                count = min(GROUP, len(self._finished))
+                await self._write([self._finished.popleft() for _ in range(count)])
+
+    async def _write(self, group: Sequence[Journal]) -> None:
+        """Make a group of visits durable, in the order that loses nothing."""
+        try:
+            stored = iter(await self._store.write([p for j in group for p in j.pages]))
+            for journal in group:
+                journal.note_stored([next(stored) for _ in journal.pages])
+            origins = [record for journal in group for record in journal.origins]
+            if origins:
+                await self._frontier.put_origins(origins)
+            await self._add_links(group)
+            now = self._clock()
+            await self._frontier.settle([journal.result(now) for journal in group])
+        except BaseException:
+            self._finished.extendleft(group)
+            raise
+        self._count(group)
+        self._work.set()
+
+    async def _add_links(self, group: Sequence[Journal]) -> None:
+        links = {
+            link.fingerprint: link
+            for journal in group
+            for link in journal.links
+            if link.fingerprint not in self._seen
+        }
+        if links:
+            await self._frontier.add(
+                list(links.values()), only_known_domains=self._settings.seeds_only
+            )
+            self._seen.update(links)
+
+    def _count(self, group: Sequence[Journal]) -> None:
+        self._outstanding -= len(group)
+        progress = self.progress
+        for journal in group:
+            progress.visits += journal.asked
+            progress.pages += len(journal.pages)
+            progress.requests += len(journal.requests)
+            for row in journal.requests:
+                progress.bytes += row.size
+                if row.error:
+                    progress.errors[row.error] += 1
+
+    # Ending
+
+    async def _watch_clock(self) -> None:
+        limit = self._settings.limits.max_duration
+        while True:
+            now = self._clock()
+            self.progress.mark(now)
+            self.progress.queued = self._leased.qsize()
+            self._cut_overdue(now)
+            left = self.seconds_left()
+            if left is not None and left <= 0:
+                self.stop(Ending.MAX_DURATION)
+            await asyncio.sleep(1.0 if limit is None or left is None else max(0.05, min(1.0, left)))
+
+    def _cut_overdue(self, now: float) -> None:
+        """Abort visits past their lease: after a suspend, the event loop's own timers are late."""
+        for journal, cut in self._visiting.items():
+            if now > journal.lease.deadline and not cut.expired():
+                cut.reschedule(asyncio.get_running_loop().time())
+
+    def seconds_left(self) -> float | None:
+        """Seconds to the time limit, if there is one."""
+        limit = self._settings.limits.max_duration
+        if limit is None:
+            return None
+        return limit - self._seconds_before - (self._clock() - self.progress.started)
+
+    def pages_left(self) -> int | None:
+        """Pages to the page limit, if there is one."""
+        return self._pages_left()
+
+    async def _end_visits(
+        self, claimer: asyncio.Task[None], slots: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """Let fetches in flight come to their end, for a while; then cut them. Leases not used are given back."""
+        await asyncio.wait([claimer])
+        while not self._leased.empty():
+            self._finished.append(Journal(self._leased.get_nowait()[0]))
+        give_up = self._clock() + GRACE_SECONDS
+        while self.progress.in_flight and self._clock() < give_up:
+            await asyncio.sleep(0.05)
+        await _finish(*slots)
+        self._slots_done = True
+        self._write_soon.set()
+
+    async def _end_writing(self, writer: asyncio.Task[None]) -> BaseException | None:
+        """Write what is left. Where that fails, say at least that the domains were asked."""
+        await asyncio.wait([writer])
+        failure = writer.exception()
+        if failure is not None and self._finished:
+            now = self._clock()
+            visits = [_without_urls(journal.result(now)) for journal in self._finished]
+            try:
+                await self._frontier.settle(visits)
+            except RoveError as error:
+                log.warning("leases stay out until the next start: %s", error)
+        return failure
+
+
+def _without_urls(visit: VisitResult) -> VisitResult:
+    return VisitResult(lease=visit.lease, asked=visit.asked, since_finish=visit.since_finish)
+
+
+def _origins_of(lease: Lease) -> set[str]:
+    found = (canonical(url.url) for url in lease.urls)
+    return {url.origin for url in found if url is not None}
+
+
+async def _first_failure_or(
+    ends: Sequence[asyncio.Task[bool]], workers: Sequence[asyncio.Task[None]]
+) -> None:
+    """Wait until one of `ends` is done or a worker has failed."""
+    waiting: set[asyncio.Task[bool] | asyncio.Task[None]] = {*ends, *workers}
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if any(task in done for task in ends) or any(task.exception() for task in done):
+            return
+
+
+async def _finish(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they are gone."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -1,0 +1,88 @@
+"""The robots.txt files of the small web, and what they allow a crawler called `rove`.
+
+What is allowed is known from how a file was made and never by parsing it: that makes it an oracle
+which shares no code with any parser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rove.demo.profile import RobotsKind
+
+ROBOTS_PATH = "/robots.txt"
+MOVED_PATH = "/robots2.txt"
+ROBOTS_PATHS = frozenset({ROBOTS_PATH, MOVED_PATH})
+"""Paths that are asked for rules only; no page links to them."""
+
+_PRIVATE_FOR_ALL = "User-agent: *\nDisallow: /private/\n"
+_TEXTS = {
+    RobotsKind.EMPTY: "",
+    RobotsKind.OPEN: "User-agent: *\nDisallow:\n",
+    RobotsKind.PRIVATE: _PRIVATE_FOR_ALL,
+    RobotsKind.CLOSED: "User-agent: *\nDisallow: /\n",
+    RobotsKind.STRICTER: (
+        "User-agent: *\nDisallow: /private/\n\n"
+        "User-agent: rove\nDisallow: /private/\nDisallow: /archive/\nAllow: /archive/open/\n"
+    ),
+    RobotsKind.SHUT_OUT: "User-agent: *\nDisallow:\n\nUser-agent: rove\nDisallow: /\n",
+    RobotsKind.LAXER: "User-agent: rove\nDisallow: /private/\n\nUser-agent: *\nDisallow: /\n",
+    RobotsKind.WILDCARD: "User-agent: *\nDisallow: /*?\nDisallow: /private/\n",
+    RobotsKind.DELAYED: (
+        "User-agent: otherbot\nCrawl-delay: 600\nDisallow: /\n\n"
+        "User-agent: *\nCrawl-delay: {crawl_delay:g}\nDisallow: /private/\n"
+    ),
+    RobotsKind.MESSY: (
+        "\ufeffuser-AGENT:*   # everyone\r\n"
+        "# Disallow: /notes/\r\n"
+        "\r\n"
+        "  DISALLOW :  /private/   # keep out\r\n"
+        "Noindex: /guides/\r\n"
+        "Sitemap: /sitemap.xml\r\n"
+    ),
+    RobotsKind.MOVED: _PRIVATE_FOR_ALL,
+    RobotsKind.HTML: (
+        "<!DOCTYPE html><html><head><title>Not found</title></head>"
+        "<body><h1>Nothing here</h1><p>The page you want is somewhere else.</p></body></html>\n"
+    ),
+}
+_CLOSED_PREFIXES: dict[RobotsKind, tuple[str, ...]] = {
+    RobotsKind.PRIVATE: ("/private/",),
+    RobotsKind.CLOSED: ("/",),
+    RobotsKind.STRICTER: ("/private/", "/archive/"),
+    RobotsKind.SHUT_OUT: ("/",),
+    RobotsKind.LAXER: ("/private/",),
+    RobotsKind.WILDCARD: ("/private/",),
+    RobotsKind.DELAYED: ("/private/",),
+    RobotsKind.MESSY: ("/private/",),
+    RobotsKind.MOVED: ("/private/",),
+    RobotsKind.BROKEN: ("/",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsPlan:
+    """The robots.txt of one host."""
+
+    kind: RobotsKind
+    crawl_delay: float
+    """Seconds between visits that it asks of us; 0 if it says nothing."""
+
+    def text(self) -> bytes:
+        """The file, for the kinds that have one."""
+        return _TEXTS[self.kind].format(crawl_delay=self.crawl_delay).encode()
+
+    def allows(self, path: str) -> bool:
+        """Whether rove may fetch a canonical path (with query) of the host."""
+        if path == ROBOTS_PATH:
+            return True
+        if self.kind is RobotsKind.STRICTER and path.startswith("/archive/open/"):
+            return True
+        if self.kind is RobotsKind.WILDCARD and "?" in path:
+            return False
+        return not path.startswith(_CLOSED_PREFIXES.get(self.kind, ()))
+
+
+def robots_plan(kind: RobotsKind, crawl_delay: float) -> RobotsPlan:
+    """The robots.txt of a kind; only one kind asks for a delay."""
+    return RobotsPlan(kind, crawl_delay if kind is RobotsKind.DELAYED else 0.0)

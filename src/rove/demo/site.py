@@ -1,0 +1,240 @@
+"""What lies where: the hosts of each domain, the places of each host, how links lead to them.
+
+A host has a number of places. Every fourth one is a hub, an open page that links to the three
+places after it and to two further hubs; so every place can be reached from the home page (place 0),
+and what leads there follows from a place's number alone. Some places lead on by steps: the hops of
+a redirect, or a page that only one link names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rove.demo import words
+from rove.demo.draw import Weighted, number
+from rove.demo.names import domain_index, domain_name
+from rove.demo.profile import EntryKind, Profile, RobotsKind, SiteShape
+from rove.demo.robots import RobotsPlan, robots_plan
+
+HUB_EVERY = 4
+_LABELS = {
+    SiteShape.BARE: ("",),
+    SiteShape.BARE_AND_BLOG: ("", "blog."),
+    SiteShape.BARE_AND_WWW: ("", "www."),
+    SiteShape.AT_WWW: ("", "www."),
+}
+_SHUT_KINDS = frozenset({RobotsKind.CLOSED, RobotsKind.SHUT_OUT, RobotsKind.BROKEN})
+_OPEN_SECTIONS = ("notes", "guides", "caf%C3%A9", "tips%20and%20tricks", "news/2024/may")
+_RESTRICTED_SECTIONS = ("private", "private/drafts", "archive", "archive/open")
+_STYLES = 5
+_HUB_STYLES = 4
+"""Hubs link to everything, so no robots.txt may close them: no query, no restricted section."""
+_WORDS = words.OF_PATHS.split()
+_REDIRECTS = frozenset(
+    {EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD, EntryKind.AWAY}
+)
+_STEP_SECTIONS = {
+    EntryKind.PAGE: "sponsored",
+    EntryKind.NOINDEX: "found",
+    EntryKind.NOFOLLOW: "beyond",
+    EntryKind.CHAIN: "go",
+    EntryKind.LONG_CHAIN: "go",
+    EntryKind.LOOP: "go",
+    EntryKind.INWARD: "private",
+}
+_LONG_CHAIN_HOPS = 5
+_LOOP_HOPS = 2
+_PLACE = re.compile(r"-([0-9]{1,9})(?:\.([0-9]))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of the web."""
+
+    name: str
+    domain: str
+    index: int
+    """The number of its domain."""
+    label: str
+    """What stands before the domain: nothing, `www.` or `blog.`"""
+    siblings: tuple[str, ...]
+    """All labels of the domain."""
+    robots: RobotsPlan
+    places: int
+    at_www: bool
+    """It is a bare domain that only sends visitors on to www."""
+
+
+class Entry(NamedTuple):
+    """A place of a host. A named tuple is made in a third of the time; a page needs dozens."""
+
+    number: int
+    kind: EntryKind
+    path: str
+    """Canonical, with query."""
+    word: str
+    """Its name; steps carry it too."""
+    steps: int
+    """How many further addresses it leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An address of a host: a place, or one of its steps."""
+
+    entry: Entry
+    step: int
+    path: str
+
+
+class SitePlan:
+    """All hosts and places, computed when asked for."""
+
+    def __init__(self, seed: int, hosts: int, profile: Profile) -> None:
+        self.seed = seed
+        self.hosts = hosts
+        self._pages_per_host = profile.pages_per_host
+        self._crawl_delay = profile.crawl_delay
+        self._plain = profile.plain
+        self._restricted = int(profile.restricted * 256)
+        self._kinds = Weighted(profile.entries)
+        self._robots = Weighted(profile.robots)
+        self._shapes = Weighted(profile.shapes)
+        self.host = lru_cache(maxsize=20_000)(self._host)
+        """The host of this name, or None; bounded in memory whatever the number of hosts."""
+
+    def domain_name(self, index: int) -> str:
+        """The name of a domain by its number."""
+        return domain_name(self.seed, index)
+
+    def bare_host(self, index: int) -> Host:
+        """The host that has the plain name of a domain."""
+        found = self.host(self.domain_name(index))
+        assert found is not None
+        return found
+
+    def sibling(self, host: Host, label: str) -> Host:
+        """Another host of the same domain."""
+        found = self.host(label + host.domain)
+        assert found is not None
+        return found
+
+    def entry(self, host: Host, place: int) -> Entry:
+        """The place of this number."""
+        if self._plain:
+            return Entry(place, EntryKind.PAGE, f"/page-{place}" if place else "/", "", 0)
+        bits = number(self.seed, f"{host.name} {place}")
+        is_hub = place % HUB_EVERY == 0
+        kind = EntryKind.PAGE if is_hub else self._kinds.pick(bits)
+        bits >>= 32
+        word = f"{_WORDS[bits % 26]}-{place}"
+        if place == 0:
+            path, kind = "/", EntryKind.TO_WWW if host.at_www else EntryKind.PAGE
+        elif kind in _REDIRECTS:
+            path = f"/go/{word}"
+        else:
+            is_restricted = not is_hub and (bits >> 8) % 256 < self._restricted
+            sections = _RESTRICTED_SECTIONS if is_restricted else _OPEN_SECTIONS
+            section = sections[(bits >> 16) % len(sections)]
+            path = _path((bits >> 24) % (_HUB_STYLES if is_hub else _STYLES), section, word)
+        return Entry(place, kind, path, word, _steps(kind, is_hub, bits))
+
+    def step(self, entry: Entry, step: int) -> Spot:
+        """The address that a place leads to by so many steps."""
+        if step == 0:
+            return Spot(entry, 0, entry.path)
+        return Spot(entry, step, f"/{_STEP_SECTIONS[entry.kind]}/{entry.word}.{step}")
+
+    def find(self, host: Host, path: str) -> Spot | None:
+        """What lies at a canonical path, or None."""
+        if path == "/":
+            return self.step(self.entry(host, 0), 0)
+        match = _PLACE.search(path)
+        if match is None or int(match[1]) >= host.places:
+            return None
+        entry = self.entry(host, int(match[1]))
+        step = int(match[2] or 0)
+        if step > entry.steps:
+            return None
+        spot = self.step(entry, step)
+        return spot if spot.path == path else None
+
+    def children(self, host: Host, entry: Entry) -> Iterator[Entry]:
+        """The places that this one must link to, so that everything can be reached."""
+        if entry.number % HUB_EVERY:
+            return
+        for place in range(entry.number + 1, entry.number + HUB_EVERY):
+            if place < host.places:
+                yield self.entry(host, place)
+        hub = entry.number // HUB_EVERY
+        for place in ((2 * hub + 1) * HUB_EVERY, (2 * hub + 2) * HUB_EVERY):
+            if place < host.places:
+                yield self.entry(host, place)
+
+    def _host(self, name: str) -> Host | None:
+        label, domain = _split(name)
+        index = domain_index(self.seed, domain)
+        if index is None or index >= self.hosts:
+            return None
+        bare_robots = self._robots.pick(number(self.seed, f"robots of {domain}"))
+        shape = self._shapes.pick(number(self.seed, f"shape of {domain}"))
+        if bare_robots in _SHUT_KINDS:
+            # Only the bare host's home page is sure to lead to the others.
+            shape = SiteShape.BARE
+        labels = _LABELS[shape]
+        if label not in labels:
+            return None
+        kind = self._robots.pick(number(self.seed, f"robots of {name}")) if label else bare_robots
+        low, high = self._pages_per_host
+        at_www = shape is SiteShape.AT_WWW and not label
+        return Host(
+            name=name,
+            domain=domain,
+            index=index,
+            label=label,
+            siblings=labels,
+            robots=robots_plan(kind, self._crawl_delay),
+            places=1 if at_www else low + number(self.seed, f"size of {name}") % (high - low + 1),
+            at_www=at_www,
+        )
+
+
+def _split(name: str) -> tuple[str, str]:
+    for label in ("www.", "blog."):
+        if name.startswith(label):
+            return label, name.removeprefix(label)
+    return "", name
+
+
+def _path(style: int, section: str, word: str) -> str:
+    match style:
+        case 0:
+            return f"/{section}/{word}"
+        case 1:
+            return f"/{section}/{word}.html"
+        case 2:
+            return f"/{section}/{word}/"
+        case 3:
+            return f"/~{word}/{section}"
+        case _:
+            return f"/{section}/view?id={word}&lang=en"
+
+
+def _steps(kind: EntryKind, is_hub: bool, bits: int) -> int:
+    match kind:
+        case EntryKind.CHAIN:
+            return 1 + (bits >> 30) % 3
+        case EntryKind.LONG_CHAIN:
+            return _LONG_CHAIN_HOPS
+        case EntryKind.LOOP:
+            return _LOOP_HOPS
+        case EntryKind.INWARD | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
+            return 1
+        case EntryKind.PAGE if is_hub:
+            return 1
+        case _:
+            return 0

@@ -1,0 +1,96 @@
+"""Which addresses a crawl may dial.
+
+A page on the web can link or resolve to anything: the machine's own services, the network around
+it, a cloud's metadata server. The fetcher therefore dials only what passed this guard, and asks it
+about every address: from DNS, from a literal in a URL, from a connect-to rule. Pure: text in, a
+decision out.
+
+The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here, and not
+taken from `ipaddress.is_global`, since what that says differs between releases of Python.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from functools import lru_cache
+
+_SPECIAL_V4 = tuple(
+    ipaddress.IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",  # this network, unspecified
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, cloud metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # IETF protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # 6to4 relays, withdrawn
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarking
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, broadcast
+    )
+)
+# All public IPv6 unicast lies here; loopback, unspecified, IPv4-mapped, NAT64, unique local,
+# link-local and multicast addresses all lie outside.
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
+_SPECIAL_V6 = tuple(
+    ipaddress.IPv6Network(text)
+    for text in (
+        "2001::/23",  # IETF protocol assignments, Teredo
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: an IPv4 address inside
+        "3fff::/20",  # documentation
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressGuard:
+    """Decides whether an address may be dialled."""
+
+    allow_private: bool = False
+    """Permit every address, for a crawl of one's own network or of a test server."""
+
+    def permits(self, address: str) -> bool:
+        """Whether this may be dialled; what is not an IP address never may."""
+        return is_public(address) or (self.allow_private and is_ip(address))
+
+
+@lru_cache(maxsize=65_536)
+def is_public(address: str) -> bool:
+    """Whether a text is an IP address of the public Internet.
+
+    >>> is_public("93.184.215.14"), is_public("169.254.169.254"), is_public("::ffff:93.184.215.14")
+    (True, False, False)
+    """
+    found = _parse(address)
+    if isinstance(found, ipaddress.IPv4Address):
+        return not any(found in network for network in _SPECIAL_V4)
+    if isinstance(found, ipaddress.IPv6Address):
+        return found in _UNICAST_V6 and not any(found in network for network in _SPECIAL_V6)
+    return False
+
+
+@lru_cache(maxsize=1_024)
+def is_ip(address: str) -> bool:
+    """Whether a text is an IP address, without brackets, port or zone."""
+    return _parse(address) is not None
+
+
+def same_address(one: str, other: str) -> bool:
+    """Whether two texts are the same IP address, however it is written."""
+    return one == other or (is_ip(one) and _parse(one) == _parse(other))
+
+
+def _parse(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    if "%" in address:
+        return None
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        return None

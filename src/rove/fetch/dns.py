@@ -1,0 +1,199 @@
+"""Names to addresses, off the hot path: a cache in front of one asynchronous lookup per name.
+
+Names are resolved before a connection is made, so that the address can be checked and the checked
+address dialled. /etc/hosts and search domains are left out on purpose: a crawl asks for public
+names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiodns
+import pycares
+
+from rove.model import Failed, FailureKind
+
+MIN_TTL = 60.0
+MAX_TTL = 3_600.0
+NEGATIVE_TTL = 60.0
+CACHE_SIZE = 100_000
+RENEW_AFTER = 50_000
+"""Questions to one c-ares channel. It keeps every answer for its TTL, without a bound (1.2 KB each,
+measured) and without a switch, so now and then a new channel takes over."""
+
+_LOOPBACK = ("127.0.0.1", "::1")
+_NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
+
+
+class Resolver(Protocol):
+    """Turns names into addresses; what the fetcher asks."""
+
+    async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
+        """The addresses of a name, best first and at least one, or why there are none."""
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What DNS said of a name."""
+
+    addresses: tuple[str, ...]
+    ttl: float
+
+
+class Lookup(Protocol):
+    """One question to DNS, never answered from a cache of ours."""
+
+    async def look_up(self, host: str) -> Answer | Failed:
+        """Ask for the addresses of a name."""
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+
+
+class CachingResolver:
+    """Remembers answers, bad ones too, and asks once for a name that many want at the same time."""
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        *,
+        size: int = CACHE_SIZE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lookup = lookup
+        self._size = size
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[float, Sequence[str] | Failed]] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
+        self._closed = False
+
+    async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
+        """The addresses of a name; a question outlives the caller who gave up waiting for it."""
+        known = self._known.get(host)
+        if known is not None and self._clock() < known[0]:
+            self._known.move_to_end(host)
+            return known[1]
+        if self._closed:
+            return _closed()
+        task = self._asking.get(host)
+        if task is None:
+            task = asyncio.create_task(self._ask(host))
+            self._asking[host] = task
+        await asyncio.wait((task,), timeout=within)
+        if not task.done():
+            return Failed(
+                kind=FailureKind.DNS, detail=f"no answer for {host} within {within:.1f} s"
+            )
+        return _closed() if task.cancelled() else task.result()
+
+    async def close(self) -> None:
+        """Give up the questions under way; those who wait for them are told so."""
+        self._closed = True
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._lookup.close()
+
+    async def _ask(self, host: str) -> Sequence[str] | Failed:
+        try:
+            answer = await self._lookup.look_up(host)
+        finally:
+            del self._asking[host]
+        found: Sequence[str] | Failed
+        if isinstance(answer, Failed):
+            found, ttl = answer, NEGATIVE_TTL
+        else:
+            found, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
+        self._known[host] = (self._clock() + ttl, found)
+        self._known.move_to_end(host)
+        if len(self._known) > self._size:
+            self._known.popitem(last=False)
+        return found
+
+
+class AresLookup:
+    """Asks the name servers of this machine, or those given as 'address:port', with c-ares.
+
+    IPv4 first, and IPv6 only for a name without an IPv4 address: half of the questions, and no
+    attempts over an IPv6 that many machines do not have.
+    """
+
+    def __init__(
+        self,
+        *,
+        servers: Sequence[str] | None = None,
+        timeout: float = 2.0,
+        tries: int = 3,
+        renew_after: int = RENEW_AFTER,
+    ) -> None:
+        self._servers = servers
+        self._timeout = timeout
+        self._tries = tries
+        self._renew_after = renew_after
+        self._asked = 0
+        self._channels: list[aiodns.DNSResolver] = []
+        """The one in use last, before it the one whose last answers may still be due."""
+
+    async def look_up(self, host: str) -> Answer | Failed:
+        """Ask for the A records, then for the AAAA records of a name that exists without any."""
+        if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3: never asked
+            return Answer(addresses=_LOOPBACK, ttl=MAX_TTL)
+        channel = await self._channel()
+        for record_type in ("A", "AAAA"):
+            try:
+                result = await channel.query_dns(host, record_type)
+            except aiodns.error.DNSError as error:
+                if error.args[0] == aiodns.error.ARES_ENODATA:
+                    continue
+                return _failure(host, error)
+            addresses = tuple(
+                record.data.addr
+                for record in result.answer
+                if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
+            )
+            if addresses:
+                return Answer(addresses=addresses, ttl=min(r.ttl for r in result.answer))
+        return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=f"{host} has no address")
+
+    async def close(self) -> None:
+        """Close the channels and their sockets."""
+        while self._channels:
+            await self._channels.pop().close()
+
+    async def _channel(self) -> aiodns.DNSResolver:
+        """The channel to ask; made when needed, since it belongs to the running loop."""
+        if not self._channels or self._asked >= self._renew_after:
+            self._asked = 0
+            self._channels.append(
+                aiodns.DNSResolver(
+                    loop=asyncio.get_running_loop(),
+                    nameservers=self._servers,
+                    timeout=self._timeout,
+                    tries=self._tries,
+                )
+            )
+            if len(self._channels) > 2:
+                await self._channels.pop(0).close()
+        self._asked += 1
+        return self._channels[-1]
+
+
+def _failure(host: str, error: aiodns.error.DNSError) -> Failed:
+    code, text = error.args
+    kind = FailureKind.DNS_NOT_FOUND if code in _NO_SUCH_NAME else FailureKind.DNS
+    return Failed(kind=kind, detail=f"{host}: {text}")
+
+
+def _closed() -> Failed:
+    return Failed(kind=FailureKind.ABORTED, detail="the resolver was closed")

@@ -1,0 +1,61 @@
+"""What libcurl's error codes mean to a crawl: the one place where they are mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pycurl
+
+from rove.model import FailureKind
+
+CurlError = tuple[int, str]
+"""libcurl's code and its sentence."""
+
+_TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
+_DETAIL_LENGTH = 200
+
+_KINDS: Mapping[int, FailureKind] = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,  # also for HTTP/0.9
+    pycurl.E_URL_MALFORMAT: FailureKind.PROTOCOL,
+    pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
+    pycurl.E_COULDNT_CONNECT: FailureKind.CONNECT,
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,
+    pycurl.E_HTTP2: FailureKind.PROTOCOL,
+    pycurl.E_PARTIAL_FILE: FailureKind.RESET,
+    pycurl.E_SSL_CONNECT_ERROR: FailureKind.TLS,
+    pycurl.E_INTERFACE_FAILED: FailureKind.CONNECT,
+    pycurl.E_GOT_NOTHING: FailureKind.RESET,
+    pycurl.E_SSL_ENGINE_NOTFOUND: FailureKind.TLS,
+    pycurl.E_SSL_ENGINE_SETFAILED: FailureKind.TLS,
+    pycurl.E_SEND_ERROR: FailureKind.RESET,
+    pycurl.E_RECV_ERROR: FailureKind.PROTOCOL,  # see kind_of: RESET where the system says so
+    pycurl.E_SSL_CERTPROBLEM: FailureKind.TLS,
+    pycurl.E_SSL_CIPHER: FailureKind.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: FailureKind.TLS,
+    pycurl.E_BAD_CONTENT_ENCODING: FailureKind.ENCODING,  # a transfer coding that was not asked for
+    pycurl.E_SSL_CACERT_BADFILE: FailureKind.TLS,
+    pycurl.E_SSL_SHUTDOWN_FAILED: FailureKind.TLS,
+    _TOO_LARGE: FailureKind.PROTOCOL,
+}
+
+
+def kind_of(error: CurlError, *, os_errno: int) -> FailureKind:
+    """The kind of a failure other than a timeout; os_errno is what the system said, or 0."""
+    code = error[0]
+    # libcurl says 'recv error' of a broken chunk as well as of a broken connection, and 'TLS' of a
+    # connection that breaks during the handshake.
+    if code in (pycurl.E_RECV_ERROR, pycurl.E_SSL_CONNECT_ERROR) and os_errno:
+        return FailureKind.RESET
+    if ended_unannounced(error):
+        return FailureKind.RESET
+    return _KINDS.get(code, FailureKind.PROTOCOL)
+
+
+def ended_unannounced(error: CurlError) -> bool:
+    """Whether a TLS connection just ended, without the notice that RFC 8446 6.1 asks for."""
+    return error[0] == pycurl.E_RECV_ERROR and "unexpected eof" in error[1]
+
+
+def detail_of(error: CurlError) -> str:
+    """libcurl's sentence, or its number where it has none, at a bounded length."""
+    return error[1][:_DETAIL_LENGTH] or f"libcurl error {error[0]}"

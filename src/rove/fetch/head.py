@@ -1,0 +1,101 @@
+"""What the head of an answer says, and what follows from it: read the body, or stop here.
+
+Pure, and apart from the transfer: header lines in, a Response and a decision out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rove.fetch.body import Undecodable, parse_codings
+from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
+
+MAX_HEAD_BYTES = 256 * 1024
+MAX_HEAD_LINES = 200
+"""Interim heads (1xx) and trailers included."""
+
+_BLANK = " \t\r\n"
+_BODILESS = frozenset({204, 205, 304})
+_DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBody:
+    """The body is wanted."""
+
+    codings: tuple[str, ...]
+    delimited: bool
+    """Its length was announced: the end of the connection is not the end of the body."""
+
+
+def parse_status(status_line: bytes) -> int | None:
+    """The code in a status line, None if there is none.
+
+    >>> parse_status(b"HTTP/1.1 200 OK"), parse_status(b"200 OK")
+    (200, None)
+    """
+    parts = status_line.split(None, 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/"):
+        return None
+    code = parts[1]
+    return int(code) if len(code) == 3 and code.isdigit() else None
+
+
+def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -> Response:
+    """The Response for the lines of a head, from the status line on, without the blank one."""
+    headers: list[tuple[str, str]] = []
+    for line in lines[1:]:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:  # libcurl refuses lines without one, and joins folded lines (RFC 9112 5.2)
+            headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
+    return Response(
+        url=url,
+        status=status,
+        status_line=lines[0].decode("latin-1").rstrip(_BLANK),
+        headers=headers,
+        address=address,
+    )
+
+
+def judge(
+    response: Response, accept_types: frozenset[str] | None
+) -> ReadBody | Redirected | Refused | WrongType | Failed:
+    """What to do after a head: read on, or the outcome that it already is."""
+    found: dict[str, str] = {}
+    codings: list[str] = []
+    for key, value in response.headers:
+        name = key.lower()
+        if name in _DECIDING:
+            found.setdefault(name, value)
+        elif name == "content-encoding":
+            codings.append(value)
+    status = response.status
+    if 300 <= status < 400 and status not in _BODILESS and found.get("location"):
+        return Redirected(response=response, location=_as_text(found["location"]))
+    if not 200 <= status < 300 or status in _BODILESS:
+        return Refused(response=response)
+    # RFC 9110 8.3 leaves a missing type to the recipient; on the web it is nearly always HTML.
+    media_type = found.get("content-type", "").partition(";")[0].strip().lower() or "text/html"
+    if accept_types is not None and media_type not in accept_types:
+        return WrongType(response=response)
+    known = parse_codings(codings)
+    if isinstance(known, Undecodable):
+        return Failed(
+            kind=FailureKind.ENCODING,
+            detail=known.detail,
+            address=response.address,
+            status=status,
+        )
+    delimited = "content-length" in found or "transfer-encoding" in found
+    return ReadBody(codings=known, delimited=delimited)
+
+
+def _as_text(location: str) -> str:
+    """The bytes of a Location are UTF-8 in practice, and browsers take them so."""
+    if location.isascii():
+        return location
+    try:
+        return location.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return location

@@ -1,0 +1,1 @@
+"""What status, pages, show and export read out of a crawl, running or not."""

@@ -1,0 +1,74 @@
+"""Pages and URLs of a crawl as people and programs read them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from rove.errors import UsageError
+from rove.frontier.contract import FrontierReader, UrlRecord
+from rove.model import RequestKind, RequestRow
+from rove.url import CrawlUrl, canonical, domain_of, parse_seed
+
+
+def domain_id(name: str) -> int:
+    """The id of the registrable domain that a name given by a person belongs to."""
+    found = parse_seed(name)
+    if found is None:
+        raise UsageError(f"{name!r} is not a domain")
+    return domain_of(found[0].host)[1]
+
+
+def url_given(text: str) -> CrawlUrl:
+    """The URL that a person means, https assumed."""
+    found = parse_seed(text) if "://" not in text else None
+    url = found[0] if found is not None else canonical(text)
+    if url is None:
+        raise UsageError(f"{text!r} is not a URL")
+    return url
+
+
+def page_json(row: RequestRow) -> dict[str, Any]:
+    """A request for a page as an object."""
+    record: dict[str, Any] = {
+        "url": row.url,
+        "fetched": iso_time(row.started),
+        "seconds": round(row.finished - row.started, 3),
+        "status": row.status,
+        "error": row.error or None,
+        "type": row.media_type or None,
+        "bytes": row.size,
+        "truncated": row.truncated,
+        "redirect_to": row.target or None,
+        "title": row.title,
+        "content_hash": None if row.content_hash is None else f"{row.content_hash & (2**64 - 1):016x}",
+        "visit": row.visit,
+    }
+    for name, where in (("text_record", row.text), ("raw_record", row.raw)):
+        if where is not None:
+            record[name] = {"file": where.file, "offset": where.offset, "length": where.length}
+    return record
+
+
+def page_line(row: RequestRow) -> str:
+    """A request for a page on one line."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started))
+    outcome = str(row.status) if row.status else row.error
+    what = row.title or (f"-> {row.target}" if row.target else row.error)
+    return f"{when}  {outcome:>4}  {row.size:>9,}  {row.url}  {what}".rstrip()
+
+
+def iso_time(seconds: float) -> str:
+    """A wall-clock time as ISO 8601, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+async def settling_request(reader: FrontierReader, record: UrlRecord) -> RequestRow | None:
+    """The request that settled a URL, None where none was made."""
+    if record.visit is None:
+        return None
+    for row in reversed(await reader.requests(record.visit)):
+        if row.fingerprint == record.fingerprint and row.kind is RequestKind.PAGE:
+            return row
+    return None

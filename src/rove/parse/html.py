@@ -1,0 +1,217 @@
+"""A page as the crawl sees it: title, text, links, and what its robots meta asks for.
+
+The hot path: one pass in Python over the elements, everything else in the parser's C code. That pass
+takes inline elements out of the tree (their text stays), so that what then still separates two texts
+is a block, and drops what is not shown.
+
+What counts as text is all of <body> without
+- script, style, template and noscript: who reads this text has no use for «enable JavaScript»;
+- drawings and formulas (svg, math), embedded things and their fallbacks (iframe, object, audio,
+  video, canvas), form fields and their choices (select, datalist, textarea);
+- elements with the `hidden` attribute. Style sheets are not read, so other hidden text stays.
+Blocks, table cells, buttons and elements unknown to HTML are on lines of their own.
+
+Links are taken from the whole page, shown or not, but not from scripts, templates and noscript: that
+is parsed as a browser with scripts does, since its content would otherwise end the head too early.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from rove.parse.charset import decode, to_utf8
+from rove.parse.links import followed, refresh_target, resolve
+from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
+from rove.url import CrawlUrl
+
+MAX_TITLE_LENGTH = 1_000
+
+_ROBOTS_NAMES = frozenset({"robots", "rove"})
+_SEPARATORS = re.compile(r"[\s,;]+")
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What was read from one page."""
+
+    title: str
+    text: str
+    links: tuple[CrawlUrl, ...]
+    noindex: bool
+    nofollow: bool
+    encoding: str
+
+
+# What an element is to us; one that is in no list is a block, as are elements unknown to HTML.
+_INLINE, _ANCHOR, _DROPPED, _META, _LINK, _BASE, _PREFORMATTED = range(1, 8)
+_TAGS = {
+    _INLINE: (
+        "abbr acronym b bdi bdo big blink cite code data del dfn em embed font i img input"
+        " ins kbd label map mark meter nobr output picture progress q rb rp rt rtc ruby s samp slot"
+        " small source span strike strong sub sup time track tt u var wbr"
+    ),
+    _ANCHOR: "a area",
+    _DROPPED: (
+        "applet audio canvas datalist iframe math noembed noframes noscript object script select"
+        " style svg template textarea title video"
+    ),
+    _META: "meta",
+    _LINK: "link",
+    _BASE: "base",
+    _PREFORMATTED: "listing plaintext pre xmp",
+}
+
+
+def _kinds_by_id() -> dict[int, int]:
+    """The kinds by the parser's numbers for tags, which are quicker to ask for than names."""
+    tree = LexborHTMLParser("<p><!-- --></p>")
+    kinds = {tree.create_node(tag).tag_id: k for k, tags in _TAGS.items() for tag in tags.split()}
+    comments = [node for node in _root(tree).traverse() if node.is_comment_node]
+    return kinds | {comment.tag_id: _DROPPED for comment in comments}
+
+
+def _root(tree: LexborHTMLParser) -> LexborNode:
+    root = tree.root
+    assert root is not None, "the parser makes an <html> of anything"
+    return root
+
+
+_KINDS = _kinds_by_id()
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What the pass over the elements gathers."""
+
+    hrefs: list[str] = field(default_factory=list)
+    base_href: str | None = None
+    robots: set[str] = field(default_factory=set)
+    preformatted: list[LexborNode] = field(default_factory=list)
+
+
+def read_html(body: bytes, *, url: str, content_type: str | None) -> Document:
+    """What an HTML page, fetched from url, says; any bytes make a Document."""
+    raw, encoding = to_utf8(body, content_type)
+    tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
+    title = _title(tree)
+    found = _gather(tree)
+    nofollow = not found.robots.isdisjoint(("nofollow", "none"))
+    return Document(
+        title=title,
+        text=_text(tree, found.preformatted),
+        links=() if nofollow else resolve(found.hrefs, url=url, base_href=found.base_href),
+        noindex=not found.robots.isdisjoint(("noindex", "none")),
+        nofollow=nofollow,
+        encoding=encoding,
+    )
+
+
+def read_plain(body: bytes, *, content_type: str | None) -> Document:
+    """What a plain text says; its lines and indents are kept."""
+    text, encoding = decode(body, content_type)
+    return Document(
+        title="",
+        text=tidy(keep_lines(text)),
+        links=(),
+        noindex=False,
+        nofollow=False,
+        encoding=encoding,
+    )
+
+
+def _title(tree: LexborHTMLParser) -> str:
+    # What does not belong into a head ends it early, and the title then lies in the body.
+    node = tree.css_first("head > title") or tree.css_first("title:not(svg *)")
+    return "" if node is None else tidy_line(node.text(), MAX_TITLE_LENGTH)
+
+
+def _gather(tree: LexborHTMLParser) -> _Findings:
+    """Collect what the elements say, and leave only blocks and what is shown in the tree."""
+    found = _Findings()
+    root = _root(tree)
+    nodes = list(root.traverse())
+    _drop_hidden(root)
+    for node in nodes:
+        kind = _KINDS.get(node.tag_id)
+        if kind is None:
+            continue
+        if kind == _INLINE:
+            node.unwrap(True)
+        elif kind == _ANCHOR:
+            attributes = node.attributes
+            href = attributes.get("href")
+            rel = attributes.get("rel")
+            if href and (not rel or followed(rel)):
+                found.hrefs.append(href)
+            node.unwrap(True)
+        elif kind == _DROPPED:
+            node.decompose(False)
+        elif kind == _PREFORMATTED:
+            found.preformatted.append(node)
+        else:
+            _read_head_element(kind, node.attributes, found)
+            node.decompose(False)
+    return found
+
+
+def _drop_hidden(root: LexborNode) -> None:
+    for node in root.css("[hidden]"):
+        # Some pages hide themselves until a script has run; «until-found» can be found and read.
+        shown = node.tag in ("html", "body") or node.attributes["hidden"] == "until-found"
+        if not shown:
+            node.decompose(False)
+
+
+def _read_head_element(kind: int, attributes: dict[str, str | None], found: _Findings) -> None:
+    href = attributes.get("href")
+    if kind == _META:
+        _read_meta(attributes, found)
+    elif kind == _BASE:
+        if found.base_href is None:
+            found.base_href = href
+    elif href and _points_on(attributes.get("rel")):
+        found.hrefs.append(href)
+
+
+def _points_on(rel: str | None) -> bool:
+    """Whether a <link> with this rel attribute leads to a page to visit."""
+    words = (rel or "").lower().split()
+    return ("next" in words or "canonical" in words) and followed(rel)
+
+
+def _read_meta(attributes: dict[str, str | None], found: _Findings) -> None:
+    content = attributes.get("content")
+    if not content:
+        return
+    if (attributes.get("name") or "").strip().lower() in _ROBOTS_NAMES:
+        found.robots.update(_SEPARATORS.split(content.lower()))
+    elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+        target = refresh_target(content)
+        if target:
+            found.hrefs.append(target)
+
+
+def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> str:
+    body = tree.body
+    if body is None:  # a page of frames
+        return ""
+    body.merge_text_nodes()
+    _keep_lines_of(preformatted)
+    return tidy(body.text(separator=BREAK, skip_empty=True))
+
+
+def _keep_lines_of(blocks: list[LexborNode]) -> None:
+    inside: set[int] = set()  # blocks in blocks: a page of these alone must not cost its square
+    for block in blocks:
+        if block.mem_id in inside:
+            continue
+        for node in list(block.traverse(include_text=True)):
+            content = node.text_content
+            if content:
+                node.replace_with(keep_lines(content))
+            else:
+                inside.add(node.mem_id)

@@ -1,0 +1,94 @@
+"""From what a page names to the URLs that can be asked: each once, and not too many.
+
+Parsing a URL costs more than everything else about a link, so what need not be parsed is sorted out
+before: repeated links, fragments of this page, schemes that are not fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
+
+MAX_LINKS = 2_000
+_MAX_TRIED = 5_000
+"""Different links of a page that are looked at: bounds the time when most turn out unfit."""
+
+_WHITE_SPACE = "\t\n\f\r "
+_OTHER_SCHEMES = (
+    "about:",
+    "blob:",
+    "callto:",
+    "data:",
+    "fax:",
+    "file:",
+    "ftp:",
+    "geo:",
+    "intent:",
+    "javascript:",
+    "mailto:",
+    "market:",
+    "news:",
+    "skype:",
+    "sms:",
+    "tel:",
+    "viber:",
+    "webcal:",
+    "whatsapp:",
+)
+_LONGEST_SCHEME = max(map(len, _OTHER_SCHEMES))
+_NOT_FOLLOWED = frozenset({"nofollow", "sponsored", "ugc"})
+
+# The standard's «shared declarative refresh steps»; what comes before the URL is not read in two ways.
+_REFRESH = re.compile(
+    r"""(?>\s*(?:[0-9][0-9.]*|\.[0-9.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?)"""
+    r"""(?:"([^"]*)|'([^']*)|(.+))""",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def followed(rel: str | None) -> bool:
+    """Whether a link with this rel attribute may be followed."""
+    return not rel or _NOT_FOLLOWED.isdisjoint(rel.lower().split())
+
+
+def refresh_target(content: str) -> str | None:
+    """Where a refresh with this content attribute leads, or None if it names no other page."""
+    found = _REFRESH.match(content)
+    return (found[1] or found[2] or found[3]) if found else None
+
+
+def resolve(
+    hrefs: Iterable[str], *, url: str, base_href: str | None = None
+) -> tuple[CrawlUrl, ...]:
+    """The URLs that a page's hrefs mean, in order, each once, without the page itself."""
+    base = parse_base(url)
+    page = canonical(url)
+    own = None if page is None else page.fingerprint
+    if base_href is not None and (moved := canonical(base_href, base)) is not None:
+        base = parse_base(moved.text)
+    found: dict[int, CrawlUrl] = {}
+    for href in islice(_candidates(hrefs), _MAX_TRIED):
+        link = canonical(href, base)
+        if link is not None and link.fingerprint != own:
+            found.setdefault(link.fingerprint, link)
+            if len(found) == MAX_LINKS:
+                break
+    return tuple(found.values())
+
+
+def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
+    """The different hrefs, without fragments, that may lead to another page."""
+    seen = {""}
+    for href in dict.fromkeys(hrefs):
+        if len(href) > MAX_URL_LENGTH:
+            continue
+        start = href.partition("#")[0].strip(_WHITE_SPACE)
+        if start in seen:
+            continue
+        seen.add(start)
+        scheme = start[:_LONGEST_SCHEME]
+        if ":" not in scheme or not scheme.lower().startswith(_OTHER_SCHEMES):
+            yield start

@@ -1,0 +1,135 @@
+"""From what a person asked for to a crawl that can start: checked, remembered, nothing changed if it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rove.config import Limits, Settings, settings_from_json, with_limits
+from rove.datadir import DataDir
+from rove.errors import UsageError
+from rove.frontier.contract import Backend, SeedSource
+from rove.gate import parse_exclusions
+from rove.seeds import has_good_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a person asked for."""
+
+    data_dir: Path
+    seeds: str | None = None
+    """A file, or '-' for standard input."""
+    resume: bool = False
+    exclude: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """The fields of Settings that were given."""
+    max_pages: int | None = None
+    max_duration: float | None = None
+    max_pages_per_domain: int | None = None
+    log_level: str = "info"
+
+
+async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
+    """Open the crawl that is asked for, and save its settings and seeds; the data directory is held."""
+    exclusions = _read_exclusions(order.exclude)
+    with _opened(order.seeds) as seeds:
+        settings = await (_old if order.resume else _new)(order, data, backend)
+        source = None if seeds is None else _take_seeds(order, data, seeds)
+    try:
+        await backend.open(create=True)
+        settings = replace(settings, limits=await _limits(order, settings, backend))
+        await backend.catalog.add_exclusions(exclusions)
+        await backend.catalog.save(settings.to_json(), source)
+    except BaseException:
+        if source is not None:
+            (data.root / source.path).unlink(missing_ok=True)
+        raise
+    return settings
+
+
+def check(order: Order, backend: Backend) -> None:
+    """Refuse what can be seen to be wrong before anything is touched."""
+    if order.resume:
+        if not backend.exists():
+            raise UsageError(f"{order.data_dir} holds no crawl to resume")
+    else:
+        if order.seeds is None:
+            raise UsageError("say where to start: rove crawl SEEDS --email ADDRESS")
+        if "email" not in order.options:
+            raise UsageError("--email is missing: webmasters must be able to reach you")
+        Settings(**order.options).checked()
+    if order.seeds not in (None, "-") and not Path(str(order.seeds)).is_file():
+        raise UsageError(f"there is no seed file {order.seeds}")
+    if order.exclude is not None and not order.exclude.is_file():
+        raise UsageError(f"there is no exclusion file {order.exclude}")
+
+
+async def _new(order: Order, data: DataDir, backend: Backend) -> Settings:
+    if backend.exists():
+        await backend.open()
+        if await backend.catalog.settings() is not None:
+            pages = (await backend.reader.counts()).pages
+            raise UsageError(
+                f"{data.root} already holds a crawl with {pages:,} pages; add --resume to go on with it, "
+                "or choose another --data-dir"
+            )
+    return Settings(**order.options).checked()
+
+
+async def _old(order: Order, data: DataDir, backend: Backend) -> Settings:
+    await backend.open()
+    kept = await backend.catalog.settings()
+    if kept is None:
+        raise UsageError(f"{data.root} holds no crawl to resume")
+    return replace(settings_from_json(kept), **order.options).checked()
+
+
+async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:
+    """Limits that are given count from where the crawl stands now."""
+    return with_limits(
+        settings.limits,
+        max_pages=order.max_pages,
+        max_duration=order.max_duration,
+        max_pages_per_domain=order.max_pages_per_domain,
+        pages=(await backend.reader.counts()).pages,
+        seconds=sum(run.seconds for run in await backend.reader.runs()),
+    )
+
+
+def _take_seeds(order: Order, data: DataDir, seeds: BinaryIO) -> SeedSource:
+    name = "standard input" if order.seeds == "-" else str(order.seeds)
+    path = data.keep_seeds(seeds)
+    if not has_good_line(path):
+        path.unlink()
+        raise UsageError(f"{name} holds no domain or URL to start from")
+    return SeedSource(id=0, path=str(path.relative_to(data.root)), name=name)
+
+
+def _read_exclusions(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            return parse_exclusions(lines, str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
+
+
+@contextmanager
+def _opened(seeds: str | None) -> Iterator[BinaryIO | None]:
+    if seeds is None:
+        yield None
+    elif seeds == "-":
+        yield sys.stdin.buffer
+    else:
+        try:
+            file = Path(seeds).open("rb")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error
+        with file:
+            yield file

@@ -1,0 +1,121 @@
+"""Seed files: a line each, streamed into the frontier, with a bookmark that survives a kill.
+
+The file is a copy in the data directory. Batches are added first and the bookmark is moved after, so that a kill in
+between only offers some lines again, which the frontier knows already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from rove.frontier.contract import Catalog, Frontier, SeedSource
+from rove.gate import Gate
+from rove.model import NewUrl
+from rove.url import parse_seed
+
+BATCH_LINES = 2_000
+LONGEST_LINE = 4_096
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that is neither a domain nor a URL."""
+
+    number: int
+    text: str
+
+
+def read_lines(file: BinaryIO) -> Iterator[tuple[int, str | None]]:
+    """Each line's length in bytes and its text without comments; None for one that is no text."""
+    while raw := file.readline(LONGEST_LINE):
+        size = len(raw)
+        if size == LONGEST_LINE and not raw.endswith(b"\n"):
+            while rest := file.readline(LONGEST_LINE):
+                size += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield size, None
+            continue
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            yield size, None
+            continue
+        yield size, _COMMENT.sub("", text).strip()
+
+
+def has_good_line(path: Path) -> bool:
+    """Whether there is any seed in a file; looks no further than the first."""
+    with path.open("rb") as file:
+        return any(text and parse_seed(text) for _, text in read_lines(file))
+
+
+class SeedLoader:
+    """Loads one seed file from where it was left."""
+
+    def __init__(
+        self,
+        *,
+        frontier: Frontier,
+        catalog: Catalog,
+        gate: Gate,
+        on_added: Callable[[], None],
+        on_bad: Callable[[SeedSource, BadLine], None],
+    ) -> None:
+        self._frontier = frontier
+        self._catalog = catalog
+        self._gate = gate
+        self._on_added = on_added
+        self._on_bad = on_bad
+
+    async def load(self, source: SeedSource, path: Path) -> SeedSource:
+        """Load what is left of a file; return the source as it stands at its end."""
+        with path.open("rb") as file:
+            file.seek(source.offset)
+            lines = read_lines(file)
+            while not source.finished:
+                source = await self._load_batch(source, lines)
+        return source
+
+    async def _load_batch(
+        self, source: SeedSource, lines: Iterator[tuple[int, str | None]]
+    ) -> SeedSource:
+        batch = list(islice(lines, BATCH_LINES))
+        offers: list[NewUrl] = []
+        refused: Counter[str] = Counter()
+        bad = 0
+        for number, (_, text) in enumerate(batch, start=source.lines + 1):
+            if text == "":
+                continue
+            seed = None if text is None else parse_seed(text)
+            if seed is None:
+                bad += 1
+                self._on_bad(source, BadLine(number, text or "(not UTF-8 text, or too long)"))
+                continue
+            url, is_bare = seed
+            refusal = self._gate.refuses(url, depth=0)
+            if refusal is None:
+                offers.append(url.offer(depth=0, bare=is_bare))
+            else:
+                refused[f"not_accepted.{refusal}"] += 1
+        await self._frontier.add(offers)
+        if refused:
+            await self._frontier.count(refused)
+        source = replace(
+            source,
+            offset=source.offset + sum(size for size, _ in batch),
+            lines=source.lines + len(batch),
+            good=source.good + len(offers) + refused.total(),
+            bad=source.bad + bad,
+            finished=len(batch) < BATCH_LINES,
+        )
+        await self._catalog.save_progress(source)
+        self._on_added()
+        return source

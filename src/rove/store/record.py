@@ -1,0 +1,186 @@
+"""The bytes of WARC records (ISO 28500), there and back: what the store writes and readers rely on.
+
+Pure functions, no files. The headers are made here and compressed with zlib, one gzip member per
+record, because that keeps a busy loop fastest. fastwarc's writer takes less time for a record, but
+holds the interpreter for all of it; zlib lets go. Beside a loop that parses pages, with texts of
+8.7 KB: 1,220 pages/s with zlib, 1,090 with fastwarc.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rove.model import Response
+from rove.store.contract import Page
+
+GZIP_WBITS = 31
+"""zlib's way of saying: with a gzip header and checksum."""
+DEFAULT_LEVEL = 3
+"""Texts of 8.7 KB: 6,200 records/s at 0.300 of the size; level 1 6,600 at .312, 6 4,500 at .281."""
+HEAD_END = b"\r\n\r\n"
+RECORD_END = b"\r\n\r\n"
+
+_VERSION = "WARC/1.1"
+_ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
+_RENAMED = {
+    "transfer-encoding": "X-Crawler-Transfer-Encoding",
+    "content-length": "X-Crawler-Content-Length",
+}
+
+
+class NotARecord(ValueError):
+    """The bytes are no whole WARC record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record that was read: its headers by lower-case name, and its block."""
+
+    headers: Mapping[str, str]
+    block: bytes
+
+
+def new_record_id() -> str:
+    """A record id that no other record has."""
+    return f"<{uuid.uuid4().urn}>"
+
+
+def warcinfo_record(*, filename: str, created_at: float, fields: Mapping[str, str]) -> bytes:
+    """The record that opens a file and says what wrote it."""
+    lines = [f"{_one_line(name)}: {_one_line(value)}\r\n" for name, value in fields.items()]
+    block = "".join(lines).encode("utf-8", "replace")
+    return _record(
+        [
+            ("WARC-Type", "warcinfo"),
+            ("WARC-Record-ID", new_record_id()),
+            ("WARC-Date", _date(created_at)),
+            ("WARC-Filename", filename),
+            ("WARC-Block-Digest", _digest(block)),
+            ("Content-Type", "application/warc-fields"),
+        ],
+        block,
+    )
+
+
+def text_record(page: Page, *, refers_to: str | None) -> bytes:
+    """The text of a page as a conversion record, the way Common Crawl's WET files hold it."""
+    block = page.text.encode("utf-8", "replace")
+    headers = [
+        ("WARC-Type", "conversion"),
+        ("WARC-Target-URI", page.url),
+        ("WARC-Date", _date(page.fetched_at)),
+        ("WARC-Record-ID", new_record_id()),
+    ]
+    if refers_to is not None:
+        headers.append(("WARC-Refers-To", refers_to))
+    headers += [("WARC-Block-Digest", _digest(block)), ("Content-Type", "text/plain")]
+    return _record(headers, block)
+
+
+def response_record(page: Page, *, record_id: str) -> bytes:
+    """The answer that a page came from: its head as sent, but true of the body that is stored."""
+    source = page.source
+    block = _http_head(source.response, len(source.wire_body)) + source.wire_body
+    headers = [
+        ("WARC-Type", "response"),
+        ("WARC-Target-URI", page.url),
+        ("WARC-Date", _date(page.fetched_at)),
+        ("WARC-Record-ID", record_id),
+    ]
+    if source.response.address:
+        headers.append(("WARC-IP-Address", source.response.address))
+    if source.truncated:
+        headers.append(("WARC-Truncated", "length"))
+    headers += [
+        ("WARC-Payload-Digest", _digest(source.wire_body)),
+        ("WARC-Block-Digest", _digest(block)),
+        ("Content-Type", "application/http;msgtype=response"),
+    ]
+    return _record(headers, block)
+
+
+def compress(record: bytes, level: int) -> bytes:
+    """A record as a gzip member of its own, so that it can be read from its offset alone."""
+    return zlib.compress(record, level, GZIP_WBITS)
+
+
+def decompress(member: bytes) -> Record:
+    """The record in exactly one gzip member; NotARecord if it is cut, damaged or something else."""
+    stream = zlib.decompressobj(GZIP_WBITS)
+    try:
+        data = stream.decompress(member)
+    except zlib.error as error:
+        raise NotARecord(str(error)) from error
+    if not stream.eof or stream.unused_data:
+        raise NotARecord("not one whole gzip member")
+    head, found, rest = data.partition(HEAD_END)
+    headers = parse_head(head)
+    length = content_length(headers)
+    if not found or len(rest) != length + len(RECORD_END) or not rest.endswith(RECORD_END):
+        raise NotARecord("the block's length is not as announced")
+    return Record(headers=headers, block=rest[:length])
+
+
+def parse_head(head: bytes) -> dict[str, str]:
+    """The headers of a record by lower-case name, from its head without the closing blank line."""
+    version, *lines = head.split(b"\r\n")
+    if not version.startswith(b"WARC/1."):
+        raise NotARecord("no WARC version line")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        headers[name.lower()] = value.strip()
+    return headers
+
+
+def content_length(headers: Mapping[str, str]) -> int:
+    """The announced length of a record's block."""
+    value = headers.get("content-length", "")
+    if not (value.isascii() and value.isdigit()):
+        raise NotARecord("no Content-Length")
+    return int(value)
+
+
+def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
+    lines = [_VERSION, *(f"{name}: {_one_line(value)}" for name, value in headers)]
+    lines.append(f"Content-Length: {len(block)}")
+    head = "\r\n".join(lines).encode("utf-8", "replace")
+    return b"".join((head, HEAD_END, block, RECORD_END))
+
+
+def _http_head(response: Response, body_length: int) -> bytes:
+    """Status line and headers; what held of the body on the wire and no longer does is renamed."""
+    status_line = _one_line(response.status_line).strip(" \t")
+    if not status_line.upper().startswith("HTTP/"):
+        status_line = f"HTTP/1.1 {response.status}"
+    lines = [status_line]
+    length_told = False
+    for name, value in response.headers:
+        key, text = _one_line(name).strip(" \t"), _one_line(value).strip(" \t")
+        kind = key.lower()
+        is_true = kind == "content-length" and text == str(body_length)
+        length_told = length_told or is_true
+        lines.append(f"{key if is_true else _RENAMED.get(kind, key)}: {text}")
+    if not length_told:
+        lines.append(f"Content-Length: {body_length}")
+    return "\r\n".join(lines).encode("latin-1", "replace") + HEAD_END
+
+
+def _one_line(text: str) -> str:
+    """Text that cannot end a header line early, whoever wrote it."""
+    return text.translate(_ONE_LINE)
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _digest(data: bytes) -> str:
+    digest = hashlib.sha1(data, usedforsecurity=False).digest()
+    return f"sha1:{base64.b32encode(digest).decode('ascii')}"

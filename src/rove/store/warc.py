@@ -1,0 +1,170 @@
+"""The page store: WARC files that any tool of the field reads, durable before anything says so.
+
+A page is stored before the frontier hears of it: when `write` returns, the group is on the disk,
+and so is its file's name. A group is stored whole or not at all. Only a crash can leave a part of
+one; its whole records stay (see recovery.py), and as nothing points to them they do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from rove.model import Location
+from rove.store.contract import Keep, Page, Stored
+from rove.store.files import OpenFile, store_error, sync_directory
+from rove.store.record import (
+    DEFAULT_LEVEL,
+    compress,
+    new_record_id,
+    response_record,
+    text_record,
+    warcinfo_record,
+)
+
+DEFAULT_MAX_FILE_BYTES = 1 << 30
+
+_T = TypeVar("_T")
+
+
+class WarcStore:
+    """Appends groups of pages to WARC files in a directory, in a thread of its own."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        keep: Keep,
+        name: str,
+        software: str,
+        info: Mapping[str, str] | None = None,
+        max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        level: int = DEFAULT_LEVEL,
+    ) -> None:
+        """`name` begins the files' names; `software` and `info` open each file."""
+        self._directory = directory
+        self._keep = keep
+        self._name = name
+        self._info = {
+            "software": software,
+            "format": "WARC File Format 1.1",
+            "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+            **(info or {}),
+        }
+        self._max_file_bytes = max_file_bytes
+        self._level = level
+        self._serial = 0
+        self._file: OpenFile | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+
+    async def write(self, pages: Sequence[Page]) -> list[Stored]:
+        """Store a group of pages, in order; when this returns they survive a power cut.
+
+        After a DiskFull or StoreError nothing of the group is stored, and it may be tried again.
+        """
+        return await self._in_thread(self._write, tuple(pages)) if pages else []
+
+    async def close(self) -> None:
+        """Finish the open file."""
+        try:
+            await self._in_thread(self._finish)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[..., _T], *args: object) -> _T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+        except OSError as error:
+            raise store_error(error, self._directory) from error
+
+    def _write(self, pages: Sequence[Page]) -> list[Stored]:
+        before = self._file
+        size_before = before.size if before else 0
+        touched = [before] if before else []
+        try:
+            stored = [self._append(page, touched) for page in pages]
+            self._commit(touched, has_new=touched[-1] is not before)
+        except BaseException:
+            self._roll_back(before, size_before, touched)
+            raise
+        return stored
+
+    def _append(self, page: Page, touched: list[OpenFile]) -> Stored:
+        """Put a page's records into one file, a new one if the last is full."""
+        if not touched or touched[-1].size >= self._max_file_bytes:
+            touched.append(self._begin_file())
+        file = touched[-1]
+        raw = text = None
+        raw_id = None
+        if self._keep is not Keep.TEXT:
+            raw_id = new_record_id()
+            raw = self._append_record(file, response_record(page, record_id=raw_id))
+        if self._keep is not Keep.RAW:
+            text = self._append_record(file, text_record(page, refers_to=raw_id))
+        return Stored(text=text, raw=raw)
+
+    def _append_record(self, file: OpenFile, record: bytes) -> Location:
+        member = compress(record, self._level)
+        return Location(file=file.name, offset=file.append(member), length=len(member))
+
+    def _commit(self, touched: Sequence[OpenFile], *, has_new: bool) -> None:
+        """Sync the group, then finish all files of it but the last."""
+        for file in touched:
+            file.sync()
+        for file in touched[:-1]:
+            file.finish()
+        if has_new:
+            sync_directory(self._directory)
+        self._file = touched[-1]
+
+    def _roll_back(
+        self, before: OpenFile | None, size_before: int, touched: Sequence[OpenFile]
+    ) -> None:
+        """Leave the files as they were before the group, as far as the disk lets us."""
+        self._file = None
+        for file in touched:
+            if file.closed:
+                continue
+            if file is not before:
+                with suppress(OSError):  # what stays is cut by the next recovery
+                    file.discard()
+                continue
+            try:
+                file.cut(size_before)
+                self._file = file
+            except OSError:
+                file.close()
+
+    def _begin_file(self) -> OpenFile:
+        now = time.time()
+        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime(now))
+        if not self._directory.exists():
+            self._directory.mkdir(parents=True, exist_ok=True)
+            sync_directory(self._directory.parent)
+        while True:
+            path = self._directory / f"{self._name}-{stamp}-{self._serial:05d}.warc.gz"
+            self._serial += 1
+            try:
+                file = OpenFile.create(path)
+                break
+            except FileExistsError:
+                continue  # another store of this name, in this second
+        opening = warcinfo_record(filename=path.name, created_at=now, fields=self._info)
+        file.append(compress(opening, self._level))
+        return file
+
+    def _finish(self) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            file.finish()
+        except OSError:
+            file.close()
+            raise
+        sync_directory(self._directory)

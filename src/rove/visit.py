@@ -1,0 +1,324 @@
+"""One visit to one domain: robots.txt where it is needed, then one page, with the hops it leads through.
+
+The rules of a visit (docs/states.md draws them): at most eight requests, at most three redirect hops inside the
+domain, each allowed by robots.txt and not fetched before; nothing starts after the lease's deadline. What happens is
+noted in a Journal. Only one thing is written from here: a Crawl-delay that is longer than the delay in force, which
+must be in the frontier before the page is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from rove.fetch.contract import Fetcher
+from rove.frontier.contract import Frontier
+from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots
+from rove.journal import Journal
+from rove.model import (
+    UNREACHABLE_FAILURES,
+    Failed,
+    FailureKind,
+    Fetched,
+    NewUrl,
+    OriginRecord,
+    Outcome,
+    PendingUrl,
+    Redirected,
+    Refused,
+    Request,
+    RequestKind,
+    UrlState,
+    WrongType,
+)
+from rove.parse.html import read_html, read_plain
+from rove.politeness import MAX_HOPS_PER_VISIT, MAX_REQUESTS_PER_VISIT
+from rove.retry import is_temporary, retry_in
+from rove.robots import MAX_ROBOTS_BYTES
+from rove.robots_fetch import fetch_robots
+from rove.store.contract import Page
+from rove.url import CrawlUrl, canonical, fingerprint, http_twin, parse_base
+
+READABLE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
+MORE_URLS = 1_000
+"""URLs read on at a time when all of the lease's were blocked."""
+MAX_LOOKED_AT = 5_000
+"""URLs that one visit looks at before it gives the domain back."""
+SHORTEST_REQUEST = 0.5
+"""With fewer seconds than this left to the deadline, nothing is asked any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all visits of a crawl share."""
+
+    frontier: Frontier
+    fetcher: Fetcher
+    gate: Gate
+    delay: float
+    max_body: int
+    clock: Callable[[], float]
+    is_stopping: Callable[[], bool]
+
+
+class _Over(Exception):
+    """The visit has had its time or its requests; what is left stays pending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A URL that the visit is at, and how it came there."""
+
+    url: CrawlUrl
+    offer: NewUrl
+    attempts: int = 0
+    hops: int = 0
+    """Redirects followed in this visit."""
+    guess: _Step | None = None
+    """The https guess for a bare domain that this http URL stands in for."""
+
+
+class Visit:
+    """A visit under way."""
+
+    def __init__(
+        self, around: Surroundings, journal: Journal, origins: dict[str, OriginRecord]
+    ) -> None:
+        """`origins`: the robots.txt records that the frontier holds for the lease's URLs."""
+        self._around = around
+        self._journal = journal
+        self._origins = origins
+        self._unreachable: dict[str, Failed] = {}
+
+    async def run(self) -> None:
+        """Make the visit; the journal then says what came of it."""
+        try:
+            await self._until_one_is_asked()
+        except _Over:
+            return
+
+    async def _until_one_is_asked(self) -> None:
+        lease = self._journal.lease
+        queue = list(lease.urls)
+        looked_at = 0
+        while queue and looked_at < MAX_LOOKED_AT:
+            for pending in queue:
+                if await self._follow(_first_step(pending)):
+                    return
+            looked_at += len(queue)
+            queue = await self._around.frontier.more(lease, queue[-1], MORE_URLS)
+
+    async def _follow(self, first: _Step) -> bool:
+        """Follow one URL through its redirects; whether a page was asked for."""
+        step: _Step | None = first
+        asked = False
+        while step is not None:
+            verdict = await self._verdict(step)
+            match verdict:
+                case Allowed():
+                    asked = True
+                    step = await self._after(step, await self._ask_page(step.url))
+                case Blocked(reason=reason):
+                    self._settle(step, UrlState.BLOCKED, reason)
+                    step = None
+                case Held(seconds=seconds, failing=failing):
+                    step = await self._when_held(step, seconds, failing=failing)
+                case _:
+                    assert_never(verdict)
+        return asked
+
+    async def _verdict(self, step: _Step) -> Allowed | Blocked | Held:
+        """The gate's verdict, for which robots.txt is asked if need be."""
+        verdict = self._around.gate.judge(step.url, await self._origin(step.url))
+        if isinstance(verdict, NeedsRobots):
+            await self._fetch_robots(step.url, verdict.failures)
+            verdict = self._around.gate.judge(step.url, self._origins[step.url.origin])
+            assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
+        return verdict
+
+    async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
+        record = self._origins.get(url.origin)
+        if record is None and url.origin not in self._unreachable:
+            for found in await self._around.frontier.origins([(url.domain, url.origin)]):
+                record = self._origins[url.origin] = found
+        return record
+
+    async def _fetch_robots(self, url: CrawlUrl, failures: int) -> None:
+        answer = await fetch_robots(
+            url, self._ask_robots, failures=failures, delay=self._around.delay
+        )
+        self._origins[url.origin] = answer.record
+        if answer.failure is not None:
+            self._unreachable[url.origin] = answer.failure
+        if answer.record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
+            await self._around.frontier.put_origins([answer.record])
+        else:
+            self._journal.origins.append(answer.record)
+
+    async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
+        """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
+        failure = self._unreachable.get(step.url.origin)
+        if _missed(step, failure):
+            return await self._twin(step)
+        if failure is not None and not _worth_waiting_for(failure):
+            self._settle(step, UrlState.FAILED, failure.kind.value)
+        else:
+            self._put_off(step, seconds, attempts=step.attempts, failing=failing)
+        return None
+
+    async def _after(self, step: _Step, outcome: Outcome) -> _Step | None:
+        """Draw the consequence of a page's outcome; the step that follows, if one does."""
+        match outcome:
+            case Fetched():
+                self._read(step, outcome)
+            case Redirected(location=location):
+                return await self._redirect(step, location)
+            case WrongType(response=response):
+                self._settle(step, UrlState.FAILED, f"type {response.media_type}"[:100])
+            case Refused(response=response):
+                self._fail(step, outcome, f"status {response.status}")
+            case Failed(kind=kind):
+                if _missed(step, outcome):
+                    return await self._twin(step)
+                self._fail(step, outcome, kind.value)
+            case _:
+                assert_never(outcome)
+        return None
+
+    def _read(self, step: _Step, fetched: Fetched) -> None:
+        """Take title, text and links from a page."""
+        media_type = fetched.response.media_type
+        content_type = fetched.response.header("content-type")
+        if media_type == "text/plain":
+            document = read_plain(fetched.body, content_type=content_type)
+        else:
+            document = read_html(fetched.body, url=step.url.text, content_type=content_type)
+        for link in document.links:
+            self._meet(link, depth=step.offer.depth + 1)
+        if document.noindex:
+            self._settle(step, UrlState.BLOCKED, "noindex")
+            return
+        page = Page(
+            url=step.url.text,
+            fetched_at=self._journal.requests[-1].started,
+            text=document.text,
+            source=fetched,
+        )
+        self._journal.note_page(
+            page, title=document.title, content_hash=fingerprint(document.text)
+        )
+        self._settle(step, UrlState.DONE)
+
+    async def _redirect(self, step: _Step, location: str) -> _Step | None:
+        """Follow a redirect at once where the visit may, else leave it to the frontier."""
+        target = canonical(location, parse_base(step.url.text))
+        if target is None:
+            self._settle(step, UrlState.FAILED, "redirect to no web address")
+            return None
+        if target.fingerprint == step.url.fingerprint or (
+            target.fingerprint in self._journal.settled
+        ):
+            self._settle(step, UrlState.FAILED, "redirect loop")
+            return None
+        self._settle(step, UrlState.REDIRECTED, target.text)
+        hops = step.offer.hops + 1
+        offer = self._meet(target, depth=step.offer.depth, hops=hops)
+        may_follow = (
+            offer is not None
+            and target.domain == self._journal.lease.domain
+            and step.hops < MAX_HOPS_PER_VISIT
+            and len(self._journal.requests) < MAX_REQUESTS_PER_VISIT
+            and await self._is_open(target)
+        )
+        if offer is None or not may_follow:
+            return None
+        return _Step(url=target, offer=offer, hops=step.hops + 1)
+
+    async def _twin(self, step: _Step) -> _Step | None:
+        """Try http in the place of an https guess that cannot be reached."""
+        url = http_twin(step.url)
+        if not await self._is_open(url):
+            self._settle(step, UrlState.REDIRECTED, url.text)
+            return None
+        return _Step(url=url, offer=url.offer(depth=step.offer.depth), guess=step)
+
+    def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
+        attempts = step.attempts + 1
+        wait = retry_in(attempts, self._around.delay) if is_temporary(outcome) else None
+        if wait is None:
+            self._settle(step, UrlState.FAILED, reason)
+        else:
+            self._put_off(step, wait, attempts=attempts, failing=False)
+
+    def _settle(self, step: _Step, state: UrlState, reason: str = "") -> None:
+        if step.guess is not None:
+            self._journal.settle(step.guess.url.fingerprint, UrlState.REDIRECTED, step.url.text)
+            self._journal.links.append(step.offer)
+        self._journal.settle(step.url.fingerprint, state, reason)
+
+    def _put_off(self, step: _Step, seconds: float, *, attempts: int, failing: bool) -> None:
+        """Leave a URL for later. A guess stays what it was: neither https nor http answered."""
+        if step.guess is not None:
+            step = step.guess
+        self._journal.defer(step.url.fingerprint, seconds, attempts=attempts, failing=failing)
+
+    def _meet(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> NewUrl | None:
+        """Offer a URL to the frontier, if the gate lets it in."""
+        refusal = self._around.gate.refuses(url, depth=depth, hops=hops)
+        if refusal is not None:
+            self._journal.not_accepted[refusal] += 1
+            return None
+        offer = url.offer(depth=depth, hops=hops)
+        self._journal.links.append(offer)
+        return offer
+
+    async def _is_open(self, url: CrawlUrl) -> bool:
+        """Whether a URL of the leased domain has not been fetched yet."""
+        key = (url.domain, url.fingerprint)
+        states = await self._around.frontier.states([key])
+        return states.get(key, UrlState.PENDING) is UrlState.PENDING
+
+    async def _ask_page(self, url: CrawlUrl) -> Outcome:
+        return await self._ask(url, RequestKind.PAGE, self._around.max_body, READABLE_TYPES)
+
+    async def _ask_robots(self, url: CrawlUrl) -> Outcome:
+        return await self._ask(url, RequestKind.ROBOTS, MAX_ROBOTS_BYTES, None)
+
+    async def _ask(
+        self, url: CrawlUrl, kind: RequestKind, max_bytes: int, types: frozenset[str] | None
+    ) -> Outcome:
+        """Make a request, if the visit may make one more."""
+        started = self._around.clock()
+        left = self._journal.lease.deadline - started
+        if (
+            left < SHORTEST_REQUEST
+            or len(self._journal.requests) >= MAX_REQUESTS_PER_VISIT
+            or self._around.is_stopping()
+        ):
+            raise _Over
+        request = Request(url=url.text, max_bytes=max_bytes, accept_types=types, timeout=left)
+        outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
+        try:
+            outcome = await self._around.fetcher.fetch(request)
+        finally:
+            self._journal.note_request(
+                url, kind, outcome, started=started, now=self._around.clock()
+            )
+        return outcome
+
+
+def _missed(step: _Step, failure: Failed | None) -> bool:
+    """Whether https was only a guess, and one that did not hold."""
+    return step.offer.bare and failure is not None and failure.kind in UNREACHABLE_FAILURES
+
+
+def _worth_waiting_for(failure: Failed) -> bool:
+    return is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES
+
+
+def _first_step(pending: PendingUrl) -> _Step:
+    url = canonical(pending.url)
+    assert url is not None, f"{pending.url} was canonical when it was added"
+    offer = url.offer(depth=pending.depth, hops=pending.hops, bare=pending.bare)
+    return _Step(url=url, offer=offer, attempts=pending.attempts)

@@ -1,0 +1,76 @@
+"""Every statement of the embedded frontier is served by an index: no table scan, no sort."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rove.frontier.queries import load_migrations, load_queries
+
+QUERIES = load_queries("sqlite.sql")
+SMALL_TABLES = ("counter", "meta", "run", "seed_source", "exclusion")
+"""Tables of a few rows, or read whole once at the start."""
+READ_WHOLE = {"counters", "runs", "last_seen", "seed_sources", "exclusions"}
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path: Path = tmp_path_factory.mktemp("plans") / "frontier.sqlite"
+    connection = sqlite3.connect(path)
+    for _, script in load_migrations("sqlite"):
+        connection.executescript(script)
+    yield connection
+    connection.close()
+
+
+def plan(connection: sqlite3.Connection, query: str) -> list[str]:
+    names = set(re.findall(r":(\w+)", query))
+    parameters = {name: "[]" if name == "rows" else 1 for name in names}
+    return [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + query, parameters)]
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_no_statement_scans_or_sorts(connection: sqlite3.Connection, name: str) -> None:
+    for step in plan(connection, QUERIES[name]):
+        assert "TEMP B-TREE" not in step, f"{name} sorts: {step}"
+        if name not in READ_WHOLE:
+            assert not _is_scan(step), f"{name} scans: {step}"
+
+
+def _is_scan(step: str) -> bool:
+    """A scan of a table; json_each, a constant row, a subquery's result or a small index are not."""
+    if not step.startswith("SCAN"):
+        return False
+    harmless = ("VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "domain_capped", "domain_leased")
+    return not any(word in step for word in harmless) and step != "SCAN u"
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("due", "domain_due"),
+        ("next_due", "domain_due"),
+        ("head_urls", "url_pending"),
+        ("more_urls", "url_pending"),
+        ("reschedule", "url_pending"),
+        ("cut_leases", "domain_leased"),
+        ("count_leased", "domain_leased"),
+        ("count_ready", "domain_due"),
+    ],
+)
+def test_the_index_made_for_it_is_used(
+    connection: sqlite3.Connection, name: str, index: str
+) -> None:
+    assert any(index in step for step in plan(connection, QUERIES[name]))
+
+
+@pytest.mark.parametrize("name", ["lease", "settle_urls", "defer_urls", "settle_domains"])
+def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:
+    """The batch is the outer loop and the primary key the inner: the other way round is quadratic."""
+    steps = [step for step in plan(connection, QUERIES[name]) if not step.startswith("CORRELATED")]
+    assert "VIRTUAL TABLE" in steps[0]
+    assert "SEARCH" in steps[1] and "PRIMARY KEY" in steps[1]

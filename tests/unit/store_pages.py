@@ -1,0 +1,103 @@
+"""Pages for the tests of the store, and readings of what it wrote by tools that are not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator
+from warcio.cli import main as warcio_main
+
+from rove.model import Fetched, Location, Response
+from rove.store.contract import Keep, Page, Stored
+from rove.store.warc import WarcStore
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # it warns of itself as it is imported
+    from fastwarc.warc import ArchiveIterator as FastWarcIterator
+
+FETCHED_AT = 1_700_000_000.5
+DATE = "2023-11-14T22:13:20Z"
+
+
+def page(
+    number: int = 0,
+    text: str = "Some text.",
+    *,
+    body: bytes = b"<p>Some text.</p>",
+    headers: Sequence[tuple[str, str]] = (("Content-Type", "text/html"),),
+    status_line: str = "HTTP/1.1 200 OK",
+    truncated: bool = False,
+) -> Page:
+    """A page; its number is in its URL."""
+    url = f"https://example.com/{number}"
+    response = Response(
+        url=url, status=200, status_line=status_line, headers=headers, address="192.0.2.7"
+    )
+    source = Fetched(response=response, body=body, wire_body=body, truncated=truncated)
+    return Page(url=url, fetched_at=FETCHED_AT, text=text, source=source)
+
+
+def store(directory: Path, keep: Keep = Keep.TEXT, **options: Any) -> WarcStore:
+    """A store in a directory."""
+    return WarcStore(directory, keep=keep, name="crawl", software="rove/test", **options)
+
+
+def write(directory: Path, pages: Sequence[Page], keep: Keep = Keep.TEXT) -> list[Stored]:
+    """Write one group and close."""
+
+    async def run() -> list[Stored]:
+        writer = store(directory, keep)
+        stored = await writer.write(pages)
+        await writer.close()
+        return stored
+
+    return asyncio.run(run())
+
+
+def files(directory: Path) -> list[str]:
+    """The names in a directory."""
+    return sorted(path.name for path in directory.iterdir())
+
+
+def whole_file(directory: Path) -> Path:
+    """The only file in a directory."""
+    (path,) = directory.iterdir()
+    return path
+
+
+def texts(data: bytes) -> list[str]:
+    """All texts in a WARC file, as fastwarc reads them."""
+    return [
+        record.reader.read().decode()
+        for record in FastWarcIterator(io.BytesIO(data))
+        if record.headers["WARC-Type"] == "conversion"
+    ]
+
+
+def warcio_records(path: Path) -> list[tuple[Any, bytes]]:
+    """All records of a WARC file as warcio reads them, with their contents; digests are verified."""
+    with path.open("rb") as stream:
+        found = []
+        for record in WarcioIterator(stream, check_digests="raise"):
+            content = record.content_stream().read()
+            found.append((record, content))
+        return found
+
+
+def member(path: Path, location: Location) -> bytes:
+    """The bytes that a location points to."""
+    return path.read_bytes()[location.offset : location.offset + location.length]
+
+
+def passes_warcio_check(path: Path) -> bool:
+    """What `warcio check` says of a file."""
+    try:
+        warcio_main(["check", str(path)])
+    except SystemExit as end:
+        return not end.code
+    return True

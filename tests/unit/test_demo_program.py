@@ -1,0 +1,93 @@
+"""The small web as a program: how it starts, shares its port and its log, and ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rove.demo.log import read_log
+from rove.demo.profile import CALM
+from rove.demo.server import main
+from rove.demo.web import SmallWeb
+
+
+class Program:
+    """The server as a program of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rove.demo.server", "--profile", "calm", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("listening on 127.0.0.1:")
+        self.port = int(line.rpartition(":")[2])
+
+    def ask(self, host: str, path: str) -> int:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with closing(connection):
+            connection.request("GET", path, headers={"Host": host})
+            return connection.getresponse().status
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, None], ids=["term", "int", "eof"])
+def test_the_program_stops_when_told_and_has_logged_everything(
+    how: signal.Signals | None, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    host = SmallWeb(3, 20, CALM).host_name(7)
+    options = f"--hosts 20 --seed 3 --processes 2 --stop-at-eof --log {log}"
+    with Program(*options.split()) as program:
+        for number in range(20):
+            assert program.ask(host, f"/none-{number}") == 404
+        assert program.process.stdin is not None
+        if how is None:
+            program.process.stdin.close()
+        else:
+            program.process.send_signal(how)
+        assert program.process.wait(20) == 0
+    assert {request.path for request in read_log(log)} == {f"/none-{n}" for n in range(20)}
+
+
+def test_other_processes_end_with_the_first_one_however_it_ends(tmp_path: Path) -> None:
+    with Program("--hosts", "20", "--processes", "3", "--log", str(tmp_path / "log")) as program:
+        children = psutil.Process(program.process.pid).children()
+        assert len(children) == 2
+        program.process.kill()
+        _, left_behind = psutil.wait_procs(children, timeout=20)
+        assert not left_behind
+
+
+def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--set", "colour=red"]) == 2
+    assert "no knob called 'colour'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--hosts", "--processes"])
+def test_there_is_at_least_one_of_each(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([option, "0"])
+    assert f"{option}: 0 is not at least 1" in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with Program("--hosts", "2") as program:
+        assert main(["--port", str(program.port)]) == 1
+    assert f"cannot listen on port {program.port}" in capsys.readouterr().err

@@ -1,0 +1,237 @@
+"""The text of a page: what is in it, where lines end, and that it is clean."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove.parse.html import read_html, read_plain
+from rove.parse.text import tidy, tidy_line
+
+
+def text(html: str) -> str:
+    page = read_html(
+        html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8"
+    )
+    return page.text
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<b>w</b>ord", "word"),
+        ("w<b>or</b>d", "word"),
+        ("w<b><i><a href=x>or</a></i></b>d", "word"),
+        ("foo<wbr>bar", "foobar"),
+        ("foo<!-- c -->bar", "foobar"),
+        ("Hello <!-- -->World<!-- -->!", "Hello World!"),
+        ("foo<script>x</script>bar", "foobar"),
+        ("foo<img src=x alt=y>bar", "foobar"),
+        ("foo<span></span>bar", "foobar"),
+        ("foo<link><meta>bar", "foobar"),
+        ("<b>one</b> <i>two</i>", "one two"),
+        ("<b>one </b><i> two</i>", "one two"),
+        ("x<sup>2</sup>", "x2"),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>", "漢(kan)"),
+        ("a &amp; b &lt;c&gt; &copy; &#233; &hearts;", "a & b <c> © é ♥"),
+        ("<p>say <q>yes</q> <code>x = 1</code> <font>now</font></p>", "say yes x = 1 now"),
+    ],
+)
+def test_inline(html: str, shown: str) -> None:
+    assert text(html) == shown
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>a</p><p>b</p>",
+        "<p>a<p>b",
+        "<div>a</div>b",
+        "a<div>b</div>",
+        "<div><div>a</div></div><div>b</div>",
+        "a<br>b",
+        "a<br/><br/>b",
+        "a<hr>b",
+        "<ul><li>a<li>b</ul>",
+        "<dl><dt>a<dd>b</dl>",
+        "<h1>a</h1>b",
+        "<table><tr><td>a</td><td>b</td></tr></table>",
+        "<table><tr><th>a</th></tr><tr><td>b</td></tr></table>",
+        "<table><caption>a</caption><tr><td>b</table>",
+        "<section>a</section><article>b</article>",
+        "<blockquote>a</blockquote>b",
+        "<details><summary>a</summary>b</details>",
+        "<form>a</form>b",
+        "<figure>a<figcaption>b</figcaption></figure>",
+        "<my-card>a</my-card><my-card>b</my-card>",
+        "<button>a</button><button>b</button>",
+        "<option>a</option><option>b</option>",
+        "<b>a<div>b</div></b>",
+        "<a href=x>a<p>b</p></a>",
+        "  a \n <p> \t </p> \n <div>\n b\n</div>\n",
+        "<p>a</p>&nbsp;<p>b</p>",
+    ],
+)
+def test_blocks_are_lines(html: str) -> None:
+    assert text(html) == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<p>  a \n\t b\r\n c  </p>", "a b c"),
+        ("a\fb", "a b"),
+        ("a&nbsp;&nbsp;b", "a b"),
+        ("&nbsp;a&nbsp;", "a"),
+        ("a &nbsp; b", "a b"),
+        ("<p>a    b</p><p>c  d   e</p>", "a b\nc d e"),
+        ("a\u3000b", "a\u3000b"),
+        ("<p>\u3000a\u2003</p>", "a"),
+        ("", ""),
+        (" \n ", ""),
+        ("&nbsp;", ""),
+    ],
+)
+def test_white_space(html: str, shown: str) -> None:
+    assert text(html) == shown
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<pre>a\nb</pre>", "a\nb"),
+        ("<pre>\na\n  b\n\n\n\tc  \n</pre>", "a\n  b\n    c"),
+        ("x<pre>a</pre>y", "x\na\ny"),
+        ("<p>x  y</p><pre>a  b</pre>", "x y\na  b"),
+        ("<pre><b>def</b> f():\r\n    <i>pass</i></pre>", "def f():\n    pass"),
+        ("<pre><div>a</div><div>  b</div></pre>", "a\n  b"),
+        ("<pre>a<pre>  b\n c</pre></pre>", "a\n  b\n c"),
+        ("<pre> &nbsp;a</pre>", "  a"),
+        ("<pre> \n \n</pre>x", "x"),
+        ("<pre></pre>x", "x"),
+        ("<xmp><b>a\n b</xmp>", "<b>a\n b"),
+        ("<listing>a\n b</listing>", "a\n b"),
+        ("<plaintext>a\n<b>", "a\n<b>"),
+        ("<pre hidden>a</pre>x", "x"),
+        ("<pre>a<script>\nx</script></pre>", "a"),
+    ],
+)
+def test_preformatted(html: str, shown: str) -> None:
+    assert text(html) == shown
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<head><title>t</title></head>a",
+        "<body><title>t</title>a",
+        "<script>x</script>a",
+        "<style>x</style>a",
+        "<template>x</template>a",
+        "<noscript>x</noscript>a",
+        "<noscript><p>enable <b>JavaScript</b></p></noscript>a",
+        "<svg><title>x</title><text>y</text></svg>a",
+        "<math><mi>x</mi></math>a",
+        "<iframe>x</iframe>a",
+        "<object><p>x</p></object>a",
+        "<video>x</video><audio>y</audio><canvas>z</canvas>a",
+        "<select><option>x<optgroup label=l><option>y</select>a",
+        "<datalist><option>x</datalist>a",
+        "<textarea>x</textarea>a",
+        "<input value=x><img alt=y>a",
+        "<p hidden>x</p>a",
+        "<div hidden><p>x</p><div hidden>y</div></div>a",
+        "<span hidden=hidden>x</span>a",
+        "<!-- x -->a",
+        "<?php x ?>a",
+        "<![CDATA[x]]>a",
+        "<noembed>x</noembed>a",
+    ],
+)
+def test_not_shown(html: str) -> None:
+    assert text(html) == "a"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<body hidden>a",
+        "<html hidden>a",
+        "<p hidden=until-found>a",
+        "<p class=hidden>a",
+        '<p style="display:none">a',
+        "<p aria-hidden=true>a",
+        "</html>a",
+        "<label>a<input></label>",
+        "<details>a</details>",
+    ],
+)
+def test_shown(html: str) -> None:
+    assert text(html) == "a"
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("a\x00b", "ab"),
+        ("a&#0;b", "a\ufffdb"),
+        ("a&#1;b\x08c\x7fd", "abcd"),
+        ("a\x0bb", "a b"),
+        ("a&#27;[1m", "a[1m"),
+        ("<p>&#1; a &#2;</p>", "a"),
+        ("a\x85b\x9fc", "abc"),
+        ("© a\x80b", "© ab"),
+        ("a&#x80;b", "a€b"),
+        ("a&#xD800;b", "a\ufffdb"),
+        ("a\u200bb\xadc", "a\u200bb\xadc"),
+        ("a&#30;b", "a\nb"),
+    ],
+)
+def test_unprintable(html: str, shown: str) -> None:
+    assert text(html) == shown
+
+
+def test_lone_surrogates_are_removed() -> None:
+    assert tidy("a\ud800b") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        ("  a \n b\t", "a b"),
+        ("a\x1eb", "a b"),
+        ("a\xa0\u3000b", "a b"),
+        ("", ""),
+        ("x" * 12, "x" * 10),
+        ("123456789 abc", "123456789"),
+    ],
+)
+def test_line(raw: str, line: str) -> None:
+    assert tidy_line(raw, 10) == line
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "shown"),
+    [
+        (b"a\nb", None, "a\nb"),
+        (b"a\r\n\r\n  b\rc \n", None, "a\n  b\nc"),
+        (b"a\tb", None, "a    b"),
+        (b"<b>x</b> & y", None, "<b>x</b> & y"),
+        (b"a\x00\x07b", None, "ab"),
+        (b"\xef\xbb\xbfa", None, "a"),
+        ("Привет".encode("koi8-r"), "text/plain; charset=koi8-r", "Привет"),
+        (b"", None, ""),
+    ],
+)
+def test_plain(body: bytes, content_type: str | None, shown: str) -> None:
+    assert read_plain(body, content_type=content_type).text == shown
+
+
+def test_plain_text_has_nothing_else() -> None:
+    document = read_plain(b"<title>t</title><a href=http://e.example/>", content_type="text/plain")
+    assert (document.title, document.links, document.noindex, document.nofollow) == (
+        "",
+        (),
+        False,
+        False,
+    )
+    assert document.encoding == "utf-8"
