@@ -90,6 +90,8 @@ class Visit:
         self._journal = journal
         self._origins = origins
         self._unreachable: dict[str, Failed] = {}
+        self._asked: set[str] = set()
+        """Origins whose robots.txt was asked for in this visit."""
 
     async def run(self) -> None:
         """Make the visit; the journal then says what came of it."""
@@ -104,10 +106,15 @@ class Visit:
         looked_at = 0
         while queue and looked_at < MAX_LOOKED_AT:
             for pending in queue:
-                if await self._follow(_first_step(pending)):
+                step = _first_step(pending)
+                if self._may_turn_to(step.url) and await self._follow(step):
                     return
             looked_at += len(queue)
             queue = await self._around.frontier.more(lease, queue[-1], MORE_URLS)
+
+    def _may_turn_to(self, url: CrawlUrl) -> bool:
+        """A visit that has asked for a robots.txt in vain keeps to that origin: another one waits for its turn."""
+        return not self._journal.asked or url.origin in self._asked
 
     async def _follow(self, first: _Step) -> bool:
         """Follow one URL through its redirects; whether a page was asked for."""
@@ -145,6 +152,7 @@ class Visit:
         return record
 
     async def _fetch_robots(self, url: CrawlUrl, failures: int) -> None:
+        self._asked.add(url.origin)
         answer = await fetch_robots(
             url, self._ask_robots, failures=failures, delay=self._around.delay
         )

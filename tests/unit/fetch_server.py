@@ -55,8 +55,18 @@ class Server:
     requests: list[bytes] = field(default_factory=list)
     asked: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released for each request."""
-    hung_up: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    left: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released each time that a peer goes while the script holds."""
+
+    async def is_asked(self) -> None:
+        """Wait for one more request."""
+        async with asyncio.timeout(5):
+            await self.asked.acquire()
+
+    async def is_left(self) -> None:
+        """Wait for one more peer to go."""
+        async with asyncio.timeout(5):
+            await self.left.acquire()
 
 
 @contextlib.asynccontextmanager
@@ -86,7 +96,7 @@ async def serve(
                 with contextlib.suppress(ConnectionError):
                     while await reader.read(65_536):
                         pass
-                server.hung_up.release()
+                server.left.release()
         writer.close()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -18,7 +18,9 @@ from rove.store.warc import WarcStore
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it warns of itself as it is imported
-    from fastwarc.warc import ArchiveIterator as FastWarcIterator
+    from fastwarc.warc import ArchiveIterator
+
+FastWarcIterator = ArchiveIterator
 
 FETCHED_AT = 1_700_000_000.5
 DATE = "2023-11-14T22:13:20Z"

@@ -158,7 +158,7 @@ async def test_an_endless_body_is_cut_and_left() -> None:
     script: Script = [OK + b"\r\n", b"x" * 200_000, Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
         found = await fetcher.fetch(ask(server, max_bytes=100_000))
-        await server.hung_up.acquire()
+        await server.is_left()
     assert isinstance(found, Fetched)
     assert (len(found.body), found.truncated) == (100_000, True)
 
@@ -201,7 +201,7 @@ async def test_what_is_not_wanted_is_left_after_the_head(head: bytes, outcome: t
     script: Script = [head + b"Content-Length: 1000\r\n\r\n", Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
         found = await fetcher.fetch(ask(server))
-        await server.hung_up.acquire()
+        await server.is_left()
     assert type(found) is outcome
     if isinstance(found, Redirected):
         assert found.location == "../there?x"

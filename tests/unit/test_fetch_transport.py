@@ -227,7 +227,7 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
         assert isinstance(await fetcher.fetch(ask(good)), Fetched)
         found = await fetcher.fetch(ask(server, scheme="https"))
         assert failure(found) is FailureKind.TIMEOUT_CONNECT
-        await server.hung_up.acquire()
+        await server.is_left()
 
 
 @on_loop
@@ -248,7 +248,7 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
-        await server.hung_up.acquire()
+        await server.is_left()
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
     async with serve(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert failure(found) is FailureKind.TIMEOUT_TOTAL
-        await server.hung_up.acquire()
+        await server.is_left()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -349,7 +349,7 @@ async def test_no_connection_is_kept() -> None:
     async with serve([page(b"hello"), Act.HOLD]) as server, fetching() as fetcher:
         for _ in range(3):
             assert isinstance(await fetcher.fetch(ask(server)), Fetched)
-            await server.hung_up.acquire()
+            await server.is_left()
         assert open_connections(server) == 0
     assert len(server.requests) == 3
 
@@ -360,7 +360,7 @@ async def test_cancelling_closes_the_connection_and_leaks_nothing() -> None:
         for _ in range(3):
             tasks = [asyncio.create_task(fetcher.fetch(ask(server))) for _ in range(50)]
             for _ in tasks:
-                await server.asked.acquire()
+                await server.is_asked()
             assert fetcher.in_flight == open_connections(server) == 50
             for task in tasks:
                 task.cancel()
@@ -368,7 +368,7 @@ async def test_cancelling_closes_the_connection_and_leaks_nothing() -> None:
             assert all(isinstance(end, asyncio.CancelledError) for end in ended)
             assert fetcher.in_flight == open_connections(server) == 0
             for _ in tasks:
-                await server.hung_up.acquire()
+                await server.is_left()
 
 
 @on_loop
@@ -378,7 +378,7 @@ async def test_cancelling_by_a_timeout_reaches_the_caller() -> None:
             async with asyncio.timeout(0.05):
                 await fetcher.fetch(ask(server))
         assert open_connections(server) == 0
-        await server.hung_up.acquire()
+        await server.is_left()
 
 
 @on_loop
@@ -480,9 +480,9 @@ async def close_while(
 @on_loop
 async def test_closing_ends_what_is_under_way() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
-        found = await close_while(fetcher, ask(server), server.asked.acquire)
+        found = await close_while(fetcher, ask(server), server.is_asked)
         assert failure(found) is FailureKind.ABORTED
-        await server.hung_up.acquire()
+        await server.is_left()
         assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
         assert fetcher.in_flight == open_connections(server) == 0
     assert len(server.requests) == 1

@@ -8,7 +8,7 @@ import os
 import resource
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -217,7 +217,7 @@ class SyncLog:
         for name in ("fsync", "fdatasync"):
             monkeypatch.setattr(os, name, self._noting(getattr(os, name)))
 
-    def _noting(self, call):  # type: ignore[no-untyped-def]
+    def _noting(self, call: Callable[[int], None]) -> Callable[[int], None]:
         def noted(fd: int) -> None:
             call(fd)
             found = os.fstat(fd)

@@ -5,7 +5,7 @@ Apart, since it is the one place that knows the detecting library.
 
 from __future__ import annotations
 
-import charset_normalizer
+import chardet
 
 _CANDIDATES = {
     # Codecs of Python, and the encodings of the web that they stand for. What is not seen on the
@@ -23,18 +23,18 @@ _CANDIDATES = {
     "cp874": "windows-874",
     "cp932": "shift_jis",
     "cp949": "euc-kr",
-    "euc_jp": "euc-jp",
+    "euc_jis_2004": "euc-jp",
     "gb18030": "gb18030",
-    "iso8859_2": "iso-8859-2",
-    "iso8859_7": "iso-8859-7",
-    "koi8_r": "koi8-r",
-    "koi8_u": "koi8-u",
+    "iso8859-2": "iso-8859-2",
+    "iso8859-7": "iso-8859-7",
+    "koi8-r": "koi8-r",
+    "koi8-u": "koi8-u",
 }
 
 
 def guess(sample: bytes) -> str | None:
     """The encoding that a sample of text most likely is in, or None when nothing fits."""
-    best = charset_normalizer.from_bytes(
-        sample, cp_isolation=list(_CANDIDATES), preemptive_behaviour=False
-    ).best()
-    return None if best is None else _CANDIDATES.get(best.encoding)
+    found = chardet.detect(
+        sample, include_encodings=_CANDIDATES, compat_names=False, prefer_superset=False
+    )
+    return _CANDIDATES.get(found["encoding"] or "")
