@@ -218,7 +218,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
 
 @on_loop
 async def test_a_connection_that_does_not_come_about_times_out() -> None:
-    limits = Limits(connect=0.1)
+    limits = Limits(connect=0.3)
     async with (
         serve([page(b"hello")]) as good,
         serve([Act.HOLD], silent=True) as server,
@@ -256,7 +256,7 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
 )
 @on_loop
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
-    limits = Limits(first_byte=0.1, total=0.3)
+    limits = Limits(first_byte=0.3, total=0.6)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert failure(found) is FailureKind.TIMEOUT_TOTAL
@@ -431,15 +431,15 @@ async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
         "/hold": Failed,
         "/empty": Fetched,
     }
-    limits = Limits(first_byte=0.05)
     async with (
         serve(lambda request: answers[request.split()[1]]) as server,
-        fetching(limits=limits) as fetcher,
+        fetching() as fetcher,
     ):
         for before in kinds:
             for path, kind in kinds.items():
-                await fetcher.fetch(ask(server, before, max_bytes=1_000))
-                found = await fetcher.fetch(ask(server, path, max_bytes=10_000))
+                limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]
+                await fetcher.fetch(ask(server, before, max_bytes=1_000, timeout=limits[0]))
+                found = await fetcher.fetch(ask(server, path, max_bytes=10_000, timeout=limits[1]))
                 assert type(found) is kind, (before, path, found)
                 if isinstance(found, Fetched):
                     body, headers = {

@@ -325,7 +325,17 @@ def test_the_crawl_delay_is_that_of_our_group(text: str, seconds: float) -> None
     assert Rules(text.encode()).crawl_delay == seconds
 
 
-def test_sitemaps_are_listed_as_written() -> None:
+@pytest.mark.parametrize("line", ["User-agent", "Sitemap", "Sitemap:", "", "Disallow: /", "/"])
+@pytest.mark.parametrize("filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "user-agent "])
+def test_a_crafted_line_takes_no_quadratic_time(line: str, filler: str) -> None:
+    text = f"User-agent: rove\n{line}{filler * (450_000 // len(filler.encode()))}\nDisallow: /x"
+    rules = Rules(text.encode())
+    assert not rules.allows(ORIGIN + "/x")
+    assert rules.crawl_delay == 0
+    assert len(rules.sitemaps) <= 1
+
+
+def test_sitemaps_are_listed() -> None:
     text = (
         "Sitemap: https://example.com/a.xml\r\n"
         "User-agent: *\r\nDisallow: /\r\n"
