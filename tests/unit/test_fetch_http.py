@@ -331,6 +331,13 @@ async def test_what_is_no_canonical_url_is_not_asked_for(url: str) -> None:
 
 
 @on_loop
+async def test_port_0_is_no_other_port() -> None:
+    async with fetching() as fetcher:
+        found = await fetcher.fetch(Request(url="http://page.test:0/", max_bytes=10))
+    assert isinstance(found, Failed), found
+
+
+@on_loop
 async def test_hundreds_at_once_keep_apart() -> None:
     def echo(request: bytes) -> Script:
         return [page(request.split()[1] * 1_000)]

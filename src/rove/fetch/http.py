@@ -110,7 +110,7 @@ class CurlFetcher:
         host = None if parsed is None else parsed.host_str
         if parsed is None or not host or parsed.scheme not in _PORTS:
             return Failed(kind=FailureKind.PROTOCOL, detail="not a canonical http or https URL")
-        port = parsed.port or _PORTS[parsed.scheme]
+        port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:

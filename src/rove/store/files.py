@@ -81,8 +81,10 @@ class OpenFile:
 
     def discard(self) -> None:
         """Take the file away."""
-        self.close()
-        open_name(self._path).unlink(missing_ok=True)
+        try:
+            open_name(self._path).unlink(missing_ok=True)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let go of the file as it is: if it is not finished, it is recovery's."""
