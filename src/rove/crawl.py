@@ -24,12 +24,14 @@ from rove.model import Lease, OriginRecord, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.seen import SeenSet
-from rove.store.contract import Store
+from rove.store.contract import Keep, Store
 from rove.url import canonical
 from rove.visit import Surroundings, Visit
 
 GROUP = 256
 """Visits written in one go."""
+MAX_UNSETTLED_VISITS = 2 * GROUP
+"""Visits that may wait to be settled, what is being written included, before claiming pauses."""
 GROUP_SECONDS = 0.1
 """How long a visit waits for others to be written with."""
 MAX_CLAIM = 256
@@ -39,7 +41,7 @@ LONGEST_NAP = 0.5
 
 log = logging.getLogger(__name__)
 
-Leased = tuple[Lease, dict[str, OriginRecord]]
+Leased = tuple[Lease, dict[str, OriginRecord | None]]
 
 
 class Ending(enum.StrEnum):
@@ -81,6 +83,7 @@ class Crawl:
             gate=gate,
             delay=settings.delay,
             max_body=settings.max_body,
+            keep_raw=settings.store != Keep.TEXT,
             clock=clock,
             is_stopping=lambda: self._ending is not None,
         )
@@ -156,21 +159,27 @@ class Crawl:
         claimed_at = self._clock()
         leases = await self._frontier.claim(room)
         self._outstanding += len(leases)
-        keys = {(lease.domain, origin) for lease in leases for origin in _origins_of(lease)}
-        by_domain: dict[int, dict[str, OriginRecord]] = {}
-        for record in await self._frontier.origins(keys):
-            by_domain.setdefault(record.domain, {})[record.origin] = record
+        held: dict[tuple[int, str], OriginRecord | None] = {
+            (lease.domain, origin): None for lease in leases for origin in _origins_of(lease)
+        }
+        for record in await self._frontier.origins(held):
+            held[record.domain, record.origin] = record
         for lease in leases:
             lease = replace(lease, deadline=claimed_at + VISIT_BUDGET)
-            self._leased.put_nowait((lease, by_domain.get(lease.domain, {})))
+            origins = {origin: held[lease.domain, origin] for origin in _origins_of(lease)}
+            self._leased.put_nowait((lease, origins))
         return len(leases)
 
     def _room(self) -> int:
         """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
         concurrency = self._settings.concurrency
-        ahead = concurrency + max(concurrency // 4, 1) - self._outstanding
-        if self._leased.qsize() > concurrency // 8:
-            ahead = 0
+        under_way = self._leased.qsize() + self.progress.in_flight
+        ahead = concurrency + max(concurrency // 4, 1) - under_way
+        if (
+            self._leased.qsize() > concurrency // 8
+            or self._outstanding - under_way >= MAX_UNSETTLED_VISITS
+        ):
+            return 0
         pages_left = self._pages_left()
         if pages_left is not None:
             if pages_left <= 0:
@@ -208,7 +217,7 @@ class Crawl:
                 await self._visit(Journal(lease), origins)
             self._write_soon.set()
 
-    async def _visit(self, journal: Journal, origins: dict[str, OriginRecord]) -> None:
+    async def _visit(self, journal: Journal, origins: dict[str, OriginRecord | None]) -> None:
         self.progress.in_flight += 1
         try:
             async with asyncio.timeout(None) as cut:
@@ -233,29 +242,45 @@ class Crawl:
     # Writing
 
     async def _write_loop(self) -> None:
-        while not (self._slots_done and not self._finished):
-            await self._write_soon.wait()
-            if len(self._finished) < GROUP and not self._slots_done:
-                await asyncio.sleep(GROUP_SECONDS)
-            self._write_soon.clear()
-            while self._finished:
-                count = min(GROUP, len(self._finished))
-                await self._write([self._finished.popleft() for _ in range(count)])
+        """Store one group while the group before it is being settled."""
+        settling: asyncio.Task[None] | None = None
+        try:
+            while not (self._slots_done and not self._finished):
+                await self._write_soon.wait()
+                if len(self._finished) < GROUP and not self._slots_done:
+                    await asyncio.sleep(GROUP_SECONDS)
+                self._write_soon.clear()
+                while self._finished:
+                    count = min(GROUP, len(self._finished))
+                    group = [self._finished.popleft() for _ in range(count)]
+                    await self._store_pages(group)
+                    if settling is not None:
+                        await settling
+                    settling = asyncio.create_task(self._settle(group))
+        finally:
+            if settling is not None:
+                await settling
 
-    async def _write(self, group: Sequence[Journal]) -> None:
-        """Make a group of visits durable, in the order that loses nothing."""
+    async def _store_pages(self, group: Sequence[Journal]) -> None:
         try:
             stored = iter(await self._store.write([p for j in group for p in j.pages]))
-            for journal in group:
-                journal.note_stored([next(stored) for _ in journal.pages])
+        except RoveError:
+            self._finished.extend(group)
+            raise
+        for journal in group:
+            journal.note_stored([next(stored) for _ in journal.pages])
+
+    async def _settle(self, group: Sequence[Journal]) -> None:
+        """Add the links of a stored group, then settle its visits: the order that loses nothing."""
+        try:
             origins = [record for journal in group for record in journal.origins]
             if origins:
                 await self._frontier.put_origins(origins)
             await self._add_links(group)
             now = self._clock()
             await self._frontier.settle([journal.result(now) for journal in group])
-        except BaseException:
-            self._finished.extendleft(group)
+        except RoveError:
+            self._finished.extend(group)
             raise
         self._count(group)
         self._work.set()

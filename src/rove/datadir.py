@@ -35,7 +35,9 @@ class DataDir:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
+            raise UsageError(
+                f"{self.root} cannot be used as a data directory: {error.strerror}"
+            ) from error
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,7 +82,9 @@ class DataDir:
             partial.rename(path)
         except OSError as error:
             if error.errno in FULL_DISK_ERRORS:
-                raise DiskFull(f"the disk is full: no room for the seeds in {self.seeds}") from error
+                raise DiskFull(
+                    f"the disk is full: no room for the seeds in {self.seeds}"
+                ) from error
             raise
         return path
 

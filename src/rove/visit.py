@@ -58,6 +58,8 @@ class Surroundings:
     gate: Gate
     delay: float
     max_body: int
+    keep_raw: bool
+    """The store wants the answers as they came."""
     clock: Callable[[], float]
     is_stopping: Callable[[], bool]
 
@@ -83,9 +85,9 @@ class Visit:
     """A visit under way."""
 
     def __init__(
-        self, around: Surroundings, journal: Journal, origins: dict[str, OriginRecord]
+        self, around: Surroundings, journal: Journal, origins: dict[str, OriginRecord | None]
     ) -> None:
-        """`origins`: the robots.txt records that the frontier holds for the lease's URLs."""
+        """`origins`: the robots.txt records that the frontier holds for the lease's URLs, None where it has none."""
         self._around = around
         self._journal = journal
         self._origins = origins
@@ -145,11 +147,10 @@ class Visit:
         return verdict
 
     async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
-        record = self._origins.get(url.origin)
-        if record is None and url.origin not in self._unreachable:
-            for found in await self._around.frontier.origins([(url.domain, url.origin)]):
-                record = self._origins[url.origin] = found
-        return record
+        if url.origin not in self._origins:
+            found = await self._around.frontier.origins([(url.domain, url.origin)])
+            self._origins[url.origin] = found[0] if found else None
+        return self._origins[url.origin]
 
     async def _fetch_robots(self, url: CrawlUrl, failures: int) -> None:
         self._asked.add(url.origin)
@@ -211,11 +212,9 @@ class Visit:
             url=step.url.text,
             fetched_at=self._journal.requests[-1].started,
             text=document.text,
-            source=fetched,
+            source=fetched if self._around.keep_raw else None,
         )
-        self._journal.note_page(
-            page, title=document.title, content_hash=fingerprint(document.text)
-        )
+        self._journal.note_page(page, title=document.title, content_hash=fingerprint(document.text))
         self._settle(step, UrlState.DONE)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:

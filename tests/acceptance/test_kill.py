@@ -65,9 +65,7 @@ def check_round(folder: Path, seed: int) -> None:
     pages = exported(folder / "data")
     assert len(pages) == len(set(pages)), "a page is in the export twice"
     assert set(pages) == expected
-    verdict = judge(
-        web.web, web.requests(), DELAY, allowed_refetches=kills * IN_FLIGHT_AND_GROUP
-    )
+    verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=kills * IN_FLIGHT_AND_GROUP)
     assert verdict.polite, f"seed {seed}: {verdict}"
     assert verdict.refetches <= kills * IN_FLIGHT_AND_GROUP
 

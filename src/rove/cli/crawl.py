@@ -37,7 +37,9 @@ _SETTINGS = (
 
 @click.command(short_help="crawl from a file of domains")
 @click.argument("seeds", required=False)
-@click.option("--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl")
+@click.option(
+    "--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl"
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -67,7 +69,9 @@ _SETTINGS = (
     metavar="N",
     help=f"fetches in flight [default: {DEFAULT_CONCURRENCY}]",
 )
-@click.option("--max-pages", type=click.IntRange(min=1), metavar="N", help="end after so many pages")
+@click.option(
+    "--max-pages", type=click.IntRange(min=1), metavar="N", help="end after so many pages"
+)
 @click.option("--max-duration", metavar="TIME", help="end after 90s, 30m, 24h, 2d")
 @click.option(
     "--max-depth",
@@ -106,7 +110,9 @@ _SETTINGS = (
     type=click.Choice(["text", "raw", "both"]),
     help="what is kept of a page: its text, the raw answer, or both [default: text]",
 )
-@click.option("--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it")
+@click.option(
+    "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

@@ -87,4 +87,6 @@ def _show_what_was_collected(place: Path) -> None:
     print("\nLook further:")
     for words in ("status --json", "pages --limit 50", "export", "show URL"):
         print(f"  {rove} {words} --data-dir {place}")
-    print(f"Go on with it: {rove} crawl --resume needs the small web, which has ended with the demo.")
+    print(
+        f"Go on with it: {rove} crawl --resume needs the small web, which has ended with the demo."
+    )

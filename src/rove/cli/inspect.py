@@ -100,7 +100,9 @@ async def _show(archive: Archive, text: str) -> None:
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")
     print(f"url       {record.url}")
-    print(f"state     {record.state.name.lower()}" + (f" ({record.reason})" if record.reason else ""))
+    print(
+        f"state     {record.state.name.lower()}" + (f" ({record.reason})" if record.reason else "")
+    )
     print(f"depth     {record.depth}")
     if record.attempts:
         print(f"attempts  {record.attempts}")

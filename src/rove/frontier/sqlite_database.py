@@ -25,7 +25,7 @@ OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 24 * 1024
 BUSY_SECONDS = 30.0
 NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs 9p ceph glusterfs lustre fuse.sshfs fuse.glusterfs fuse.s3fs".split()
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"]
 )
 
 T = TypeVar("T")
@@ -149,7 +149,9 @@ class Database:
             )
         if self._read_only:
             if version < newest:
-                raise UsageError(f"{self.path} is from an older rove; resume the crawl once to update it")
+                raise UsageError(
+                    f"{self.path} is from an older rove; resume the crawl once to update it"
+                )
             return
         for number, script in migrations:
             if number > version:
@@ -162,7 +164,9 @@ def mapped(error: sqlite3.Error, path: Path) -> RoveError:
     """Our exception for one of sqlite3's."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
-        return DiskFull(f"the disk is full: {path} cannot grow ({error}); make room, then use --resume")
+        return DiskFull(
+            f"the disk is full: {path} cannot grow ({error}); make room, then use --resume"
+        )
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return UsageError(f"{path} is not a frontier that rove can read ({error})")
     return FrontierError(f"the frontier {path} failed: {error}")

@@ -42,7 +42,9 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "truncated": row.truncated,
         "redirect_to": row.target or None,
         "title": row.title,
-        "content_hash": None if row.content_hash is None else f"{row.content_hash & (2**64 - 1):016x}",
+        "content_hash": None
+        if row.content_hash is None
+        else f"{row.content_hash & (2**64 - 1):016x}",
         "visit": row.visit,
     }
     for name, where in (("text_record", row.text), ("raw_record", row.raw)):

@@ -26,8 +26,8 @@ class Page:
     fetched_at: float
     """Wall-clock seconds since the epoch."""
     text: str
-    source: Fetched
-    """The answer that the text was taken from."""
+    source: Fetched | None
+    """The answer that the text was taken from; not needed where only texts are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
