@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from rove.config import Settings
@@ -20,20 +20,16 @@ from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.gate import Gate
 from rove.journal import Journal
-from rove.model import Lease, OriginRecord, UrlState, VisitResult
+from rove.model import Lease, OriginRecord, UrlState
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
-from rove.seen import SeenSet
 from rove.store.contract import Keep, Store
 from rove.url import canonical
 from rove.visit import Surroundings, Visit
+from rove.writer import GROUP, GroupWriter
 
-GROUP = 256
-"""Visits written in one go."""
 MAX_UNSETTLED_VISITS = 2 * GROUP
 """Visits that may wait to be settled, what is being written included, before claiming pauses."""
-GROUP_SECONDS = 0.1
-"""How long a visit waits for others to be written with."""
 MAX_CLAIM = 256
 GRACE_SECONDS = 5.0
 """What fetches in flight get when the crawl is stopped."""
@@ -71,7 +67,6 @@ class Crawl:
     ) -> None:
         """`pages_before` and `seconds_before`: what earlier runs have used up of the limits."""
         self._frontier = frontier
-        self._store = store
         self._settings = settings
         self._clock = clock
         self.progress = progress
@@ -87,19 +82,22 @@ class Crawl:
             clock=clock,
             is_stopping=lambda: self._ending is not None,
         )
-        self._seen = SeenSet()
+        self._writer = GroupWriter(
+            store=store,
+            frontier=frontier,
+            clock=clock,
+            only_known_domains=settings.seeds_only,
+            on_settled=self._count,
+        )
         self._leased: asyncio.Queue[Leased] = asyncio.Queue()
         self._visiting: dict[Journal, asyncio.Timeout] = {}
-        self._finished: deque[Journal] = deque()
-        self._outstanding = 0
-        """Leases claimed and not settled yet."""
-        self._write_soon = asyncio.Event()
+        self._no_visits = asyncio.Event()
+        self._no_visits.set()
         self._work = asyncio.Event()
         """Something changed that may let the claimer go on."""
         self._ending: Ending | None = None
         self._ended = asyncio.Event()
         self._fed = False
-        self._slots_done = False
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """End the crawl in good order."""
@@ -110,7 +108,7 @@ class Crawl:
 
     async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
         """Crawl until there is nothing left, a limit is reached or `stop` is called; `feed` loads the seeds."""
-        writer = asyncio.create_task(self._write_loop())
+        writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claim_loop())
         feeder = asyncio.create_task(self._feed(feed))
         clock = asyncio.create_task(self._watch_clock())
@@ -158,7 +156,6 @@ class Crawl:
     async def _claim(self, room: int) -> int:
         claimed_at = self._clock()
         leases = await self._frontier.claim(room)
-        self._outstanding += len(leases)
         held: dict[tuple[int, str], OriginRecord | None] = {
             (lease.domain, origin): None for lease in leases for origin in _origins_of(lease)
         }
@@ -177,14 +174,14 @@ class Crawl:
         ahead = concurrency + max(concurrency // 4, 1) - under_way
         if (
             self._leased.qsize() > concurrency // 8
-            or self._outstanding - under_way >= MAX_UNSETTLED_VISITS
+            or self._writer.unsettled >= MAX_UNSETTLED_VISITS
         ):
             return 0
         pages_left = self._pages_left()
         if pages_left is not None:
             if pages_left <= 0:
                 self.stop(Ending.MAX_PAGES)
-            ahead = min(ahead, pages_left - self._outstanding)
+            ahead = min(ahead, pages_left - under_way - self._writer.unsettled)
         return min(ahead, MAX_CLAIM)
 
     def _pages_left(self) -> int | None:
@@ -194,31 +191,30 @@ class Crawl:
     async def _wait_for_due(self) -> None:
         """Nothing more is due: wait until something is, or find that nothing ever will be."""
         due = await self._frontier.next_due()
-        if due is None and self._outstanding == 0 and self._fed and not self._work.is_set():
+        is_quiet = not (self._leased.qsize() or self._visiting or self._writer.unsettled)
+        if due is None and is_quiet and self._fed and not self._work.is_set():
             self.stop(Ending.EXHAUSTED)
             return
         await self._nap(LONGEST_NAP if due is None else min(max(due, 0.01), LONGEST_NAP))
 
     async def _nap(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._work.wait()
-        except TimeoutError:
-            return
 
     # Visiting
 
     async def _slot(self) -> None:
         while True:
             lease, origins = await self._leased.get()
-            if self._ending is not None or self._clock() >= lease.deadline:
-                self._finished.append(Journal(lease))
-            else:
+            if self._clock() < lease.deadline:
                 await self._visit(Journal(lease), origins)
-            self._write_soon.set()
+            else:
+                self._writer.put(Journal(lease))
 
     async def _visit(self, journal: Journal, origins: dict[str, OriginRecord | None]) -> None:
         self.progress.in_flight += 1
+        self._no_visits.clear()
         try:
             async with asyncio.timeout(None) as cut:
                 self._visiting[journal] = cut
@@ -235,71 +231,15 @@ class Crawl:
         finally:
             self.progress.in_flight -= 1
             del self._visiting[journal]
-            self._finished.append(journal)
+            if not self._visiting:
+                self._no_visits.set()
+            self._writer.put(journal)
             if self._leased.qsize() <= self._settings.concurrency // 8:
                 self._work.set()
 
-    # Writing
-
-    async def _write_loop(self) -> None:
-        """Store one group while the group before it is being settled."""
-        settling: asyncio.Task[None] | None = None
-        try:
-            while not (self._slots_done and not self._finished):
-                await self._write_soon.wait()
-                if len(self._finished) < GROUP and not self._slots_done:
-                    await asyncio.sleep(GROUP_SECONDS)
-                self._write_soon.clear()
-                while self._finished:
-                    count = min(GROUP, len(self._finished))
-                    group = [self._finished.popleft() for _ in range(count)]
-                    await self._store_pages(group)
-                    if settling is not None:
-                        await settling
-                    settling = asyncio.create_task(self._settle(group))
-        finally:
-            if settling is not None:
-                await settling
-
-    async def _store_pages(self, group: Sequence[Journal]) -> None:
-        try:
-            stored = iter(await self._store.write([p for j in group for p in j.pages]))
-        except RoveError:
-            self._finished.extend(group)
-            raise
-        for journal in group:
-            journal.note_stored([next(stored) for _ in journal.pages])
-
-    async def _settle(self, group: Sequence[Journal]) -> None:
-        """Add the links of a stored group, then settle its visits: the order that loses nothing."""
-        try:
-            origins = [record for journal in group for record in journal.origins]
-            if origins:
-                await self._frontier.put_origins(origins)
-            await self._add_links(group)
-            now = self._clock()
-            await self._frontier.settle([journal.result(now) for journal in group])
-        except RoveError:
-            self._finished.extend(group)
-            raise
-        self._count(group)
-        self._work.set()
-
-    async def _add_links(self, group: Sequence[Journal]) -> None:
-        links = {
-            link.fingerprint: link
-            for journal in group
-            for link in journal.links
-            if link.fingerprint not in self._seen
-        }
-        if links:
-            await self._frontier.add(
-                list(links.values()), only_known_domains=self._settings.seeds_only
-            )
-            self._seen.update(links)
-
     def _count(self, group: Sequence[Journal]) -> None:
-        self._outstanding -= len(group)
+        """A group is settled: count it, and let the claimer look again."""
+        self._work.set()
         progress = self.progress
         for journal in group:
             progress.visits += journal.asked
@@ -347,30 +287,20 @@ class Crawl:
         """Let fetches in flight come to their end, for a while; then cut them. Leases not used are given back."""
         await asyncio.wait([claimer])
         while not self._leased.empty():
-            self._finished.append(Journal(self._leased.get_nowait()[0]))
-        give_up = self._clock() + GRACE_SECONDS
-        while self.progress.in_flight and self._clock() < give_up:
-            await asyncio.sleep(0.05)
+            self._writer.put(Journal(self._leased.get_nowait()[0]))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._no_visits.wait()
         await _finish(*slots)
-        self._slots_done = True
-        self._write_soon.set()
 
     async def _end_writing(self, writer: asyncio.Task[None]) -> BaseException | None:
-        """Write what is left. Where that fails, say at least that the domains were asked."""
+        """Write what is left; what went wrong, if anything did."""
+        self._writer.finish()
         await asyncio.wait([writer])
         failure = writer.exception()
-        if failure is not None and self._finished:
-            now = self._clock()
-            visits = [_without_urls(journal.result(now)) for journal in self._finished]
-            try:
-                await self._frontier.settle(visits)
-            except RoveError as error:
-                log.warning("leases stay out until the next start: %s", error)
+        if failure is not None:
+            await self._writer.salvage()
         return failure
-
-
-def _without_urls(visit: VisitResult) -> VisitResult:
-    return VisitResult(lease=visit.lease, asked=visit.asked, since_finish=visit.since_finish)
 
 
 def _origins_of(lease: Lease) -> set[str]:

@@ -39,20 +39,25 @@ class DataDir:
                 f"{self.root} cannot be used as a data directory: {error.strerror}"
             ) from error
         try:
+            self._take(handle)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(
-                    f"{self.root} is in use by a running crawl (process {self._holder()}); "
-                    "look at it with 'rove status', or choose another --data-dir"
-                ) from None
-            os.ftruncate(handle, 0)
-            os.write(handle, str(os.getpid()).encode())
-            yield
+                yield
+            finally:
+                if not self.frontier.exists():
+                    self._leave_nothing(made=made)
         finally:
-            if not self.frontier.exists():
-                self._leave_nothing(made=made)
             os.close(handle)
+
+    def _take(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"{self.root} is in use by a running crawl (process {self._holder()}); "
+                "look at it with 'rove status', or choose another --data-dir"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
 
     def in_use(self) -> bool:
         """Whether a crawl is running here."""

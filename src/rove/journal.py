@@ -77,14 +77,6 @@ class Journal:
         for index, where in zip(self._page_rows, stored, strict=True):
             self.requests[index] = replace(self.requests[index], text=where.text, raw=where.raw)
 
-    def forget_pages(self) -> None:
-        """The pages could not be stored: what they were to settle stays pending."""
-        self.settled = {
-            key: done for key, done in self.settled.items() if done.state is not UrlState.DONE
-        }
-        self.pages.clear()
-        self._page_rows.clear()
-
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
         """Note that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
@@ -105,6 +97,14 @@ class Journal:
             deferred=tuple(self.deferred.values()),
             requests=tuple(self.requests),
             not_accepted=dict(self.not_accepted),
+        )
+
+    def asked_only(self, now: float) -> VisitResult:
+        """The visit as one that settles no URL: what it found could not be written down."""
+        return VisitResult(
+            lease=self.lease,
+            asked=self.asked,
+            since_finish=now - self.finished_at if self.asked else 0.0,
         )
 
 

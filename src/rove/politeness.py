@@ -16,7 +16,6 @@ MAX_ROBOTS_HOPS = 5
 MAX_REDIRECT_CHAIN = 20
 """Redirects in a row, over all visits, before a chain is given up."""
 ROBOTS_VALID_SECONDS = 86_400.0
-MAX_CRAWL_DELAY = 86_400.0
 PROJECT_PAGE = "https://rove.example/about"
 
 _EMAIL = re.compile(

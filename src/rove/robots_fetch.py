@@ -15,7 +15,7 @@ from rove.model import (
     RobotsStatus,
     WrongType,
 )
-from rove.politeness import MAX_CRAWL_DELAY, MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
+from rove.politeness import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.retry import hold_for
 from rove.robots import MAX_ROBOTS_BYTES, Rules
 from rove.url import CrawlUrl, canonical, parse_base
@@ -38,7 +38,7 @@ async def fetch_robots(page: CrawlUrl, ask: Ask, *, failures: int, delay: float)
     match outcome:
         case Fetched(body=body):
             kept = body[:MAX_ROBOTS_BYTES]
-            crawl_delay = min(Rules(kept).crawl_delay, MAX_CRAWL_DELAY)
+            crawl_delay = Rules(kept).crawl_delay
             record = _record(page, RobotsStatus.RULES, body=kept, crawl_delay=crawl_delay)
             return RobotsAnswer(record, None)
         case Redirected() | WrongType():

@@ -8,7 +8,7 @@ from rove.model import Counts, UrlState
 
 def read_counts(database: Database, now: int) -> Counts:
     """Counters, and what depends on the time: ready and leased domains, from their own small indexes."""
-    kept: dict[str, int] = {name: value for name, value in database.execute("counters")}
+    kept: dict[str, int] = dict(database.execute("counters"))
     ready = database.execute("count_ready", now=now)[0][0]
     leased = database.execute("count_leased", now=now)[0][0]
     capped = database.execute("count_capped")[0][0]

@@ -25,7 +25,10 @@ OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 24 * 1024
 BUSY_SECONDS = 30.0
 NETWORK_FILE_SYSTEMS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"]
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre"),
+        *("fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"),
+    }
 )
 
 T = TypeVar("T")

@@ -81,18 +81,18 @@ def as_lines(status: Status) -> list[str]:
         if status.since is None
         else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(status.since))
     )
+    running = "running" if status.running else "not running"
+    received = f"{size_text(counts.bytes)} received in {counts.requests:,} requests"
     lines = [
-        f"{'running' if status.running else 'not running'}, begun {since}, "
-        f"crawled for {seconds_text(status.elapsed)}",
-        f"pages    {counts.pages:,} ({status.rate:.1f}/s), {size_text(counts.bytes)} received in "
-        f"{counts.requests:,} requests",
-        "urls     " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
-        "domains  " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
+        f"{running}, begun {since}, crawled for {seconds_text(status.elapsed)}",
+        f"pages      {counts.pages:,} ({status.rate:.1f}/s), {received}",
+        "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
+        "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
     if counts.not_accepted:
-        lines.append("not taken " + _listed(counts.not_accepted))
+        lines.append("not taken  " + _listed(counts.not_accepted))
     if counts.failures:
-        lines.append("errors   " + _listed(counts.failures))
+        lines.append("errors     " + _listed(counts.failures))
     return lines
 
 

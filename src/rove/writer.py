@@ -1,0 +1,126 @@
+"""Writing visits down, in groups, in the order that makes a kill harmless.
+
+Pages are stored and flushed, then links are added, then the visits are settled: whatever is killed in between, no
+link is lost and nothing is done without its content; at worst a page is fetched again. One group is stored while the
+one before it is settled, so that the store's disk and the frontier's do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from rove.errors import RoveError
+from rove.frontier.contract import Frontier
+from rove.journal import Journal
+from rove.seen import SeenSet
+from rove.store.contract import Store
+
+GROUP = 256
+"""Visits written in one go."""
+GROUP_SECONDS = 0.1
+"""How long a visit waits for others to be written with."""
+
+log = logging.getLogger(__name__)
+
+
+class GroupWriter:
+    """Takes finished visits and makes them durable."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        frontier: Frontier,
+        clock: Callable[[], float],
+        only_known_domains: bool,
+        on_settled: Callable[[Sequence[Journal]], None],
+    ) -> None:
+        self._store = store
+        self._frontier = frontier
+        self._clock = clock
+        self._only_known_domains = only_known_domains
+        self._on_settled = on_settled
+        self._seen = SeenSet()
+        self._waiting: deque[Journal] = deque()
+        self._unsettled: dict[Journal, None] = {}
+        self._something = asyncio.Event()
+        self._finishing = False
+
+    @property
+    def unsettled(self) -> int:
+        """How many visits are not settled yet."""
+        return len(self._unsettled)
+
+    def put(self, journal: Journal) -> None:
+        """Take a visit that is over."""
+        self._waiting.append(journal)
+        self._unsettled[journal] = None
+        self._something.set()
+
+    def finish(self) -> None:
+        """No more visits will come: write what is there and end."""
+        self._finishing = True
+        self._something.set()
+
+    async def run(self) -> None:
+        """Write until `finish` is called and all is written; raises when a backend is lost."""
+        settling: asyncio.Task[None] | None = None
+        try:
+            while self._waiting or not self._finishing:
+                await self._gather()
+                group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
+                await self._store_pages(group)
+                if settling is not None:
+                    await settling
+                settling = asyncio.create_task(self._settle(group))
+        finally:
+            if settling is not None:
+                await settling
+
+    async def salvage(self) -> None:
+        """After a failure: say at least which domains were asked, so that their delay is kept to the second."""
+        now = self._clock()
+        try:
+            await self._frontier.settle([journal.asked_only(now) for journal in self._unsettled])
+        except RoveError as error:
+            log.warning("leases stay out until the next start: %s", error)
+
+    async def _gather(self) -> None:
+        """Wait for a group's worth of visits, or for as long as the first of them may wait."""
+        await self._something.wait()
+        if len(self._waiting) < GROUP and not self._finishing:
+            await asyncio.sleep(GROUP_SECONDS)
+        if len(self._waiting) <= GROUP and not self._finishing:
+            self._something.clear()
+
+    async def _store_pages(self, group: Sequence[Journal]) -> None:
+        stored = iter(await self._store.write([p for j in group for p in j.pages]))
+        for journal in group:
+            journal.note_stored([next(stored) for _ in journal.pages])
+
+    async def _settle(self, group: Sequence[Journal]) -> None:
+        origins = [record for journal in group for record in journal.origins]
+        if origins:
+            await self._frontier.put_origins(origins)
+        await self._add_links(group)
+        now = self._clock()
+        await self._frontier.settle([journal.result(now) for journal in group])
+        for journal in group:
+            del self._unsettled[journal]
+        self._on_settled(group)
+
+    async def _add_links(self, group: Sequence[Journal]) -> None:
+        links = {
+            link.fingerprint: link
+            for journal in group
+            for link in journal.links
+            if link.fingerprint not in self._seen
+        }
+        if links:
+            await self._frontier.add(
+                list(links.values()), only_known_domains=self._only_known_domains
+            )
+            self._seen.update(links)
