@@ -123,7 +123,15 @@ class CrawlApp:
         gate = Gate(Exclusions(patterns), max_depth=settings.max_depth)
         fetcher = _fetcher(settings)
         store = WarcStore(
-            data.warc, keep=Keep(settings.store), name="rove", software=f"rove/{__version__}"
+            data.warc,
+            keep=Keep(settings.store),
+            name="rove",
+            software=f"rove/{__version__}",
+            info={
+                "operator": settings.email,
+                "http-header-user-agent": user_agent(settings.email, settings.info_url),
+                "robots": "obey",
+            },
         )
         crawl = Crawl(
             frontier=frontier,

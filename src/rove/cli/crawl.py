@@ -140,7 +140,7 @@ def crawl(**given: Any) -> int:
 
 def run_crawl(order: Order) -> int:
     """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     received: list[int] = []
 
     async def watch(running: Running) -> None:
@@ -157,7 +157,10 @@ def run_crawl(order: Order) -> int:
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
         running.crawl.stop()
 
-    app = CrawlApp(order, say=console.print, watch=watch)
+    def say(sentence: str) -> None:
+        console.print(sentence, markup=False)
+
+    app = CrawlApp(order, say=say, watch=watch)
     try:
         summary = uvloop.run(app.run())
     except KeyboardInterrupt:

@@ -39,7 +39,8 @@ def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
     place = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
     place.parent.mkdir(parents=True, exist_ok=True)
     seeds = place.parent / f"{place.name}-seeds.txt"
-    seeds.write_text("".join(f"{name}\n" for name in SmallWeb(seed=SEED, hosts=hosts).seeds()))
+    web = SmallWeb(seed=SEED, hosts=hosts)
+    seeds.write_text("".join(f"http://{name}/\n" for name in web.seeds()))
     print(f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s.")
     with small_web(hosts) as address:
         code = run_crawl(
@@ -65,8 +66,11 @@ def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
 def small_web(hosts: int) -> Iterator[str]:
     """The small web in a process of its own; yields where it listens."""
     command = [sys.executable, "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]
-    command += ["--seed", str(SEED), "--profile", "full"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    command += ["--seed", str(SEED), "--profile", "full", "--stop-at-eof"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+    ) as server:
         assert server.stdout is not None, "its output is piped"
         line = server.stdout.readline()
         if not line.startswith("listening on "):
@@ -78,15 +82,14 @@ def small_web(hosts: int) -> Iterator[str]:
 
 
 def _show_what_was_collected(place: Path) -> None:
-    rove = str(Path(sys.argv[0]))
     print("\nWhat was collected:", flush=True)
-    subprocess.run([sys.executable, "-m", "rove", "status", "--data-dir", place], check=True)
-    print(flush=True)
-    pages = [sys.executable, "-m", "rove", "pages", "--status", "200", "--limit", "5"]
-    subprocess.run([*pages, "--data-dir", place], check=True)
-    print("\nLook further:")
-    for words in ("status --json", "pages --limit 50", "export", "show URL"):
-        print(f"  {rove} {words} --data-dir {place}")
-    print(
-        f"Go on with it: {rove} crawl --resume needs the small web, which has ended with the demo."
-    )
+    _rove("status", "--data-dir", str(place))
+    print("\nThe newest pages:", flush=True)
+    _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(place))
+    print("\nLook further (the small web has ended, what was collected stays):")
+    for words in ("status --json", "pages --limit 50", "show URL", "export"):
+        print(f"  {sys.argv[0]} {words} --data-dir {place}")
+
+
+def _rove(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "rove", *words], check=True)
