@@ -14,8 +14,8 @@ from functools import partial
 
 from rove.frontier.contract import MAX_UNSETTLED, Policy
 from rove.frontier.sqlite_counts import read_counts
-from rove.frontier.sqlite_database import Database, Row
-from rove.frontier.sqlite_rows import request_row_values
+from rove.frontier.sqlite_database import Database
+from rove.frontier.sqlite_rows import origin_record, pending_url, request_row_values
 from rove.model import (
     Counts,
     Lease,
@@ -23,7 +23,6 @@ from rove.model import (
     NotAccepted,
     OriginRecord,
     PendingUrl,
-    RobotsStatus,
     UrlState,
     VisitResult,
 )
@@ -67,7 +66,7 @@ class SqliteFrontier:
                 retried=RETRIED,
             )
         )
-        return [_pending_url(row) for row in rows]
+        return [pending_url(row) for row in rows]
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         return await self._database.run(lambda: self._settle(visits)) if visits else 0
@@ -89,7 +88,7 @@ class SqliteFrontier:
         rows = await self._database.run(
             lambda: self._database.batch("origins", wanted, now=self._now())
         )
-        return [_origin_record(row) for row in rows]
+        return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.run(lambda: self._put_origins(records))
@@ -178,7 +177,7 @@ class SqliteFrontier:
         )
         found: dict[int, list[PendingUrl]] = {}
         for row in rows:
-            found.setdefault(row[0], []).append(_pending_url(row))
+            found.setdefault(row[0], []).append(pending_url(row))
         for urls in found.values():
             urls.sort(key=lambda url: (url.priority, url.position))
         return found
@@ -384,28 +383,3 @@ class SqliteFrontier:
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)
-
-
-def _pending_url(row: Row) -> PendingUrl:
-    return PendingUrl(
-        fingerprint=row[1],
-        url=row[2],
-        depth=row[3],
-        hops=row[4],
-        attempts=row[5],
-        bare=bool(row[6]),
-        priority=row[7],
-        position=row[8],
-    )
-
-
-def _origin_record(row: Row) -> OriginRecord:
-    return OriginRecord(
-        domain=row[0],
-        origin=row[1],
-        status=RobotsStatus(row[2]),
-        body=zlib.decompress(row[3]),
-        crawl_delay=row[4] / 1000,
-        failures=row[5],
-        valid_for=row[6] / 1000,
-    )

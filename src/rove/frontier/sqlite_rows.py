@@ -1,10 +1,18 @@
-"""Request rows as the embedded frontier holds them; writer and reader share this one mapping."""
+"""Rows of the embedded frontier as records; those that are written and read share one mapping."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
-from rove.model import Location, RequestKind, RequestRow
+from rove.model import (
+    Location,
+    OriginRecord,
+    PendingUrl,
+    RequestKind,
+    RequestRow,
+    RobotsStatus,
+)
 
 
 def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
@@ -54,6 +62,33 @@ def request_row(values: tuple[Any, ...]) -> RequestRow:
         title=values[15],
         text=_location(values[16:19]),
         raw=_location(values[19:22]),
+    )
+
+
+def pending_url(row: tuple[Any, ...]) -> PendingUrl:
+    """A pending URL from the columns of head_urls."""
+    return PendingUrl(
+        fingerprint=row[1],
+        url=row[2],
+        depth=row[3],
+        hops=row[4],
+        attempts=row[5],
+        bare=bool(row[6]),
+        priority=row[7],
+        position=row[8],
+    )
+
+
+def origin_record(row: tuple[Any, ...]) -> OriginRecord:
+    """A robots.txt record from the columns of origins."""
+    return OriginRecord(
+        domain=row[0],
+        origin=row[1],
+        status=RobotsStatus(row[2]),
+        body=zlib.decompress(row[3]),
+        crawl_delay=row[4] / 1000,
+        failures=row[5],
+        valid_for=row[6] / 1000,
     )
 
 
