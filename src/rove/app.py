@@ -41,6 +41,8 @@ from rove.url import domain_of
 
 SPARE_FILES = 64
 """Open files that are not fetches: the database, WARC files, the log, the resolver."""
+FILES_PER_FETCH = 2
+"""libcurl keeps a TLS connection open for up to a second after its end."""
 BAD_LINES_SHOWN = 5
 LOG_BYTES = 32 * 1024 * 1024
 LOG_FILES = 3
@@ -185,7 +187,7 @@ class CrawlApp:
         """Raise the soft limit of open files to the hard one; lower the concurrency where that is too little."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        fits = max(1, hard - SPARE_FILES)
+        fits = max(1, (hard - SPARE_FILES) // FILES_PER_FETCH)
         if hard == resource.RLIM_INFINITY or settings.concurrency <= fits:
             return settings
         self._say(

@@ -85,6 +85,9 @@ class DataDir:
                 copy.flush()
                 os.fsync(copy.fileno())
             partial.rename(path)
+            folder = os.open(self.seeds, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
         except OSError as error:
             if error.errno in FULL_DISK_ERRORS:
                 raise DiskFull(

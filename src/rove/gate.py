@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rove.errors import UsageError
 from rove.model import NotAccepted, OriginRecord, RobotsStatus
@@ -66,6 +67,12 @@ class Exclusions:
         return True
 
 
+@lru_cache(maxsize=64)
+def _rules(body: bytes) -> Rules:
+    """A visit may put one robots.txt to thousands of URLs."""
+    return Rules(body)
+
+
 class Gate:
     """The decisions of one crawl."""
 
@@ -95,7 +102,8 @@ class Gate:
             case RobotsStatus.NONE:
                 return Allowed()
             case RobotsStatus.RULES:
-                return Allowed() if Rules(origin.body).allows(url.text) else Blocked("robots.txt")
+                rules = _rules(origin.body)
+                return Allowed() if rules.allows(url.text) else Blocked("robots.txt")
 
 
 def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier, SeedSource
 from rove.gate import Gate
 from rove.model import NewUrl
@@ -77,7 +78,14 @@ class SeedLoader:
 
     async def load(self, source: SeedSource, path: Path) -> SeedSource:
         """Load what is left of a file; return the source as it stands at its end."""
-        with path.open("rb") as file:
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise StoreError(
+                f"{path}, the copy of {source.name} from which seeds are still to be loaded, cannot be read: "
+                f"{error.strerror}"
+            ) from error
+        with file:
             file.seek(source.offset)
             lines = read_lines(file)
             while not source.finished:

@@ -177,7 +177,11 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
         f"{progress.requests:,} requests in {seconds_text(summary.seconds)} "
         f"({progress.pages / max(summary.seconds, 0.001):.1f} pages/s)"
     )
-    if summary.ending is Ending.EXHAUSTED and pending:
+    if summary.ending is Ending.MAX_PAGES and not progress.pages:
+        console.print("the limit was reached before; give a new --max-pages to go on")
+    elif summary.ending is Ending.MAX_DURATION and summary.seconds < 1:
+        console.print("the limit was reached before; give a new --max-duration to go on")
+    elif summary.ending is Ending.EXHAUSTED and pending:
         console.print(
             f"{pending:,} URLs are left: they wait for sites that keep failing, or for a limit"
         )
