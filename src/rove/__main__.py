@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 
 import click
@@ -28,15 +27,14 @@ def run(arguments: list[str]) -> int:
         if error.exit_code == 1:
             log.error("%s", error, exc_info=error)
         return _fail(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
         hint = f" (see rove {_command(error)}--help)" if isinstance(error, click.UsageError) else ""
         return _fail(error.format_message().rstrip(".") + hint, 2)
-    except BrokenPipeError:
-        # The reader of our output has gone, as `head` does: nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         log.exception("this is a bug")
         where = " (the log file has the details)" if log.handlers else ""

@@ -12,6 +12,7 @@ from rove.politeness import DEFAULT_DELAY, is_plausible_email
 from rove.url import CANONICAL_VERSION
 
 DEFAULT_CONCURRENCY = 500
+LONGEST_DELAY = 365 * 86_400.0
 DEFAULT_MAX_BODY = 5 * 1024 * 1024
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -57,8 +58,10 @@ class Settings:
                 f"{self.email!r} is not an e-mail address that a webmaster could write to; "
                 "give yours with --email"
             )
-        if self.delay < 0:
-            raise UsageError("--delay cannot be negative")
+        if not 0 <= self.delay <= LONGEST_DELAY:
+            raise UsageError(
+                f"a --delay of {self.delay:g} s is not between 0 and {LONGEST_DELAY:,.0f} s"
+            )
         if self.delay < DEFAULT_DELAY and not self.allow_short_delay:
             raise UsageError(
                 f"a --delay of {self.delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "

@@ -6,12 +6,12 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from rove.errors import DiskFull, UsageError
+from rove.errors import DiskFull, StoreError, UsageError
 
 FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -30,7 +30,7 @@ class DataDir:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the directory this process's own; the kernel gives it back, whatever ends the process."""
-        made = not self.root.exists()
+        new = [path for path in (self._lock, self.seeds, self.root) if not path.exists()]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -44,7 +44,7 @@ class DataDir:
                 yield
             finally:
                 if not self.frontier.exists():
-                    self._leave_nothing(made=made)
+                    _leave_nothing(new)
         finally:
             os.close(handle)
 
@@ -75,11 +75,11 @@ class DataDir:
 
     def keep_seeds(self, source: BinaryIO) -> Path:
         """Copy seeds into the directory, so that the rest can be loaded whatever becomes of the original."""
+        taken = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
+        path = self.seeds / f"{max(taken, default=0) + 1:04d}.txt"
+        partial = path.with_suffix(".partial")
         try:
             self.seeds.mkdir(exist_ok=True)
-            taken = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
-            path = self.seeds / f"{max(taken, default=0) + 1:04d}.txt"
-            partial = path.with_suffix(".partial")
             with partial.open("wb") as copy:
                 shutil.copyfileobj(source, copy, 1 << 20)
                 copy.flush()
@@ -89,6 +89,8 @@ class DataDir:
             os.fsync(folder)
             os.close(folder)
         except OSError as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
             if error.errno in FULL_DISK_ERRORS:
                 raise DiskFull(
                     f"the disk is full: no room for the seeds in {self.seeds}"
@@ -102,10 +104,9 @@ class DataDir:
         except OSError:
             return "unknown"
 
-    def _leave_nothing(self, *, made: bool) -> None:
-        """No crawl came into being: take away what was put here for it."""
-        shutil.rmtree(self.seeds, ignore_errors=True)
-        self.log.unlink(missing_ok=True)
-        self._lock.unlink(missing_ok=True)
-        if made:
-            self.root.rmdir()
+
+def _leave_nothing(made: Iterable[Path]) -> None:
+    """No crawl came into being: take away what was made for it, and nothing else."""
+    for path in made:
+        with suppress(OSError):
+            path.rmdir() if path.is_dir() else path.unlink()

@@ -27,6 +27,8 @@ MAX_URL_LENGTH = 2_000
 
 _SUFFIXES = PublicSuffixList()
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _UNRESERVED = {
     f"%{ord(c):02X}": c
     for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -85,25 +87,26 @@ def canonical(text: str, base: whatwg.URL | None = None) -> CrawlUrl | None:
     """The canonical form of a URL (relative to base), or None if it is not one that rove fetches."""
     try:
         parsed = whatwg.URL.parse(text) if base is None else base.join(text)
-    except whatwg.URLError:
+        if (parsed.host_str or "").endswith("."):
+            parsed = _without_final_dots(parsed)
+    except (whatwg.URLError, UnicodeEncodeError):
         return None
     scheme = parsed.scheme
     if scheme not in ("http", "https"):
         return None
     host: str = parsed.host_str or ""
-    if not host or host[-1] == "." or host[0] == ".":
-        host = host.rstrip(".")
-        if not host or host[0] == ".":
-            return None
-        parsed = parsed.with_host(host)
+    if not host or host[0] == "." or host[-1] == ".":
+        return None
     result = str(parsed)
     if "@" in result and (parsed.username or parsed.password):
         result = str(parsed.with_username("").with_password(None))
     if "#" in result:
         result = result.partition("#")[0]
     if "%" in result:
-        result = _ESCAPE.sub(_normal_escape, result)
-    if result[-1] == "?":
+        # Beside a stray percent sign, a decoded letter could make a new escape of the two.
+        normal = str.upper if _STRAY_PERCENT.search(result) else _normal_escape
+        result = _ESCAPE.sub(lambda match: normal(match.group()), result)
+    if result[-1] == "?" and result.index("?") == len(result) - 1:
         result = result[:-1]
     if len(result) > MAX_URL_LENGTH:
         return None
@@ -126,14 +129,20 @@ def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
         return None if found is None else (found, False)
     if any(c.isspace() for c in text) or text.startswith(("/", ".", ":", "@", "?", "#")):
         return None
-    found = canonical("https://" + text)
-    if found is None or ("." not in found.host and found.host != "localhost"):
-        return None
     host_part = re.split(r"[/?#]", text, maxsplit=1)[0]
-    if "@" in host_part:
+    found = canonical("https://" + text)
+    if found is None or "@" in host_part or not _is_seed_host(found.host, host_part):
         return None
     is_bare = text.rstrip("/") == host_part and ":" not in host_part.rpartition("]")[2]
     return found, is_bare
+
+
+def _is_seed_host(host: str, as_written: str) -> bool:
+    """Whether a line means a host: lists come with ranks, quotes and commas, which a URL parser lets pass."""
+    if is_address(host):
+        return as_written.startswith(host)
+    is_name = _HOST_NAME.fullmatch(host) is not None
+    return is_name and ("." in host or host == "localhost")
 
 
 def http_twin(found: CrawlUrl) -> CrawlUrl:
@@ -150,6 +159,11 @@ def _site(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
     return f"{scheme}://{host}" if port is None else f"{scheme}://{host}:{port}", name, domain
 
 
-def _normal_escape(match: re.Match[str]) -> str:
-    escape = match.group().upper()
+def _without_final_dots(parsed: whatwg.URL) -> whatwg.URL:
+    """The same URL without the dots of the DNS root; what they hid may be an address, so it is parsed again."""
+    return whatwg.URL.parse(str(parsed.with_host(parsed.host_str.rstrip("."))))
+
+
+def _normal_escape(escape: str) -> str:
+    escape = escape.upper()
     return _UNRESERVED.get(escape, escape)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -19,7 +20,8 @@ from rove.inspect.status import as_json, as_lines, read_status
 
 DEFAULT_PAGES = 20
 
-Command = Callable[..., Any]
+T = TypeVar("T")
+
 data_dir = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -46,7 +48,7 @@ def status(data_dir: Path, json: bool) -> None:
         else:
             print("\n".join(as_lines(found)))
 
-    asyncio.run(work())
+    _run(work())
 
 
 @click.command(short_help="list pages")
@@ -78,7 +80,7 @@ def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, js
                 if shown == limit:
                     break
 
-    asyncio.run(work())
+    _run(work())
 
 
 @click.command(short_help="what is known of a URL")
@@ -91,7 +93,7 @@ def show(url: str, data_dir: Path) -> None:
         async with opened(data_dir) as archive:
             await _show(archive, url)
 
-    asyncio.run(work())
+    _run(work())
 
 
 async def _show(archive: Archive, text: str) -> None:
@@ -146,8 +148,19 @@ def export(data_dir: Path, domain: str | None) -> None:
                 _print_json({**page_json(row), "text": text})
         return unreadable
 
-    if asyncio.run(work()):
+    if _run(work()):
         raise RoveError("some pages could not be read; they are named above")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        result = asyncio.run(work)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads our output has had enough, as `head` does: nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(0) from None
+    return result
 
 
 def _print_json(value: Any) -> None:
