@@ -30,7 +30,8 @@ class DataDir:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the directory this process's own; the kernel gives it back, whatever ends the process."""
-        new = [path for path in (self._lock, self.seeds, self.root) if not path.exists()]
+        ours = (self._lock, self.seeds, self.root, *self.root.parents)
+        new = [path for path in ours if not path.exists()]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -95,7 +96,9 @@ class DataDir:
                 raise DiskFull(
                     f"the disk is full: no room for the seeds in {self.seeds}"
                 ) from error
-            raise
+            raise StoreError(
+                f"the seeds cannot be kept in {self.seeds}: {error.strerror}"
+            ) from error
         return path
 
     def _holder(self) -> str:

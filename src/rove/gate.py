@@ -30,8 +30,6 @@ class Blocked:
 class NeedsRobots:
     """The origin's robots.txt must be asked first."""
 
-    failures: int
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -80,6 +78,10 @@ class Gate:
         self._exclusions = exclusions
         self._max_depth = max_depth
 
+    def excludes(self, url: CrawlUrl) -> bool:
+        """Whether a URL's host is never to be touched."""
+        return self._exclusions.covers(url.host)
+
     def refuses(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> NotAccepted | None:
         """Why a URL may not enter the frontier, if it may not."""
         if self._exclusions.covers(url.host):
@@ -95,7 +97,7 @@ class Gate:
         if self._exclusions.covers(url.host):
             return Blocked("excluded")
         if origin is None or origin.valid_for <= 0:
-            return NeedsRobots(origin.failures if origin else 0)
+            return NeedsRobots()
         match origin.status:
             case RobotsStatus.UNREACHABLE:
                 return Held(origin.valid_for, keeps_failing(origin.failures))

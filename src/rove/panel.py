@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 
 from rich.console import Console, Group
@@ -34,7 +35,7 @@ class View:
     in_flight: int
     counts: Counts
     share: float | None
-    errors: list[tuple[str, int]]
+    errors: Counter[str]
     left: str
     seconds: float
 
@@ -75,7 +76,7 @@ class Panel:
             in_flight=progress.in_flight,
             counts=counts,
             share=ceiling_share(progress.visits_per_second(), with_work, self._settings.delay),
-            errors=progress.errors.most_common(ERRORS_SHOWN),
+            errors=progress.errors,
             left=self._left(),
             seconds=now - progress.started,
         )
@@ -95,7 +96,7 @@ class Panel:
 def plain_line(view: View) -> str:
     """The view on one line."""
     domains, share = view.counts.domains, _percent(view.share)
-    errors = sum(count for _, count in view.errors)
+    errors = view.errors.total()
     return (
         f"{seconds_text(view.seconds)}: {view.pages:,} pages, {view.rate:.1f}/s now, "
         f"{view.average:.1f}/s on average, {size_text(view.bytes)}, {view.in_flight} in flight, "
@@ -121,7 +122,8 @@ def frame(view: View) -> Frame:
         "in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}"
     )
     table.add_row("running for", seconds_text(view.seconds), "of the ceiling", _percent(view.share))
-    errors = ", ".join(f"{name} {count:,}" for name, count in view.errors) or "none"
+    errors = ", ".join(f"{name} {count:,}" for name, count in view.errors.most_common(ERRORS_SHOWN))
+    errors = errors or "none"
     below = Table.grid(padding=(0, 2))
     below.add_column(style="dim")
     below.add_column()

@@ -32,10 +32,19 @@ class RobotsAnswer:
     """Why there was no answer at all, if so."""
 
 
-async def fetch_robots(page: CrawlUrl, ask: Ask, *, failures: int, delay: float) -> RobotsAnswer:
-    """Ask for the robots.txt of a page's origin, after so many failures in a row."""
-    outcome = await _ask_through_redirects(page, ask)
+async def fetch_robots(
+    page: CrawlUrl,
+    *,
+    ask: Ask,
+    may_ask: Callable[[CrawlUrl], bool],
+    previous: OriginRecord | None,
+    delay: float,
+) -> RobotsAnswer:
+    """Ask for the robots.txt of a page's origin, of which `previous` was known."""
+    outcome = await _ask_through_redirects(page, ask, may_ask)
     match outcome:
+        case None:
+            return RobotsAnswer(_unreachable(page, previous, delay), None)
         case Fetched(body=body):
             kept = body[:MAX_ROBOTS_BYTES]
             crawl_delay = Rules(kept).crawl_delay
@@ -46,13 +55,15 @@ async def fetch_robots(page: CrawlUrl, ask: Ask, *, failures: int, delay: float)
         case Refused(response=response) if response.status != 429 and response.status < 500:
             return RobotsAnswer(_record(page, RobotsStatus.NONE), None)
         case Refused():
-            return RobotsAnswer(_unreachable(page, failures + 1, delay), None)
+            return RobotsAnswer(_unreachable(page, previous, delay), None)
         case Failed():
-            return RobotsAnswer(_unreachable(page, failures + 1, delay), outcome)
+            return RobotsAnswer(_unreachable(page, previous, delay), outcome)
 
 
-async def _ask_through_redirects(page: CrawlUrl, ask: Ask) -> Outcome:
-    """The answer after at most five hops, over hosts too; a chain that is longer or broken counts as none."""
+async def _ask_through_redirects(
+    page: CrawlUrl, ask: Ask, may_ask: Callable[[CrawlUrl], bool]
+) -> Outcome | None:
+    """The answer after at most five hops, over hosts too; None where one leads to a host never to be touched."""
     url = canonical(f"{page.origin}/robots.txt")
     assert url is not None, "an origin with a path is a URL"
     outcome = await ask(url)
@@ -62,6 +73,8 @@ async def _ask_through_redirects(page: CrawlUrl, ask: Ask) -> Outcome:
         target = canonical(outcome.location, parse_base(url.text))
         if target is None:
             return outcome
+        if not may_ask(target):
+            return None
         url = target
         outcome = await ask(url)
     return outcome
@@ -80,11 +93,14 @@ def _record(
     )
 
 
-def _unreachable(page: CrawlUrl, failures: int, delay: float) -> OriginRecord:
+def _unreachable(page: CrawlUrl, previous: OriginRecord | None, delay: float) -> OriginRecord:
+    """What the origin asked for earlier still holds: its server is in trouble, it has not changed its mind."""
+    failures = 1 + (previous.failures if previous else 0)
     return OriginRecord(
         domain=page.domain,
         origin=page.origin,
         status=RobotsStatus.UNREACHABLE,
+        crawl_delay=previous.crawl_delay if previous else 0.0,
         failures=failures,
         valid_for=hold_for(failures, delay),
     )

@@ -22,7 +22,7 @@ def seconds_text(seconds: float) -> str:
     >>> seconds_text(3700)
     '1 h 01 min'
     """
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

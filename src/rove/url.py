@@ -118,7 +118,7 @@ def parse_base(text: str) -> whatwg.URL | None:
     """A URL to join others to."""
     try:
         return whatwg.URL.parse(text)
-    except whatwg.URLError:
+    except (whatwg.URLError, UnicodeEncodeError):
         return None
 
 
@@ -133,7 +133,7 @@ def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
     found = canonical("https://" + text)
     if found is None or "@" in host_part or not _is_seed_host(found.host, host_part):
         return None
-    is_bare = text.rstrip("/") == host_part and ":" not in host_part.rpartition("]")[2]
+    is_bare = found.text == f"https://{found.host}/" and ":" not in host_part.rpartition("]")[2]
     return found, is_bare
 
 
@@ -161,7 +161,8 @@ def _site(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
 
 def _without_final_dots(parsed: whatwg.URL) -> whatwg.URL:
     """The same URL without the dots of the DNS root; what they hid may be an address, so it is parsed again."""
-    return whatwg.URL.parse(str(parsed.with_host(parsed.host_str.rstrip("."))))
+    host = (parsed.host_str or "").rstrip(".")
+    return whatwg.URL.parse(str(parsed.with_host(host)))
 
 
 def _normal_escape(escape: str) -> str:

@@ -75,8 +75,8 @@ class _Step:
     url: CrawlUrl
     offer: NewUrl
     attempts: int = 0
-    hops: int = 0
-    """Redirects followed in this visit."""
+    came_from: tuple[int, ...] = ()
+    """The URLs whose redirects led here in this visit."""
     guess: _Step | None = None
     """The https guess for a bare domain that this http URL stands in for."""
 
@@ -141,7 +141,7 @@ class Visit:
         """The gate's verdict, for which robots.txt is asked if need be."""
         verdict = self._around.gate.judge(step.url, await self._origin(step.url))
         if isinstance(verdict, NeedsRobots):
-            await self._fetch_robots(step.url, verdict.failures)
+            await self._fetch_robots(step.url)
             verdict = self._around.gate.judge(step.url, self._origins[step.url.origin])
             assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
         return verdict
@@ -152,10 +152,14 @@ class Visit:
             self._origins[url.origin] = found[0] if found else None
         return self._origins[url.origin]
 
-    async def _fetch_robots(self, url: CrawlUrl, failures: int) -> None:
+    async def _fetch_robots(self, url: CrawlUrl) -> None:
         self._asked.add(url.origin)
         answer = await fetch_robots(
-            url, self._ask_robots, failures=failures, delay=self._around.delay
+            url,
+            ask=self._ask_robots,
+            may_ask=lambda target: not self._around.gate.excludes(target),
+            previous=self._origins[url.origin],
+            delay=self._around.delay,
         )
         self._origins[url.origin] = answer.record
         if answer.failure is not None:
@@ -223,9 +227,10 @@ class Visit:
         if target is None:
             self._settle(step, UrlState.FAILED, "redirect to no web address")
             return None
-        if target.fingerprint == step.url.fingerprint or (
-            target.fingerprint in self._journal.settled
-        ):
+        if step.guess is not None and target.fingerprint == step.guess.url.fingerprint:
+            self._try_later(step.guess, "https cannot be reached, and http leads to it")
+            return None
+        if target.fingerprint in (step.url.fingerprint, *step.came_from):
             self._settle(step, UrlState.FAILED, "redirect loop")
             return None
         self._settle(step, UrlState.REDIRECTED, target.text)
@@ -234,13 +239,14 @@ class Visit:
         may_follow = (
             offer is not None
             and target.domain == self._journal.lease.domain
-            and step.hops < MAX_HOPS_PER_VISIT
+            and len(step.came_from) < MAX_HOPS_PER_VISIT
             and len(self._journal.requests) < MAX_REQUESTS_PER_VISIT
             and await self._is_open(target)
         )
         if offer is None or not may_follow:
             return None
-        return _Step(url=target, offer=offer, hops=step.hops + 1)
+        came_from = (*step.came_from, step.url.fingerprint)
+        return _Step(url=target, offer=offer, came_from=came_from)
 
     async def _twin(self, step: _Step) -> _Step | None:
         """Try http in the place of an https guess that cannot be reached."""
@@ -248,11 +254,19 @@ class Visit:
         if not await self._is_open(url):
             self._settle(step, UrlState.REDIRECTED, url.text)
             return None
-        return _Step(url=url, offer=url.offer(depth=step.offer.depth), guess=step)
+        offer = url.offer(depth=step.offer.depth)
+        return _Step(url=url, offer=offer, attempts=step.attempts, guess=step)
 
     def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
+        if is_temporary(outcome):
+            self._try_later(step, reason)
+        else:
+            self._settle(step, UrlState.FAILED, reason)
+
+    def _try_later(self, step: _Step, reason: str) -> None:
+        """Try a URL again after a while, if it has not been tried too often."""
         attempts = step.attempts + 1
-        wait = retry_in(attempts, self._around.delay) if is_temporary(outcome) else None
+        wait = retry_in(attempts, self._around.delay)
         if wait is None:
             self._settle(step, UrlState.FAILED, reason)
         else:

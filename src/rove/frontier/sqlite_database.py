@@ -7,6 +7,7 @@ the disk and SQLite never sees two writers of one process.
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,9 @@ NETWORK_FILE_SYSTEMS = frozenset(
         *("fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"),
     }
 )
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How a mount point with a space in it is written."""
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -185,7 +189,7 @@ def file_system_of(folder: Path) -> str:
     best, kind = -1, ""
     for line in mounts:
         left, _, right = line.partition(" - ")
-        point = Path(left.split(" ")[4].encode().decode("unicode_escape"))
+        point = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), left.split(" ")[4]))
         if (point == target or point in target.parents) and len(point.parts) >= best:
             best, kind = len(point.parts), right.split(" ")[0]
     return kind
