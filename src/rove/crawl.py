@@ -159,13 +159,22 @@ class Crawl:
         held: dict[tuple[int, str], OriginRecord | None] = {
             (lease.domain, origin): None for lease in leases for origin in _origins_of(lease)
         }
-        for record in await self._frontier.origins(held):
-            held[record.domain, record.origin] = record
+        try:
+            for record in await self._frontier.origins(held):
+                held[record.domain, record.origin] = record
+        except RoveError:
+            self._give_back(leases)
+            raise
         for lease in leases:
             lease = replace(lease, deadline=claimed_at + VISIT_BUDGET)
             origins = {origin: held[lease.domain, origin] for origin in _origins_of(lease)}
             self._leased.put_nowait((lease, origins))
         return len(leases)
+
+    def _give_back(self, leases: Sequence[Lease]) -> None:
+        """End leases that were not used."""
+        for lease in leases:
+            self._writer.put(Journal(lease))
 
     def _room(self) -> int:
         """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
@@ -210,7 +219,7 @@ class Crawl:
             if self._clock() < lease.deadline:
                 await self._visit(Journal(lease), origins)
             else:
-                self._writer.put(Journal(lease))
+                self._give_back([lease])
 
     async def _visit(self, journal: Journal, origins: dict[str, OriginRecord | None]) -> None:
         self.progress.in_flight += 1
@@ -286,8 +295,7 @@ class Crawl:
     ) -> None:
         """Let fetches in flight come to their end, for a while; then cut them. Leases not used are given back."""
         await asyncio.wait([claimer])
-        while not self._leased.empty():
-            self._writer.put(Journal(self._leased.get_nowait()[0]))
+        self._give_back([self._leased.get_nowait()[0] for _ in range(self._leased.qsize())])
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._no_visits.wait()

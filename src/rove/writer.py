@@ -71,11 +71,16 @@ class GroupWriter:
         try:
             while self._waiting or not self._finishing:
                 await self._gather()
+                if settling is not None and settling.done():
+                    await settling
                 group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
+                if not group:
+                    continue
                 await self._store_pages(group)
                 if settling is not None:
                     await settling
                 settling = asyncio.create_task(self._settle(group))
+                settling.add_done_callback(lambda _: self._something.set())
         finally:
             if settling is not None:
                 await settling
@@ -89,9 +94,9 @@ class GroupWriter:
             log.warning("leases stay out until the next start: %s", error)
 
     async def _gather(self) -> None:
-        """Wait for a group's worth of visits, or for as long as the first of them may wait."""
+        """Wait for a group's worth of visits, or for as long as the first of them may wait, or for a settle's end."""
         await self._something.wait()
-        if len(self._waiting) < GROUP and not self._finishing:
+        if 0 < len(self._waiting) < GROUP and not self._finishing:
             await asyncio.sleep(GROUP_SECONDS)
         if len(self._waiting) <= GROUP and not self._finishing:
             self._something.clear()

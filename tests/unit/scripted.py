@@ -1,0 +1,270 @@
+"""A web that answers as scripted, and a world around it with a real frontier and a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rove.frontier.contract import Frontier
+from rove.gate import Exclusions, Gate
+from rove.journal import Journal
+from rove.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    Lease,
+    NewUrl,
+    OriginRecord,
+    Outcome,
+    Redirected,
+    Refused,
+    Request,
+    Response,
+    RobotsStatus,
+    UrlState,
+    WrongType,
+)
+from rove.politeness import VISIT_BUDGET
+from rove.store.contract import Stored
+from rove.url import CrawlUrl, canonical
+from rove.visit import Surroundings, Visit
+from tests.contract.harness import SqliteHarness
+
+DELAY = 70.0
+Answer = Outcome | Sequence[Outcome]
+Script = Mapping[str, Answer]
+
+
+def response(status: int, *headers: tuple[str, str]) -> Response:
+    """The head of an answer; the fetcher puts the URL in."""
+    return Response(
+        url="",
+        status=status,
+        status_line=f"HTTP/1.1 {status}",
+        headers=headers,
+        address="192.0.2.7",
+    )
+
+
+def page(
+    html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html"
+) -> Fetched:
+    """A page."""
+    body = html.encode()
+    head = response(200, ("Content-Type", f"{media_type}; charset=utf-8"))
+    return Fetched(response=head, body=body, wire_body=body, truncated=False)
+
+
+def page_with_links(*hrefs: str) -> Fetched:
+    """A page that links to others."""
+    return page("<title>Links</title>" + "".join(f'<a href="{href}">x</a> ' for href in hrefs))
+
+
+def robots(text: str) -> Fetched:
+    """A robots.txt."""
+    return page(text, "text/plain")
+
+
+def redirect(location: str, status: int = 301) -> Redirected:
+    """A redirect."""
+    return Redirected(response=response(status, ("Location", location)), location=location)
+
+
+def refused(status: int) -> Refused:
+    """A status that is no page."""
+    return Refused(response=response(status))
+
+
+def wrong_type(media_type: str = "image/png") -> WrongType:
+    """Something that is not read."""
+    return WrongType(response=response(200, ("Content-Type", media_type)))
+
+
+def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
+    """No answer."""
+    return Failed(kind=kind, detail="as scripted")
+
+
+class ScriptedFetcher:
+    """Stands in the network's place: answers each URL as scripted, a list of answers one after the other.
+
+    A robots.txt that is not in the script is a 404; any other URL that is not is a mistake of the crawl.
+    """
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script: dict[str, Answer] = dict(script or {})
+        self.asked: list[str] = []
+        self.requests: list[Request] = []
+        self.before_answer: Callable[[Request], Awaitable[None]] | None = None
+
+    @property
+    def pages_asked(self) -> list[str]:
+        """What was asked but for robots.txt."""
+        return [url for url in self.asked if not url.endswith("/robots.txt")]
+
+    async def fetch(self, request: Request) -> Outcome:
+        self.asked.append(request.url)
+        self.requests.append(request)
+        if self.before_answer is not None:
+            await self.before_answer(request)
+        return self._answer(request.url)
+
+    async def close(self) -> None:
+        return
+
+    def _answer(self, url: str) -> Outcome:
+        found = self.script.get(url)
+        if found is None:
+            assert url.endswith("/robots.txt"), f"{url} was not to be asked"
+            found = refused(404)
+        if isinstance(found, Sequence):
+            assert found, f"{url} was asked too often"
+            found, self.script[url] = found[0], found[1:]
+        if isinstance(found, Failed):
+            return found
+        return replace(found, response=replace(found.response, url=url))
+
+
+class World:
+    """One crawl's frontier, in which visits are made one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.harness = SqliteHarness(folder)
+        self.fetcher = ScriptedFetcher()
+        self.stopping = False
+        self.keep_raw = False
+        self._gate = Gate(Exclusions())
+        self._frontier: Frontier | None = None
+
+    @property
+    def frontier(self) -> Frontier:
+        assert self._frontier is not None, "the world is not open"
+        return self._frontier
+
+    def now(self) -> float:
+        """Steady-clock seconds."""
+        return self.harness._now / 1000
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.harness.advance(seconds)
+
+    async def open(
+        self,
+        *urls: str | NewUrl,
+        script: Script | None = None,
+        exclude: Sequence[str] = (),
+        max_depth: int | None = None,
+    ) -> None:
+        """Open the frontier with these URLs in it."""
+        self._gate = Gate(Exclusions(exclude), max_depth=max_depth)
+        self.fetcher = ScriptedFetcher(script)
+        self._frontier = await self.harness.open(delay=DELAY, budget=VISIT_BUDGET)
+        await self.frontier.add([offered(url) if isinstance(url, str) else url for url in urls])
+
+    def close(self) -> None:
+        """Close the frontier."""
+        asyncio.run(self.harness.close())
+
+    async def claim(self) -> Lease | None:
+        """The next lease, with its deadline."""
+        leases = await self.frontier.claim(1)
+        return replace(leases[0], deadline=self.now() + VISIT_BUDGET) if leases else None
+
+    async def start(self, lease: Lease) -> tuple[Journal, Visit]:
+        """A visit with its journal, not begun yet."""
+        found = {canonical(pending.url) for pending in lease.urls}
+        keys = [(url.domain, url.origin) for url in found if url is not None]
+        origins: dict[str, OriginRecord | None] = {origin: None for _, origin in keys}
+        origins |= {record.origin: record for record in await self.frontier.origins(keys)}
+        journal = Journal(lease)
+        around = Surroundings(
+            frontier=self.frontier,
+            fetcher=self.fetcher,
+            gate=self._gate,
+            delay=DELAY,
+            max_body=1 << 20,
+            keep_raw=self.keep_raw,
+            clock=self.now,
+            is_stopping=lambda: self.stopping,
+        )
+        return journal, Visit(around, journal, origins)
+
+    async def write_down(self, journal: Journal) -> None:
+        """Settle a visit as the crawl does."""
+        journal.note_stored([Stored(text=None, raw=None) for _ in journal.pages])
+        if journal.origins:
+            await self.frontier.put_origins(journal.origins)
+        await self.frontier.add(journal.links)
+        await self.frontier.settle([journal.result(self.now())])
+
+    async def visit(self) -> Journal:
+        """Claim a domain, visit it, and write the visit down."""
+        lease = await self.claim()
+        assert lease is not None, "no domain is due"
+        journal, visit = await self.start(lease)
+        await visit.run()
+        await self.write_down(journal)
+        return journal
+
+    async def visit_next(self, *, within: float = 1e9) -> tuple[float, Journal]:
+        """Wait for the next domain that is due, whatever it waits for; how long that took, and the visit."""
+        rows = await self.rows("SELECT min(ready_at) FROM domain WHERE ready_at IS NOT NULL")
+        assert rows[0][0] is not None, "nothing is pending"
+        waited = max(0, rows[0][0] - self.harness._now) / 1000
+        assert waited <= within, f"the next visit is {waited} s away"
+        self.advance(waited)
+        return waited, await self.visit()
+
+    async def keep_origin(self, origin: str, body: str, *, valid_for: float = 3600.0) -> None:
+        """Put a robots.txt record into the frontier."""
+        url = crawl_url(origin + "/")
+        record = OriginRecord(
+            domain=url.domain,
+            origin=url.origin,
+            status=RobotsStatus.RULES,
+            body=body.encode(),
+            valid_for=valid_for,
+        )
+        await self.frontier.put_origins([record])
+
+    async def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """What the database says."""
+        database = self.harness._databases[-1]
+        assert database._connection is not None, "the database is open"
+        connection = database._connection
+        return await database.run(lambda: connection.execute(sql, values).fetchall())
+
+    async def states(self) -> dict[str, str]:
+        """All URLs of the frontier by state."""
+        rows = await self.rows("SELECT url, state FROM url")
+        return {url: UrlState(state).name.lower() for url, state in rows}
+
+    async def reason(self, url: str) -> str:
+        """Why a URL is in its state."""
+        ((reason,),) = await self.rows("SELECT reason FROM url WHERE url = ?", url)
+        return str(reason)
+
+    async def counters(self) -> dict[str, int]:
+        """The kept counters."""
+        return dict(await self.rows("SELECT name, value FROM counter"))
+
+
+def crawl_url(text: str) -> CrawlUrl:
+    """A canonical URL."""
+    found = canonical(text)
+    assert found is not None, f"{text} is no URL"
+    return found
+
+
+def offered(text: str, depth: int = 0, **more: Any) -> NewUrl:
+    """A URL to add."""
+    return crawl_url(text).offer(depth=depth, **more)
+
+
+def bare(text: str) -> NewUrl:
+    """The guess that a bare domain in the seeds is."""
+    return offered(f"https://{text}/", bare=True)

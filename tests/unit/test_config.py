@@ -1,0 +1,182 @@
+"""Settings: what makes sense, what is remembered, and limits that count anew."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
+from rove.errors import UsageError
+from rove.politeness import DEFAULT_DELAY
+from rove.url import CANONICAL_VERSION
+
+GOOD = Settings(email="me@example.org")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90", 90.0),
+        ("90s", 90.0),
+        ("30m", 1_800.0),
+        ("24h", 86_400.0),
+        ("2d", 172_800.0),
+        ("1.5h", 5_400.0),
+        ("0.5", 0.5),
+        (" 90s ", 90.0),
+        ("90 s", 90.0),
+        ("10M", 600.0),
+        ("1H", 3_600.0),
+    ],
+)
+def test_a_duration(text: str, expected: float) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "s", "h", "0", "0s", "0.0h", "-5", "-5m", "+5", "5x", "5min", "5 minutes"),
+        *("1h30m", "1e3", "nan", "inf", ".5", "5.", "1,5", "5ss", "5 m s", "٣x", "--max"),
+    ],
+)
+def test_no_duration(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"email": ""}, "not an e-mail address"),
+        ({"email": "me"}, "not an e-mail address"),
+        ({"email": "me@example.org\n"}, "not an e-mail address"),
+        ({"delay": -1.0}, "--delay"),
+        ({"delay": -1.0, "allow_short_delay": True}, "--delay"),
+        ({"delay": 69.9}, "--allow-short-delay"),
+        ({"delay": 0.0}, "--allow-short-delay"),
+        ({"concurrency": 0}, "--concurrency"),
+        ({"concurrency": -3}, "--concurrency"),
+        ({"info_url": ""}, "--info-url"),
+        ({"info_url": "example.org"}, "--info-url"),
+        ({"info_url": "ftp://example.org"}, "--info-url"),
+        ({"info_url": "https://example.org/ x"}, "--info-url"),
+        ({"info_url": "https://example.org/)"}, "--info-url"),
+        ({"info_url": "https://example.org/;x"}, "--info-url"),
+        ({"info_url": "https://example.org/\r\nX: y"}, "--info-url"),
+        ({"canonical_version": CANONICAL_VERSION + 1}, "canonical URL form"),
+    ],
+)
+def test_what_does_not_make_sense_is_said(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        replace(GOOD, **changes).checked()
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("delay", [math.nan, math.inf])
+def test_a_delay_that_is_no_number_is_refused(delay: float) -> None:
+    with pytest.raises(UsageError, match="--delay"):
+        replace(GOOD, delay=delay, allow_short_delay=True).checked()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"delay": DEFAULT_DELAY},
+        {"delay": 3600.0},
+        {"delay": 0.0, "allow_short_delay": True},
+        {"delay": 2.0, "allow_short_delay": True},
+        {"concurrency": 1},
+        {"info_url": "https://example.org/bot?x=1"},
+        {"info_url": "http://example.org"},
+    ],
+)
+def test_what_makes_sense_passes(changes: dict[str, Any]) -> None:
+    changed = replace(GOOD, **changes)
+    assert changed.checked() is changed
+
+
+def test_the_defaults_are_polite() -> None:
+    assert GOOD.delay == 70.0
+    assert not GOOD.allow_short_delay and not GOOD.allow_private_addresses
+    assert GOOD.max_body == 5 * 1024 * 1024
+    assert GOOD.canonical_version == CANONICAL_VERSION
+
+
+LIMITS = st.builds(
+    Limits,
+    max_pages=st.none() | st.integers(1, 10**9),
+    max_duration=st.none() | st.floats(0.1, 1e9),
+    max_pages_per_domain=st.none() | st.integers(1, 10**6),
+    pages_before=st.integers(0, 10**9),
+    seconds_before=st.floats(0, 1e9),
+    epoch=st.integers(0, 1000),
+)
+
+
+@given(
+    st.builds(
+        Settings,
+        email=st.text(),
+        info_url=st.none() | st.text(),
+        delay=st.floats(0, 1e6),
+        concurrency=st.integers(1, 10**6),
+        max_depth=st.none() | st.integers(0, 1000),
+        seeds_only=st.booleans(),
+        connect_to=st.lists(st.text()).map(tuple),
+        store=st.sampled_from(["text", "raw", "both"]),
+        limits=LIMITS,
+    )
+)
+def test_settings_are_read_back_as_they_were_kept(settings: Settings) -> None:
+    assert settings_from_json(settings.to_json()) == settings
+
+
+def test_settings_of_an_older_version_get_defaults_for_what_it_did_not_know() -> None:
+    assert settings_from_json('{"email": "me@example.org"}') == GOOD
+    assert settings_from_json('{"email": "me@example.org", "unknown": 1}') == GOOD
+
+
+OLD = Limits(
+    max_pages=100,
+    max_duration=60.0,
+    max_pages_per_domain=5,
+    pages_before=10,
+    seconds_before=20.0,
+    epoch=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("given_limits", "expected"),
+    [
+        ({}, OLD),
+        ({"max_pages": 7}, replace(OLD, max_pages=7, pages_before=1000)),
+        ({"max_pages": 100}, replace(OLD, pages_before=1000)),
+        ({"max_duration": 9.0}, replace(OLD, max_duration=9.0, seconds_before=2000.0)),
+        ({"max_pages_per_domain": 8}, replace(OLD, max_pages_per_domain=8, epoch=4)),
+        ({"max_pages_per_domain": 5}, replace(OLD, epoch=4)),
+        (
+            {"max_pages": 1, "max_duration": 2.0, "max_pages_per_domain": 3},
+            Limits(
+                max_pages=1,
+                max_duration=2.0,
+                max_pages_per_domain=3,
+                pages_before=1000,
+                seconds_before=2000.0,
+                epoch=4,
+            ),
+        ),
+    ],
+)
+def test_limits_given_anew_count_from_where_the_crawl_stands(
+    given_limits: dict[str, Any], expected: Limits
+) -> None:
+    new: dict[str, Any] = dict.fromkeys(("max_pages", "max_duration", "max_pages_per_domain"))
+    assert with_limits(OLD, **new | given_limits, pages=1000, seconds=2000.0) == expected

@@ -1,0 +1,165 @@
+"""The data directory: one process at a time, and nothing left behind by a crawl that did not come into being."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from rove.datadir import DataDir
+from rove.errors import DiskFull, StoreError, UsageError
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path / "data")
+
+
+def contents(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_it_is_made_and_held_and_given_back(data: DataDir) -> None:
+    assert not data.in_use()
+    with data.held():
+        assert data.root.is_dir()
+        assert data.in_use()
+        data.frontier.write_text("a crawl")
+    assert not data.in_use()
+    assert data.frontier.read_text() == "a crawl"
+
+
+def test_folders_above_are_made_too(tmp_path: Path) -> None:
+    data = DataDir(tmp_path / "a" / "b" / "data")
+    with data.held():
+        data.frontier.touch()
+    assert data.root.is_dir()
+
+
+def test_a_second_process_is_told_who_holds_it(data: DataDir) -> None:
+    with data.held():
+        data.frontier.touch()
+        with pytest.raises(UsageError, match=f"process {os.getpid()}") as caught, data.held():
+            pytest.fail("held twice")
+        assert "in use by a running crawl" in str(caught.value)
+        assert data.in_use(), "the first still holds it"
+
+
+def test_a_second_process_changes_nothing_of_a_crawl_that_is_only_starting(data: DataDir) -> None:
+    """The first is still reading its seeds, from standard input perhaps: there is no frontier yet."""
+    with data.held():
+        kept = data.keep_seeds(io.BytesIO(b"a.test\n"))
+        data.log.write_text("a log")
+        before = contents(data.root)
+        with pytest.raises(UsageError, match="in use"), data.held():
+            pytest.fail("held twice")
+        assert contents(data.root) == before
+        assert kept.read_bytes() == b"a.test\n"
+        assert data.in_use()
+        data.frontier.touch()
+
+
+def test_it_can_be_held_again(data: DataDir) -> None:
+    for _ in range(3):
+        with data.held():
+            data.frontier.touch()
+            assert data.in_use()
+
+
+def test_a_crawl_that_did_not_come_into_being_leaves_nothing(data: DataDir, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no seeds"), data.held():
+        data.keep_seeds(io.BytesIO(b"nothing")).unlink()
+        raise UsageError("no seeds")
+    assert contents(tmp_path) == []
+
+
+def test_a_folder_that_was_there_stays_with_what_is_in_it(data: DataDir) -> None:
+    data.seeds.mkdir(parents=True)
+    mine = [data.root / "notes.txt", data.seeds / "0001.txt", data.log]
+    for path in mine:
+        path.write_text("mine")
+    before = contents(data.root)
+    with pytest.raises(UsageError), data.held():
+        raise UsageError("no")
+    assert contents(data.root) == before
+    assert all(path.read_text() == "mine" for path in mine)
+
+
+def test_what_a_crawl_has_stays_whatever_goes_wrong(data: DataDir) -> None:
+    with pytest.raises(RuntimeError), data.held():
+        data.keep_seeds(io.BytesIO(b"a.test"))
+        data.frontier.touch()
+        raise RuntimeError
+    assert {"seeds/0001.txt", "frontier.sqlite"} <= set(contents(data.root))
+    assert not data.in_use()
+
+
+def test_a_file_in_its_place_is_refused_in_words(tmp_path: Path) -> None:
+    place = tmp_path / "data"
+    place.write_text("a file")
+    for root in (place, place / "below"):
+        with (
+            pytest.raises(UsageError, match="cannot be used as a data directory"),
+            DataDir(root).held(),
+        ):
+            pytest.fail("held a file")
+    assert place.read_text() == "a file"
+
+
+def test_looking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
+    assert not data.in_use()
+    assert not data.root.exists()
+    with data.held():
+        data.frontier.touch()
+    handle = os.open(data.root / "lock", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert data.in_use()
+    os.close(handle)
+    assert not data.in_use()
+
+
+def test_seeds_are_kept_as_they_are_one_file_each(data: DataDir) -> None:
+    data.root.mkdir()
+    texts = [b"\xef\xbb\xbfa.test\r\n", b"", b"\xff\xfe not text" * 100_000]
+    paths = [data.keep_seeds(io.BytesIO(text)) for text in texts]
+    assert [path.name for path in paths] == ["0001.txt", "0002.txt", "0003.txt"]
+    assert [path.read_bytes() for path in paths] == texts
+    assert contents(data.seeds) == ["0001.txt", "0002.txt", "0003.txt"]
+
+
+def test_seeds_never_replace_others(data: DataDir) -> None:
+    data.root.mkdir()
+    first = data.keep_seeds(io.BytesIO(b"first"))
+    second = data.keep_seeds(io.BytesIO(b"second"))
+    first.unlink()
+    (data.seeds / "notes.txt").write_text("mine")
+    (data.seeds / "0007.partial").write_text("left by a kill")
+    third = data.keep_seeds(io.BytesIO(b"third"))
+    assert third != second and second.read_bytes() == b"second"
+
+
+class Failing(io.RawIOBase):
+    """Seeds that cannot be copied."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def read(self, size: int = -1) -> bytes:
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_is_said(data: DataDir, number: int) -> None:
+    data.root.mkdir()
+    with pytest.raises(DiskFull, match="disk is full"):
+        data.keep_seeds(Failing(number))  # type: ignore[arg-type]
+
+
+def test_another_error_is_not_called_a_full_disk(data: DataDir) -> None:
+    data.root.mkdir()
+    with pytest.raises(StoreError, match=os.strerror(errno.EIO)):
+        data.keep_seeds(Failing(errno.EIO))  # type: ignore[arg-type]

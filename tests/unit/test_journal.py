@@ -1,0 +1,148 @@
+"""The notes of a visit, and what the frontier is told of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rove.journal import Journal
+from rove.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    Lease,
+    Location,
+    Outcome,
+    RequestKind,
+    Settled,
+    UrlState,
+)
+from rove.store.contract import Page, Stored
+from tests.unit.scripted import crawl_url, page, redirect, refused, wrong_type
+
+URL = crawl_url("http://a.test/x")
+LEASE = Lease(domain=URL.domain, name="a.test", token=77, crawl_delay=0.0, urls=())
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal(LEASE)
+
+
+def note(journal: Journal, outcome: Outcome, *, started: float = 10.0, now: float = 12.5) -> None:
+    journal.note_request(URL, RequestKind.PAGE, outcome, started=started, now=now)
+
+
+def gzipped() -> Fetched:
+    return replace(page("x" * 1000), wire_body=b"short", truncated=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (page("four"), {"status": 200, "media_type": "text/html", "size": 4, "error": ""}),
+        (gzipped(), {"status": 200, "size": 5, "truncated": True}),
+        (redirect("/y", 302), {"status": 302, "target": "/y", "error": "", "size": 0}),
+        (refused(404), {"status": 404, "error": "status-404"}),
+        (refused(503), {"status": 503, "error": "status-503"}),
+        (
+            wrong_type("Image/PNG; x=y"),
+            {"status": 200, "error": "wrong-type", "media_type": "image/png"},
+        ),
+        (
+            Failed(kind=FailureKind.RESET, detail="x", status=200),
+            {"status": 200, "error": "reset"},
+        ),
+        (Failed(kind=FailureKind.DNS, detail="x"), {"status": 0, "error": "dns", "media_type": ""}),
+    ],
+)
+def test_each_outcome_leaves_a_row(
+    journal: Journal, outcome: Outcome, expected: dict[str, Any]
+) -> None:
+    note(journal, outcome)
+    (row,) = journal.requests
+    assert {name: getattr(row, name) for name in expected} == expected
+    assert (row.visit, row.seq, row.kind) == (77, 0, RequestKind.PAGE)
+    assert (row.url, row.fingerprint, row.domain) == (URL.text, URL.fingerprint, URL.domain)
+    assert row.text is row.raw is row.content_hash is None
+
+
+def test_rows_carry_wall_clock_times(journal: Journal) -> None:
+    before = time.time()
+    note(journal, page(), started=10.0, now=12.5)
+    (row,) = journal.requests
+    assert before <= row.finished <= time.time()
+    assert row.finished - row.started == pytest.approx(2.5)
+
+
+def test_requests_are_numbered_in_order(journal: Journal) -> None:
+    for _ in range(3):
+        note(journal, refused(404))
+    assert [row.seq for row in journal.requests] == [0, 1, 2]
+
+
+def test_a_journal_without_requests_asked_nothing(journal: Journal) -> None:
+    result = journal.result(now=50.0)
+    assert not journal.asked and not result.asked
+    assert result.since_finish == 0.0
+    assert (result.settled, result.deferred, result.requests) == ((), (), ())
+
+
+def test_the_time_since_the_finish_counts_from_the_last_request(journal: Journal) -> None:
+    note(journal, page(), started=10.0, now=12.0)
+    note(journal, page(), started=12.0, now=15.0)
+    assert journal.result(now=20.0).since_finish == pytest.approx(5.0)
+    assert journal.result(now=20.0).asked
+
+
+def test_what_is_settled_and_put_off_is_told(journal: Journal) -> None:
+    journal.settle(1, UrlState.BLOCKED, "robots.txt")
+    journal.settle(2, UrlState.FAILED)
+    journal.settle(2, UrlState.DONE)
+    journal.defer(3, 140.0, attempts=1, failing=False)
+    journal.not_accepted["too-deep"] += 2
+    result = journal.result(now=0.0)
+    assert list(result.settled) == [
+        Settled(fingerprint=1, state=UrlState.BLOCKED, reason="robots.txt"),
+        Settled(fingerprint=2, state=UrlState.DONE),
+    ]
+    (deferred,) = result.deferred
+    assert (deferred.fingerprint, deferred.seconds, deferred.attempts) == (3, 140.0, 1)
+    assert result.not_accepted == {"too-deep": 2}
+
+
+def test_pages_get_their_places_in_the_order_they_were_noted(journal: Journal) -> None:
+    note(journal, refused(404))
+    note(journal, page())
+    kept = Page(url=URL.text, fetched_at=1.0, text="text", source=None)
+    journal.note_page(kept, title="A title", content_hash=-5)
+    note(journal, refused(404))
+    where = Location(file="x.warc.gz", offset=1, length=2)
+    journal.note_stored([Stored(text=where, raw=None)])
+    assert [row.text for row in journal.requests] == [None, where, None]
+    assert (journal.requests[1].title, journal.requests[1].content_hash) == ("A title", -5)
+    assert journal.pages == [kept]
+
+
+@pytest.mark.parametrize("places", [0, 2])
+def test_a_page_without_a_place_is_a_mistake(journal: Journal, places: int) -> None:
+    note(journal, page())
+    journal.note_page(
+        Page(url=URL.text, fetched_at=1.0, text="", source=None), title="", content_hash=0
+    )
+    with pytest.raises(ValueError, match="zip"):
+        journal.note_stored([Stored(text=None, raw=None)] * places)
+
+
+def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(journal: Journal) -> None:
+    note(journal, page(), now=12.0)
+    journal.settle(URL.fingerprint, UrlState.DONE)
+    journal.defer(5, 1.0, attempts=1, failing=False)
+    result = journal.asked_only(now=20.0)
+    assert result.lease is LEASE
+    assert result.asked and result.since_finish == pytest.approx(8.0)
+    assert (result.settled, result.deferred, result.requests) == ((), (), ())
+    assert not Journal(LEASE).asked_only(now=20.0).asked
