@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,10 @@ from rove.gate import Gate
 from rove.model import NewUrl
 from rove.url import parse_seed
 
-BATCH_LINES = 2_000
+FIRST_BATCH = 1_000
+LARGEST_BATCH = 32_000
+"""Lines added in one transaction. Seeds are of domains all over the table, so that each touches a page of its own: the
+larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
 LONGEST_LINE = 4_096
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
@@ -88,14 +91,15 @@ class SeedLoader:
         with file:
             file.seek(source.offset)
             lines = read_lines(file)
+            size = FIRST_BATCH
             while not source.finished:
-                source = await self._load_batch(source, lines)
+                source = await self._load_batch(source, list(islice(lines, size)), size)
+                size = min(2 * size, LARGEST_BATCH)
         return source
 
     async def _load_batch(
-        self, source: SeedSource, lines: Iterator[tuple[int, str | None]]
+        self, source: SeedSource, batch: Sequence[tuple[int, str | None]], size: int
     ) -> SeedSource:
-        batch = list(islice(lines, BATCH_LINES))
         offers: list[NewUrl] = []
         refused: Counter[str] = Counter()
         bad = 0
@@ -118,11 +122,11 @@ class SeedLoader:
             await self._frontier.count(refused)
         source = replace(
             source,
-            offset=source.offset + sum(size for size, _ in batch),
+            offset=source.offset + sum(length for length, _ in batch),
             lines=source.lines + len(batch),
             good=source.good + len(offers) + refused.total(),
             bad=source.bad + bad,
-            finished=len(batch) < BATCH_LINES,
+            finished=len(batch) < size,
         )
         await self._catalog.save_progress(source)
         self._on_added()

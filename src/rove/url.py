@@ -11,7 +11,6 @@ True
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,6 +26,8 @@ MAX_URL_LENGTH = 2_000
 
 _SUFFIXES = PublicSuffixList()
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_NO_SEED = re.compile(r"\s|^[/.:@?#]")
+_HOST_PART = re.compile(r"[^/?#]*")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _UNRESERVED = {
@@ -65,7 +66,7 @@ def fingerprint(text: str) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=16_384)
 def domain_of(host: str) -> tuple[str, int]:
     """The registrable domain of a host (itself, where it has none) and its id."""
     name = host if is_address(host) else (_SUFFIXES.privatesuffix(host) or host)
@@ -73,14 +74,8 @@ def domain_of(host: str) -> tuple[str, int]:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host, as it stands in a URL, is an IP address."""
-    if host.startswith("["):
-        return True
-    try:
-        ipaddress.IPv4Address(host)
-    except ValueError:
-        return False
-    return True
+    """Whether the host of a URL is an IP address: the URL standard makes one of all that ends in a number."""
+    return host.startswith("[") or host.rpartition(".")[2].isdigit()
 
 
 def canonical(text: str, base: whatwg.URL | None = None) -> CrawlUrl | None:
@@ -127,9 +122,9 @@ def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
     if _HAS_SCHEME.match(text):
         found = canonical(text)
         return None if found is None else (found, False)
-    if any(c.isspace() for c in text) or text.startswith(("/", ".", ":", "@", "?", "#")):
+    if _NO_SEED.search(text):
         return None
-    host_part = re.split(r"[/?#]", text, maxsplit=1)[0]
+    host_part = _HOST_PART.match(text)[0]  # type: ignore[index]
     found = canonical("https://" + text)
     if found is None or "@" in host_part or not _is_seed_host(found.host, host_part):
         return None
@@ -140,7 +135,7 @@ def parse_seed(text: str) -> tuple[CrawlUrl, bool] | None:
 def _is_seed_host(host: str, as_written: str) -> bool:
     """Whether a line means a host: lists come with ranks, quotes and commas, which a URL parser lets pass."""
     if is_address(host):
-        return as_written.startswith(host)
+        return as_written.startswith((host, "["))
     is_name = _HOST_NAME.fullmatch(host) is not None
     return is_name and ("." in host or host == "localhost")
 
@@ -152,7 +147,7 @@ def http_twin(found: CrawlUrl) -> CrawlUrl:
     return twin
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=16_384)
 def _site(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
     """The origin, and the domain's name and id; the links of a page share a few of these."""
     name, domain = domain_of(host)

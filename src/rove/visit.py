@@ -92,6 +92,7 @@ class Visit:
         self._journal = journal
         self._origins = origins
         self._unreachable: dict[str, Failed] = {}
+        self._guess: _Step | None = None
         self._asked: set[str] = set()
         """Origins whose robots.txt was asked for in this visit."""
 
@@ -227,8 +228,12 @@ class Visit:
         if target is None:
             self._settle(step, UrlState.FAILED, "redirect to no web address")
             return None
-        if step.guess is not None and target.fingerprint == step.guess.url.fingerprint:
-            self._try_later(step.guess, "https cannot be reached, and http leads to it")
+        guess = self._guess
+        if guess is not None and target.fingerprint == guess.url.fingerprint:
+            if step.guess is None:
+                self._settle(step, UrlState.REDIRECTED, target.text)
+                self._journal.settled.pop(target.fingerprint, None)
+            self._try_later(guess, "https cannot be reached, and http leads to it")
             return None
         if target.fingerprint in (step.url.fingerprint, *step.came_from):
             self._settle(step, UrlState.FAILED, "redirect loop")
@@ -251,7 +256,13 @@ class Visit:
     async def _twin(self, step: _Step) -> _Step | None:
         """Try http in the place of an https guess that cannot be reached."""
         url = http_twin(step.url)
-        if not await self._is_open(url):
+        self._guess = step
+        key = (url.domain, url.fingerprint)
+        state = (await self._around.frontier.states([key])).get(key, UrlState.PENDING)
+        if state is UrlState.REDIRECTED:
+            self._try_later(step, "https cannot be reached, and http leads elsewhere")
+            return None
+        if state is not UrlState.PENDING:
             self._settle(step, UrlState.REDIRECTED, url.text)
             return None
         offer = url.offer(depth=step.offer.depth)

@@ -15,11 +15,14 @@ from collections.abc import Callable, Sequence
 from rove.errors import RoveError
 from rove.frontier.contract import Frontier
 from rove.journal import Journal
+from rove.model import NewUrl
 from rove.seen import SeenSet
 from rove.store.contract import Store
 
 GROUP = 256
 """Visits written in one go."""
+LINKS_PER_ADD = 4_096
+"""Links added in one transaction: few enough that a claim does not wait long for its turn."""
 GROUP_SECONDS = 0.1
 """How long a visit waits for others to be written with."""
 
@@ -118,14 +121,15 @@ class GroupWriter:
         self._on_settled(group)
 
     async def _add_links(self, group: Sequence[Journal]) -> None:
-        links = {
-            link.fingerprint: link
-            for journal in group
-            for link in journal.links
-            if link.fingerprint not in self._seen
-        }
-        if links:
-            await self._frontier.add(
-                list(links.values()), only_known_domains=self._only_known_domains
-            )
-            self._seen.update(links)
+        links: dict[int, NewUrl] = {}
+        for journal in group:
+            for link in journal.links:
+                if link.fingerprint not in self._seen:
+                    known = links.get(link.fingerprint)
+                    if known is None or link.depth < known.depth:
+                        links[link.fingerprint] = link
+        offers = list(links.values())
+        for start in range(0, len(offers), LINKS_PER_ADD):
+            part = offers[start : start + LINKS_PER_ADD]
+            await self._frontier.add(part, only_known_domains=self._only_known_domains)
+            self._seen.update(link.fingerprint for link in part)

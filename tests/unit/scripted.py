@@ -195,6 +195,8 @@ class World:
 
     async def write_down(self, journal: Journal) -> None:
         """Settle a visit as the crawl does."""
+        both = set(journal.settled) & set(journal.deferred)
+        assert not both, "what is settled is not put off"
         journal.note_stored([Stored(text=None, raw=None) for _ in journal.pages])
         if journal.origins:
             await self.frontier.put_origins(journal.origins)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.frontier import clock
@@ -74,6 +74,7 @@ def test_after_a_reboot_with_a_clock_set_back_no_time_has_passed(machine: Machin
     assert CrawlClock(anchor_for(first, last_seen))() == last_seen
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6), st.floats(0, 2e9)), max_size=10))
 def test_the_clock_never_goes_back(events: list[tuple[bool, float, float]]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

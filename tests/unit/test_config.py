@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
@@ -120,6 +120,7 @@ LIMITS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         Settings,

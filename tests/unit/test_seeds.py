@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rove.seeds
@@ -77,6 +77,7 @@ def test_an_overlong_line_is_read_in_pieces() -> None:
     assert len(asked) > 200 and set(asked) == {LONGEST_LINE}
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_the_sizes_add_up_to_the_file(data: bytes) -> None:
     assert sum(size for size, _ in read_lines(io.BytesIO(data))) == len(data)
@@ -138,7 +139,8 @@ def loading(tmp_path: Path) -> Iterator[Loading]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(rove.seeds, "BATCH_LINES", 10)
+    monkeypatch.setattr(rove.seeds, "FIRST_BATCH", 10)
+    monkeypatch.setattr(rove.seeds, "LARGEST_BATCH", 10)
     return 10
 
 
@@ -194,6 +196,23 @@ async def test_files_of_any_length_are_loaded_whole(
     assert source.finished and source.lines == source.good == count
     assert len(await loading.world.states()) == count
     assert loading.batches == count // small_batches + 1
+
+
+async def test_batches_grow_so_that_the_first_fetch_need_not_wait(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rove.seeds, "FIRST_BATCH", 2)
+    monkeypatch.setattr(rove.seeds, "LARGEST_BATCH", 8)
+    await loading.open(b"".join(b"h%d.test\n" % i for i in range(25)))
+    sizes = []
+
+    class Watching(FailsAfter):
+        async def add(self, urls: Any) -> int:
+            sizes.append(len(urls))
+            return await super().add(urls)
+
+    await loading.load(frontier=Watching(loading.world.frontier, 99, committed=True))
+    assert sizes == [2, 4, 8, 8, 3]
 
 
 @pytest.mark.parametrize("committed", [False, True])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.seen import SeenSet
 
 
+@settings(deadline=None)
 @given(st.integers(0, 12), st.lists(st.lists(st.integers(0, 40)), max_size=12))
 def test_it_knows_nothing_that_it_was_not_told_and_stays_in_bounds(
     limit: int, batches: list[list[int]]

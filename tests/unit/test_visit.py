@@ -778,6 +778,46 @@ class TestBareDomains:
         await world.visit_next()
         assert (await world.states())[self.HTTPS] == "done"
 
+    @pytest.mark.parametrize("unreachable", ["robots.txt", "page"])
+    async def test_http_that_leads_back_to_https_over_a_hop_does_not_lose_the_site(
+        self, world: World, unreachable: str
+    ) -> None:
+        other = "http://www.a.test/"
+        place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
+        script = {place: failed(), self.HTTP: redirect(other), other: redirect(self.HTTPS)}
+        await world.open(bare("a.test"), script=script)
+        await world.visit()
+        assert (await world.states())[self.HTTPS] == "pending"
+        visits = 1
+        while await world.frontier.next_due() is not None:
+            await world.visit_next()
+            visits += 1
+            assert visits <= 5, "it is tried again three times, or its origin is held"
+
+    async def test_http_that_was_seen_to_lead_to_https_does_not_lose_the_site(
+        self, world: World
+    ) -> None:
+        """http is a URL of its own as well, which has been settled when https is tried again."""
+        script = {self.HTTPS_ROBOTS: [failed()] * 3 + [refused(404)], self.HTTPS: page()}
+        await world.open(bare("a.test"), offered(self.HTTP, depth=1), script=script)
+        world.fetcher.script[self.HTTP] = redirect(self.HTTPS)
+        await world.visit()
+        for _ in range(10):
+            if (await world.states())[self.HTTPS] != "pending":
+                break
+            await world.visit_next()
+        assert await world.states() == {self.HTTPS: "done", self.HTTP: "redirected"}
+
+    async def test_https_that_answers_the_second_time_is_taken(self, world: World) -> None:
+        other = "http://www.a.test/"
+        script = {self.HTTP: redirect(other), other: redirect(self.HTTPS)}
+        answers = [failed(FailureKind.RESET), page()]
+        await world.open(bare("a.test"), script={self.HTTPS: answers, **script})
+        await world.visit()
+        while await world.frontier.next_due() is not None:
+            await world.visit_next()
+        assert (await world.states())[self.HTTPS] == "done"
+
 
 class TestEnds:
     """A visit that is cut short."""

@@ -32,9 +32,8 @@ RETRIED = 1 << 20
 HELD = RETRIED + 1
 """The priority of URLs that wait for an origin that keeps failing."""
 URLS_PER_LEASE = 4
-URLS_PER_ADD = 1 << 11
-"""URLs that one transaction of an add carries, each with a place of its own in the order of arrival. Few enough
-(some 40 ms) that a claim does not wait long for its turn."""
+URLS_PER_ADD = 1 << 17
+"""URLs that one add may carry: each gets a place of its own in the order of arrival."""
 
 
 class SqliteFrontier:
@@ -73,12 +72,9 @@ class SqliteFrontier:
         return await self._database.run(lambda: self._settle(visits)) if visits else 0
 
     async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
-        added = 0
-        for start in range(0, len(urls), URLS_PER_ADD):
-            part = urls[start : start + URLS_PER_ADD]
-            work = partial(self._add, part, only_known_domains=only_known_domains)
-            added += await self._database.run(work)
-        return added
+        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
+        work = partial(self._add, urls, only_known_domains=only_known_domains)
+        return await self._database.run(work) if urls else 0
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -318,6 +314,7 @@ class SqliteFrontier:
                 ]
                 for i, url in enumerate(urls)
             ]
+            rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
             unseen = Counter(row[0] for row in self._database.batch("insert_urls", rows))
             raised = self._database.batch(
                 "raise_pending",

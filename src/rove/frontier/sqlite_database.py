@@ -24,6 +24,8 @@ from rove.frontier.queries import load_migrations, load_queries
 FILE_NAME = "frontier.sqlite"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 24 * 1024
+ROWS_PER_STATEMENT = 2_000
+"""Rows that one statement reads as JSON; it keeps several times their size while it runs."""
 BUSY_SECONDS = 30.0
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -76,9 +78,11 @@ class Database:
 
     def batch(self, query: str, rows: list[Any], /, **parameters: Any) -> list[Row]:
         """Run a named query over a batch, which it reads as JSON. In the database's thread only."""
-        if not rows:
-            return []
-        return self.execute(query, rows=_encode(rows).decode(), **parameters)
+        found: list[Row] = []
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            part = _encode(rows[start : start + ROWS_PER_STATEMENT]).decode()
+            found += self.execute(query, rows=part, **parameters)
+        return found
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -109,6 +113,8 @@ class Database:
         return CrawlClock(anchor)
 
     def _open(self, *, create: bool) -> None:
+        if self._connection is not None:
+            return
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             wanted = ".".join(map(str, OLDEST_SQLITE))
             raise UsageError(
@@ -138,8 +144,8 @@ class Database:
                 "synchronous = FULL",
                 f"cache_size = -{CACHE_KIB}",
                 "temp_store = MEMORY",
-                "journal_size_limit = 67108864",
-                "wal_autocheckpoint = 4000",
+                "journal_size_limit = 134217728",
+                "wal_autocheckpoint = 25000",
             ):
                 self._connection.execute(f"PRAGMA {pragma}")
         self._migrate()
