@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.contract.harness import SqliteHarness, url
 DELAY = 10.0
 BUDGET = 20.0
 DOMAINS = [f"d{i}.test" for i in range(4)]
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Thousands of small transactions, each of which waits for its disk."""
 ENDINGS = [UrlState.DONE, UrlState.BLOCKED, UrlState.FAILED, UrlState.REDIRECTED]
 
 
@@ -54,7 +57,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
         self.runner = asyncio.Runner()
         self.harness = SqliteHarness(Path(self.folder.name))
         self.frontier = self.run(self.harness.open(delay=DELAY, budget=BUDGET))
