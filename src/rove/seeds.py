@@ -6,10 +6,11 @@ between only offers some lines again, which the frontier knows already.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -20,8 +21,10 @@ from rove.gate import Gate
 from rove.model import NewUrl
 from rove.url import parse_seed
 
+SLICE = 500
+"""Lines read between two looks at what else there is to do."""
 FIRST_BATCH = 1_000
-LARGEST_BATCH = 32_000
+LARGEST_BATCH = 12_000
 """Lines added in one transaction. Seeds are of domains all over the table, so that each touches a page of its own: the
 larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
 LONGEST_LINE = 4_096
@@ -61,6 +64,15 @@ def has_good_line(path: Path) -> bool:
         return any(text and parse_seed(text) for _, text in read_lines(file))
 
 
+@dataclass(slots=True)
+class _Batch:
+    """Seeds read and not added yet, and where the file stands after them."""
+
+    end: SeedSource
+    offers: list[NewUrl] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
 class SeedLoader:
     """Loads one seed file from where it was left."""
 
@@ -92,42 +104,63 @@ class SeedLoader:
             file.seek(source.offset)
             lines = read_lines(file)
             size = FIRST_BATCH
-            while not source.finished:
-                source = await self._load_batch(source, list(islice(lines, size)), size)
-                size = min(2 * size, LARGEST_BATCH)
+            adding: asyncio.Task[None] | None = None
+            try:
+                while not source.finished:
+                    batch = await self._read(source, lines, size)
+                    if adding is not None:
+                        await adding
+                    adding = asyncio.create_task(self._add(batch))
+                    source = batch.end
+                    size = min(2 * size, LARGEST_BATCH)
+            finally:
+                if adding is not None:
+                    await adding
         return source
 
-    async def _load_batch(
-        self, source: SeedSource, batch: Sequence[tuple[int, str | None]], size: int
-    ) -> SeedSource:
-        offers: list[NewUrl] = []
-        refused: Counter[str] = Counter()
-        bad = 0
-        for number, (_, text) in enumerate(batch, start=source.lines + 1):
+    async def _read(
+        self, source: SeedSource, lines: Iterator[tuple[int, str | None]], size: int
+    ) -> _Batch:
+        """Read so many lines, in slices: visits go on in between, and the batch before is being added."""
+        batch = _Batch(end=source)
+        while batch.end.lines - source.lines < size and not batch.end.finished:
+            count = min(SLICE, size - (batch.end.lines - source.lines))
+            self._read_slice(batch, list(islice(lines, count)), count)
+            await asyncio.sleep(0)
+        return batch
+
+    def _read_slice(
+        self, batch: _Batch, lines: Sequence[tuple[int, str | None]], count: int
+    ) -> None:
+        at = batch.end
+        good = bad = 0
+        for number, (_, text) in enumerate(lines, start=at.lines + 1):
             if text == "":
                 continue
             seed = None if text is None else parse_seed(text)
             if seed is None:
                 bad += 1
-                self._on_bad(source, BadLine(number, text or "(not UTF-8 text, or too long)"))
+                self._on_bad(at, BadLine(number, text or "(not UTF-8 text, or too long)"))
                 continue
+            good += 1
             url, is_bare = seed
             refusal = self._gate.refuses(url, depth=0)
             if refusal is None:
-                offers.append(url.offer(depth=0, bare=is_bare))
+                batch.offers.append(url.offer(depth=0, bare=is_bare))
             else:
-                refused[f"not_accepted.{refusal}"] += 1
-        await self._frontier.add(offers)
-        if refused:
-            await self._frontier.count(refused)
-        source = replace(
-            source,
-            offset=source.offset + sum(length for length, _ in batch),
-            lines=source.lines + len(batch),
-            good=source.good + len(offers) + refused.total(),
-            bad=source.bad + bad,
-            finished=len(batch) < size,
+                batch.refused[f"not_accepted.{refusal}"] += 1
+        batch.end = replace(
+            at,
+            offset=at.offset + sum(length for length, _ in lines),
+            lines=at.lines + len(lines),
+            good=at.good + good,
+            bad=at.bad + bad,
+            finished=len(lines) < count,
         )
-        await self._catalog.save_progress(source)
+
+    async def _add(self, batch: _Batch) -> None:
+        await self._frontier.add(batch.offers)
+        if batch.refused:
+            await self._frontier.count(batch.refused)
+        await self._catalog.save_progress(batch.end)
         self._on_added()
-        return source

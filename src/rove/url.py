@@ -66,7 +66,7 @@ def fingerprint(text: str) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8_192)
 def domain_of(host: str) -> tuple[str, int]:
     """The registrable domain of a host (itself, where it has none) and its id."""
     name = host if is_address(host) else (_SUFFIXES.privatesuffix(host) or host)
@@ -147,7 +147,7 @@ def http_twin(found: CrawlUrl) -> CrawlUrl:
     return twin
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8_192)
 def _site(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
     """The origin, and the domain's name and id; the links of a page share a few of these."""
     name, domain = domain_of(host)

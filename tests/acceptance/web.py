@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from rove.demo.log import LoggedRequest, read_log
 from rove.demo.profile import PROFILES, adjusted
 from rove.demo.web import SmallWeb
 
 EMAIL = "tester@example.org"
+SIDE_BY_SIDE = 4
+"""Scenarios of one file that are under way at a time."""
+
+Completed = subprocess.CompletedProcess[str]
+Process = subprocess.Popen[str]
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,14 @@ class ServedWeb:
     def requests(self) -> list[LoggedRequest]:
         """What the server has logged so far."""
         return list(read_log(self.log))
+
+    def expected(self, hosts: Sequence[str] | None = None) -> set[str]:
+        """The pages that a crawl of these hosts (all of them), run to its end, has stored."""
+        return {
+            url
+            for host in (self.web.all_hosts() if hosts is None else hosts)
+            for url in self.web.expected_pages(host)
+        }
 
 
 @contextmanager
@@ -66,29 +89,286 @@ def served(
         server.stdout.close()
 
 
-def rove(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True)
+class Reply:
+    """What a site says to a request."""
+
+    body: bytes | str = b""
+    status: int = 200
+    type: str = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    endless: bool = False
+    """The body is repeated until the client goes; what could be sent is in `Site.sent`."""
+    after: float = 0.0
+    """Seconds that the server takes to answer."""
+    held: bool = False
+    """No answer before the site closes, or lets go of what it holds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as a site saw it."""
+
+    at: float
+    host: str
+    path: str
+    headers: Mapping[str, str]
+    """By lower-case name."""
+
+    @property
+    def url(self) -> str:
+        """What was asked for."""
+        return f"http://{self.host}{self.path}"
+
+
+Answers = Mapping[str, Reply] | Callable[[str, str], Reply]
+
+
+class Site:
+    """A server in this process whose every answer a test writes: by host and path, or by a function of both."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self.asked: list[Asked] = []
+        self.connections = 0
+        self.sent: dict[str, int] = {}
+        """Bytes of endless bodies that the kernel took, by URL."""
+        self.let_go = threading.Event()
+        """Set it to have what is held answered."""
+        self.port = 0
+
+    @property
+    def reach(self) -> list[str]:
+        """The options with which rove finds it, whatever the host."""
+        return ["--connect-to", f"*=127.0.0.1:{self.port}", "--allow-private-addresses"]
+
+    @property
+    def urls(self) -> list[str]:
+        """What was asked for, in order."""
+        return [asked.url for asked in self.asked]
+
+    @property
+    def pages(self) -> list[str]:
+        """What was asked for, but for robots.txt."""
+        return [asked.url for asked in self.asked if asked.path != "/robots.txt"]
+
+    def reply(self, host: str, path: str) -> Reply:
+        """What is said to a request; robots.txt and pages that the test does not name are not there."""
+        if callable(self._answers):
+            return self._answers(host, path)
+        return self._answers.get(f"{host}{path}", Reply("Nothing here.", status=404))
+
+
+class _Connection(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    site: Site
+
+    def setup(self) -> None:
+        super().setup()
+        self.site.connections += 1
+
+    def do_GET(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        host = headers.get("host", "").partition(":")[0]
+        asked = Asked(time.monotonic(), host, self.path, headers)
+        self.site.asked.append(asked)
+        reply = self.site.reply(host, self.path)
+        self.close_connection = True
+        with suppress(OSError):
+            if reply.held or reply.after:
+                self.site.let_go.wait(reply.after or 120)
+            self._send(asked, reply)
+
+    def _send(self, asked: Asked, reply: Reply) -> None:
+        body = reply.body.encode() if isinstance(reply.body, str) else reply.body
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.type)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.endless:
+            self.end_headers()
+            self.site.sent[asked.url] = 0
+            while True:
+                self.wfile.write(body)
+                self.site.sent[asked.url] += len(body)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A server in a test does not talk."""
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 1024
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves is no error of ours."""
+
+
+@contextmanager
+def site(answers: Answers) -> Iterator[Site]:
+    """Serve what a test writes on a free port."""
+    served = Site(answers)
+    handler = type("Connection", (_Connection,), {"site": served})
+    with _Server(("127.0.0.1", 0), handler) as server:
+        served.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield served
+        finally:
+            served.let_go.set()
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def nowhere() -> Iterator[list[str]]:
+    """The options with which every host is at a port where nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        yield ["--connect-to", f"*=127.0.0.1:{port}", "--allow-private-addresses"]
+
+
+def crawl_options(data: Path, *, delay: float = 0.1, concurrency: int = 20) -> list[object]:
+    """What nearly every crawl of a test is given."""
+    return [
+        *["--email", EMAIL, "--data-dir", data, "--delay", delay, "--allow-short-delay"],
+        *["--concurrency", concurrency],
+    ]
+
+
+def rove(*arguments: object, **options: object) -> Completed:
     """Run a rove command to its end."""
     command = [sys.executable, "-m", "rove", *map(str, arguments)]
     settings = {"capture_output": True, "text": True, "timeout": 200, **options}
     return subprocess.run(command, **settings)  # type: ignore[call-overload, no-any-return]
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
+def rove_each(commands: Sequence[Sequence[object]], **options: object) -> list[Completed]:
+    """Run many rove commands side by side; how each ended, in their order."""
+    with ThreadPoolExecutor(max_workers=3) as threads:
+        return list(threads.map(lambda words: rove(*words, **options), commands))
+
+
+def start(*arguments: object, **options: object) -> Process:
     """Start a rove command in a process group of its own."""
     command = [sys.executable, "-m", "rove", *map(str, arguments)]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    settings = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+        "start_new_session": True,
+        **options,
+    }
+    return subprocess.Popen(command, **settings)  # type: ignore[call-overload, no-any-return]
 
 
-def kill_hard(process: subprocess.Popen[str]) -> None:
+@contextmanager
+def started(*arguments: object, **options: object) -> Iterator[Process]:
+    """A rove command under way, which does not outlive the test."""
+    process = start(*arguments, **options)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def kill_hard(process: Process) -> None:
     """kill -9 the command and all that it started."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     if process.stdout is not None:
         process.stdout.close()
+
+
+def wait_for(holds: Callable[[], object], *, seconds: float = 30.0) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not so within {seconds} s"
+        time.sleep(0.02)
+
+
+class Scenarios:
+    """Tests of one file that run side by side, since most of their time they wait for a delay to pass.
+
+    A scenario is a function of a folder. Those that were chosen are begun together; each is a test of its own, which
+    waits for it and fails as it did.
+    """
+
+    def __init__(self) -> None:
+        self._all: dict[str, Callable[[Path], None]] = {}
+
+    def __call__(self, scenario: Callable[[Path], None]) -> Callable[[Path], None]:
+        self._all[scenario.__name__] = scenario
+        return scenario
+
+    @property
+    def names(self) -> list[str]:
+        """What the tests are called."""
+        return list(self._all)
+
+    @contextmanager
+    def under_way(
+        self, request: pytest.FixtureRequest, factory: pytest.TempPathFactory
+    ) -> Iterator[dict[str, Future[None]]]:
+        """The scenarios that the run of the tests has chosen, begun; each has a folder of its own."""
+        folder = factory.mktemp("side-by-side")
+        chosen = (item.callspec for item in request.session.items if item.path == request.path)
+        names = [spec.params["scenario"] for spec in chosen]
+        with ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as threads:
+            begun = {}
+            for name in names:
+                own = folder / name
+                own.mkdir()
+                begun[name] = threads.submit(self._all[name], own)
+            try:
+                yield begun
+            finally:
+                threads.shutdown(cancel_futures=True)
+
+
+def exported(data: Path, *options: object) -> list[dict[str, Any]]:
+    """All pages that the crawl says it has, each with a text that can be read."""
+    result = rove("export", "--data-dir", data, *options)
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def exported_urls(data: Path, *options: object) -> set[str]:
+    """The URLs of these pages, of which there are no two of one URL."""
+    urls = [page["url"] for page in exported(data, *options)]
+    assert len(urls) == len(set(urls)), "a page is in the export twice"
+    return set(urls)
+
+
+def status_of(data: Path) -> dict[str, Any]:
+    """What `rove status --json` prints."""
+    result = rove("status", "--data-dir", data, "--json")
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def frontier_rows(data: Path, query: str) -> list[tuple[Any, ...]]:
+    """Rows of the frontier, read from outside; none while there is no frontier yet."""
+    path = data / "frontier.sqlite"
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
+            return connection.execute(query).fetchall()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error) or "unable to open" in str(error):
+            return []
+        raise

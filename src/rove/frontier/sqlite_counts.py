@@ -8,10 +8,11 @@ from rove.model import Counts, UrlState
 
 def read_counts(database: Database, now: int) -> Counts:
     """Counters, and what depends on the time: ready and leased domains, from their own small indexes."""
-    kept: dict[str, int] = dict(database.execute("counters"))
-    ready = database.execute("count_ready", now=now)[0][0]
-    leased = database.execute("count_leased", now=now)[0][0]
-    capped = database.execute("count_capped")[0][0]
+    with database.snapshot():
+        kept: dict[str, int] = dict(database.execute("counters"))
+        ready = database.execute("count_ready", now=now)[0][0]
+        leased = database.execute("count_leased", now=now)[0][0]
+        capped = database.execute("count_capped")[0][0]
     total, active = kept.get("domains.total", 0), kept.get("domains.active", 0)
     excluded = kept.get("domains.excluded", 0)
     return Counts(

@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from rove.frontier.queries import load_migrations, load_queries
 
 FILE_NAME = "frontier.sqlite"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
-CACHE_KIB = 24 * 1024
+CACHE_KIB = 10 * 1024
 ROWS_PER_STATEMENT = 2_000
 """Rows that one statement reads as JSON; it keeps several times their size while it runs."""
 BUSY_SECONDS = 30.0
@@ -85,10 +85,10 @@ class Database:
         return found
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         """A write transaction, all or nothing. In the database's thread only."""
         assert self._connection is not None, "the database is not open"
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute(f"BEGIN {kind}")
         try:
             yield
             self._connection.execute("COMMIT")
@@ -96,6 +96,10 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A short read transaction: what is read in it fits together. In the database's thread only."""
+        return self.transaction("DEFERRED")
 
     def get_meta(self, key: str) -> str | None:
         """A value that the crawl keeps. In the database's thread only."""
