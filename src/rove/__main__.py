@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 
 import click
 
@@ -11,6 +12,9 @@ from rove.cli import rove
 from rove.errors import RoveError
 
 log = logging.getLogger("rove")
+log.addHandler(logging.NullHandler())
+log.propagate = False
+logging.raiseExceptions = False  # a log file on a full disk must not be what a person sees
 
 
 def main() -> None:
@@ -37,10 +41,11 @@ def run(arguments: list[str]) -> int:
         return _fail(error.format_message().rstrip(".") + hint, 2)
     except Exception as error:
         log.exception("this is a bug")
-        where = " (the log file has the details)" if log.handlers else ""
-        if not log.handlers:
-            sys.excepthook(type(error), error, error.__traceback__)
-        return _fail(f"unexpected {type(error).__name__}: {error}{where}", 1)
+        has_log_file = any(isinstance(handler, logging.FileHandler) for handler in log.handlers)
+        if not has_log_file:
+            traceback.print_exception(error)
+        where = "rove.log has the details" if has_log_file else "the details are above"
+        return _fail(f"unexpected {type(error).__name__}: {error} ({where})", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -34,6 +34,8 @@ MAX_CLAIM = 256
 GRACE_SECONDS = 5.0
 """What fetches in flight get when the crawl is stopped."""
 LONGEST_NAP = 0.5
+ALIVE_SECONDS = 10.0
+"""How often a crawl notes that it is still running, whatever else it does."""
 
 log = logging.getLogger(__name__)
 
@@ -263,8 +265,12 @@ class Crawl:
 
     async def _watch_clock(self) -> None:
         limit = self._settings.limits.max_duration
+        noted = self._clock()
         while True:
             now = self._clock()
+            if now - noted > ALIVE_SECONDS:
+                noted = now
+                await self._frontier.note_alive()
             self.progress.mark(now)
             self.progress.queued = self._leased.qsize()
             self._cut_overdue(now)
@@ -308,6 +314,8 @@ class Crawl:
         failure = writer.exception()
         if failure is not None:
             await self._writer.salvage()
+        else:
+            await self._frontier.note_alive()
         return failure
 
 

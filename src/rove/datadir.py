@@ -89,6 +89,9 @@ class DataDir:
             folder = os.open(self.seeds, os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
+        except KeyboardInterrupt:
+            partial.unlink(missing_ok=True)
+            raise
         except OSError as error:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)

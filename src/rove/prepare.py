@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -103,7 +105,8 @@ async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:
 
 def _take_seeds(order: Order, data: DataDir, seeds: BinaryIO) -> SeedSource:
     name = "standard input" if order.seeds == "-" else str(order.seeds)
-    path = data.keep_seeds(seeds)
+    with _interruptible():
+        path = data.keep_seeds(seeds)
     if not has_good_line(path):
         path.unlink()
         raise UsageError(f"{name} holds no domain or URL to start from")
@@ -118,6 +121,19 @@ def _read_exclusions(path: Path | None) -> list[str]:
             return parse_exclusions(lines, str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a wait for somebody to type: the event loop, which would hear it, is waiting too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

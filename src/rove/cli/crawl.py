@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def crawl(**given: Any) -> int:
 
 def run_crawl(order: Order) -> int:
     """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     received: list[int] = []
 
     async def watch(running: Running) -> None:
@@ -157,10 +158,7 @@ def run_crawl(order: Order) -> int:
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
         running.crawl.stop()
 
-    def say(sentence: str) -> None:
-        console.print(sentence, markup=False)
-
-    app = CrawlApp(order, say=say, watch=watch)
+    app = CrawlApp(order, say=console.print, watch=watch)
     try:
         summary = uvloop.run(app.run())
     except KeyboardInterrupt:
@@ -186,5 +184,6 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
             f"{pending:,} URLs are left: they wait for sites that keep failing, or for a limit"
         )
     elif pending:
-        place = "" if order.data_dir == DEFAULT_DATA_DIR else f" --data-dir {order.data_dir}"
+        is_default = order.data_dir == DEFAULT_DATA_DIR
+        place = "" if is_default else f" --data-dir {shlex.quote(str(order.data_dir))}"
         console.print(f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}")

@@ -24,9 +24,21 @@ EMAIL = "demo@example.org"
 
 
 @click.command(short_help="crawl a small web on this machine")
-@click.option("--hosts", type=click.IntRange(min=1), default=HOSTS, show_default=True, metavar="N")
 @click.option(
-    "--seconds", type=click.FloatRange(min=1), default=SECONDS, show_default=True, metavar="N"
+    "--hosts",
+    type=click.IntRange(min=1),
+    default=HOSTS,
+    show_default=True,
+    metavar="N",
+    help="sites that the small web has",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=SECONDS,
+    show_default=True,
+    metavar="N",
+    help="how long to crawl it",
 )
 @click.option(
     "--data-dir",

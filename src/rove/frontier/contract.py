@@ -106,6 +106,9 @@ class Frontier(Protocol):
     async def recover(self) -> int:
         """At the start of a run: cut the leases that dead processes left behind; return how many."""
 
+    async def note_alive(self) -> None:
+        """Note that this run is still going: time spent waiting counts as well."""
+
     async def counts(self) -> Counts:
         """The kept counters."""
 

@@ -116,6 +116,13 @@ class SqliteFrontier:
 
         return await self._database.run(work)
 
+    async def note_alive(self) -> None:
+        def work() -> None:
+            with self._database.transaction():
+                self._database.execute("seen_now", now=self._now(), run=self._run)
+
+        await self._database.run(work)
+
     async def counts(self) -> Counts:
         return await self._database.run(lambda: read_counts(self._database, self._now()))
 
