@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel as Frame
 from rich.table import Table
+from rich.text import Text
 
 from rove.config import Settings
 from rove.crawl import Crawl
@@ -114,8 +115,12 @@ def frame(view: View) -> Frame:
     table.add_column(min_width=26)
     table.add_column(style="dim")
     table.add_column()
-    table.add_row("pages", f"[bold]{view.pages:,}[/]", "domains ready", f"{domains['ready']:,}")
-    table.add_row("pages/s now", f"[bold]{view.rate:.1f}[/]", "waiting", f"{domains['waiting']:,}")
+    table.add_row(
+        "pages", Text(f"{view.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}"
+    )
+    table.add_row(
+        "pages/s now", Text(f"{view.rate:.1f}", style="bold"), "waiting", f"{domains['waiting']:,}"
+    )
     table.add_row("on average", f"{view.average:.1f}", "leased", f"{domains['leased']:,}")
     table.add_row("received", size_text(view.bytes), "idle", f"{domains['idle']:,}")
     table.add_row(

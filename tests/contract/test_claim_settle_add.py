@@ -168,6 +168,15 @@ async def test_known_urls_are_not_added_again(harness: Harness) -> None:
     assert (await frontier.counts()).urls_pending == 1
 
 
+async def test_of_the_same_url_twice_in_a_batch_the_shallower_counts(harness: Harness) -> None:
+    frontier = await harness.open()
+    assert (
+        await frontier.add([url("http://a.test/1", depth=3), url("http://a.test/1", depth=1)]) == 1
+    )
+    (lease,) = await frontier.claim(1)
+    assert lease.urls[0].depth == 1
+
+
 async def test_an_add_of_nothing_is_nothing(harness: Harness) -> None:
     frontier = await harness.open()
     assert await frontier.add([]) == 0

@@ -85,14 +85,16 @@ class FrontierMachine(RuleBasedStateMachine):
     )
     def add(self, links: list[tuple[str, int, int]]) -> None:
         offers = [(f"http://{name}/{n}", depth) for name, n, depth in links]
-        unseen = 0
+        best: dict[str, tuple[int, int]] = {}
         for text, depth in offers:
-            domain = self.domains.setdefault(text.split("/")[2], ModelDomain())
-            if text in domain.pending or text in self.ended:
-                continue
             self.arrivals += 1
-            unseen += 1
-            domain.pending[text] = ModelUrl((0, depth, self.arrivals))
+            best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
+        unseen = 0
+        for text, (depth, arrival) in best.items():
+            domain = self.domains.setdefault(text.split("/")[2], ModelDomain())
+            if text not in domain.pending and text not in self.ended:
+                unseen += 1
+                domain.pending[text] = ModelUrl((0, depth, arrival))
         added = self.run(self.frontier.add([url(text, depth) for text, depth in offers]))
         assert added == unseen
 

@@ -83,7 +83,10 @@ class Frontier(Protocol):
         """End leases whose token still counts; return how many did. May be repeated."""
 
     async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
-        """Insert the unseen ones and wake their domains; return how many were unseen."""
+        """Insert the unseen ones and wake their domains; return how many were unseen.
+
+        Of the same URL twice in a batch, the shallower counts.
+        """
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         """The states of those of the (domain, fingerprint) pairs that are known."""
