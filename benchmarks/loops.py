@@ -1,0 +1,155 @@
+"""Loops to hold rove against, each run in a process of its own:
+
+    raw    a connection, a GET, the bytes counted: what the server can do
+    fetch  rove's fetcher and nothing else
+    bare   rove's fetcher and rove's parser with its links: a crawl without anything that makes it one
+
+All ask for different URLs of the small web, spread over its hosts, with the same number of requests in flight.
+At the end one line of JSON says how many pages came and how many did not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import cast
+
+import uvloop
+
+from rove.config import DEFAULT_MAX_BODY
+from rove.fetch.address import AddressGuard
+from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.dns import AresLookup, CachingResolver
+from rove.fetch.http import CurlFetcher
+from rove.model import Fetched, Request
+from rove.parse.html import read_html
+from rove.politeness import user_agent
+from rove.visit import READABLE_TYPES
+from web import WebPlan
+
+EMAIL = "bench@example.org"
+KINDS = ("raw", "fetch", "bare")
+
+
+class Loop:
+    """Takes URLs, one after the other in each slot, until the time is over."""
+
+    def __init__(self, urls: Iterator[str], concurrency: int, seconds: float) -> None:
+        self.pages = 0
+        self.links = 0
+        self.errors = 0
+        self._urls = urls
+        self._concurrency = concurrency
+        self._seconds = seconds
+
+    async def run(self, take: Callable[[str], Awaitable[None]]) -> None:
+        """Take URLs until the time is over."""
+        end = asyncio.get_running_loop().time() + self._seconds
+        await asyncio.gather(*(self._slot(take, end) for _ in range(self._concurrency)))
+
+    async def _slot(self, take: Callable[[str], Awaitable[None]], end: float) -> None:
+        clock = asyncio.get_running_loop().time
+        while clock() < end:
+            await take(next(self._urls))
+
+
+async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
+    """Fetch, and read what comes if that is wanted, with the modules that rove uses."""
+    fetcher = CurlFetcher(
+        user_agent=user_agent(EMAIL, None),
+        resolver=CachingResolver(AresLookup()),
+        guard=AddressGuard(allow_private=True),
+        connect_to=[parse_connect_to(connect_to)],
+    )
+
+    async def take(url: str) -> None:
+        request = Request(url=url, max_bytes=DEFAULT_MAX_BODY, accept_types=READABLE_TYPES)
+        outcome = await fetcher.fetch(request)
+        if not isinstance(outcome, Fetched):
+            loop.errors += 1
+            return
+        loop.pages += 1
+        if parse:
+            content_type = outcome.response.header("content-type")
+            loop.links += len(read_html(outcome.body, url=url, content_type=content_type).links)
+
+    await loop.run(take)
+    await fetcher.close()
+
+
+async def with_sockets(loop: Loop, address: str) -> None:
+    """Ask with as little as can be."""
+    host, _, port = address.rpartition(":")
+    running = asyncio.get_running_loop()
+
+    async def take(url: str) -> None:
+        try:
+            transport, client = await running.create_connection(
+                lambda: _RawClient(url), host, int(port)
+            )
+            complete = await client.done
+            transport.close()
+        except OSError:
+            complete = False
+        loop.pages += complete
+        loop.errors += not complete
+
+    await loop.run(take)
+
+
+class _RawClient(asyncio.Protocol):
+    """One request, whose answer is counted and not looked at."""
+
+    def __init__(self, url: str) -> None:
+        host, _, path = url.removeprefix("http://").partition("/")
+        self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._request = f"GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        self._head = b""
+        self._left: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        if self._left is None:
+            self._head += data
+            head, found, data = self._head.partition(b"\r\n\r\n")
+            if not found:
+                return
+            self._left = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        self._left -= len(data)
+        if self._left <= 0:
+            self._end(complete=True)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(complete=False)
+
+    def _end(self, *, complete: bool) -> None:
+        if not self.done.done():
+            self.done.set_result(complete)
+
+
+def main() -> None:
+    """Run one of the loops."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--hosts", type=int, required=True)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--concurrency", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    options = parser.parse_args()
+    urls = WebPlan(hosts=options.hosts, knobs=tuple(options.set)).urls()
+    loop = Loop(urls, options.concurrency, options.seconds)
+    if options.kind == "raw":
+        uvloop.run(with_sockets(loop, options.address))
+    else:
+        parse = options.kind == "bare"
+        uvloop.run(with_curl(loop, f"*.test={options.address}", parse=parse))
+    print(json.dumps({"pages": loop.pages, "errors": loop.errors, "links": loop.links}))
+
+
+if __name__ == "__main__":
+    main()
