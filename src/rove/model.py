@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 class UrlState(enum.IntEnum):
@@ -188,9 +189,8 @@ class RequestRow:
     raw: Location | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewUrl:
-    """A URL offered to the frontier."""
+class NewUrl(NamedTuple):
+    """A URL offered to the frontier. A tuple, as a page makes sixty."""
 
     domain: int
     domain_name: str

@@ -24,7 +24,7 @@ from rove.url import parse_seed
 SLICE = 500
 """Lines read between two looks at what else there is to do."""
 FIRST_BATCH = 1_000
-LARGEST_BATCH = 12_000
+LARGEST_BATCH = 15_000
 """Lines added in one transaction. Seeds are of domains all over the table, so that each touches a page of its own: the
 larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
 LONGEST_LINE = 4_096
@@ -55,7 +55,7 @@ def read_lines(file: BinaryIO) -> Iterator[tuple[int, str | None]]:
         except UnicodeDecodeError:
             yield size, None
             continue
-        yield size, _COMMENT.sub("", text).strip()
+        yield size, (_COMMENT.sub("", text) if "#" in text else text).strip()
 
 
 def has_good_line(path: Path) -> bool:

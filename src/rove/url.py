@@ -49,15 +49,7 @@ class CrawlUrl(NamedTuple):
 
     def offer(self, *, depth: int, hops: int = 0, bare: bool = False) -> NewUrl:
         """This URL as something to add to the frontier."""
-        return NewUrl(
-            domain=self.domain,
-            domain_name=self.domain_name,
-            fingerprint=self.fingerprint,
-            url=self.text,
-            depth=depth,
-            hops=hops,
-            bare=bare,
-        )
+        return NewUrl(self.domain, self.domain_name, self.fingerprint, self.text, depth, hops, bare)
 
 
 def fingerprint(text: str) -> int:

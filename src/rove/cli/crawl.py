@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from rove.prepare import Order
 from rove.text import seconds_text, size_text
 
 DEFAULT_DATA_DIR = Path("rove-data")
+SWITCH_SECONDS = 0.001
+"""How long the event loop may keep the interpreter while the threads of the frontier and the store wait for it: they
+want it often, and for microseconds."""
 _SETTINGS = (
     "email",
     "info_url",
@@ -158,6 +162,7 @@ def run_crawl(order: Order) -> int:
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
         running.crawl.stop()
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     app = CrawlApp(order, say=console.print, watch=watch)
     try:
         summary = uvloop.run(app.run())
