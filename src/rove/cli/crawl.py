@@ -26,6 +26,7 @@ DEFAULT_DATA_DIR = Path("rove-data")
 SWITCH_SECONDS = 0.001
 """How long the event loop may keep the interpreter while the threads of the frontier and the store wait for it: they
 want it often, and for microseconds."""
+_NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
 _SETTINGS = (
     "email",
     "info_url",
@@ -191,4 +192,7 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
     elif pending:
         is_default = order.data_dir == DEFAULT_DATA_DIR
         place = "" if is_default else f" --data-dir {shlex.quote(str(order.data_dir))}"
-        console.print(f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}")
+        limit = _NEW_LIMIT.get(summary.ending, "")
+        console.print(
+            f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}{limit}"
+        )

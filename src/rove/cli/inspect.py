@@ -101,22 +101,23 @@ async def _show(archive: Archive, text: str) -> None:
     record = await archive.reader.url(url.domain, url.fingerprint)
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")
-    print(f"url       {record.url}")
+    print(f"{'url':<14}{record.url}")
     print(
-        f"state     {record.state.name.lower()}" + (f" ({record.reason})" if record.reason else "")
+        f"{'state':<14}{record.state.name.lower()}"
+        + (f" ({record.reason})" if record.reason else "")
     )
-    print(f"depth     {record.depth}")
+    print(f"{'depth':<14}{record.depth}")
     if record.attempts:
-        print(f"attempts  {record.attempts}")
+        print(f"{'attempts':<14}{record.attempts}")
     row = await settling_request(archive.reader, record)
     if row is None:
         return
     for name, value in page_json(row).items():
         if name not in ("url", "text_record", "raw_record") and value not in (None, ""):
-            print(f"{name:<12}{value}")
+            print(f"{name:<14}{value}")
     for name, where in (("text", row.text), ("raw", row.raw)):
         if where is not None:
-            print(f"{name:<12}{where.file} at {where.offset:,}, {where.length:,} bytes")
+            print(f"{name:<14}{where.file} at {where.offset:,}, {where.length:,} bytes")
     if row.text is not None:
         print()
         print(archive.pages.read_text(row.text, expect_url=row.url))
