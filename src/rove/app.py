@@ -25,7 +25,14 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend, Frontier, FrontierReader, Policy, SeedSource
+from rove.frontier.contract import (
+    Backend,
+    Frontier,
+    FrontierReader,
+    Policy,
+    SeedSource,
+    crawled_seconds,
+)
 from rove.frontier.sqlite_backend import SqliteBackend
 from rove.gate import Exclusions, Gate
 from rove.model import Counts
@@ -101,7 +108,7 @@ class CrawlApp:
         backend = SqliteBackend(data.frontier)
         for rule in self._order.options.get("connect_to", ()):
             parse_connect_to(rule)
-        check(self._order, backend)
+        await check(self._order, backend)
         with data.held():
             try:
                 settings = await prepare(self._order, data, backend)
@@ -116,7 +123,7 @@ class CrawlApp:
         if recovered.files:
             log.info("after a crash: %s", recovered)
         before, runs = await backend.reader.counts(), await backend.reader.runs()
-        frontier = await backend.begin(_policy(settings))
+        frontier = await backend.begin(_policy(settings), await backend.begin_run())
         cut = await frontier.recover()
         if cut:
             log.info("%d leases of a process that is gone were cut to the delay", cut)
@@ -144,7 +151,7 @@ class CrawlApp:
             progress=Progress(started=steady_seconds()),
             clock=steady_seconds,
             pages_before=before.pages - settings.limits.pages_before,
-            seconds_before=sum(run.seconds for run in runs) - settings.limits.seconds_before,
+            seconds_before=crawled_seconds(runs) - settings.limits.seconds_before,
         )
         loader = SeedLoader(
             frontier=frontier,
@@ -203,7 +210,7 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     data = DataDir(data_dir)
     backend = SqliteBackend(data.frontier, read_only=True)
     try:
-        if not backend.exists():
+        if not await backend.exists():
             raise UsageError(f"{data_dir} holds no crawl")
         await backend.open()
         if await backend.catalog.settings() is None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from rove.config import Settings
 from rove.errors import RoveError
 from rove.fetch.contract import Fetcher
-from rove.frontier.contract import Frontier
+from rove.frontier.contract import Frontier, Vitals
 from rove.gate import Gate
 from rove.journal import Journal
 from rove.model import Lease, OriginRecord, UrlState
@@ -270,7 +270,7 @@ class Crawl:
             now = self._clock()
             if now - noted > ALIVE_SECONDS:
                 noted = now
-                await self._frontier.note_alive()
+                await self._frontier.note_alive(self._vitals())
             self.progress.mark(now)
             self.progress.queued = self._leased.qsize()
             self._cut_overdue(now)
@@ -278,6 +278,14 @@ class Crawl:
             if left is not None and left <= 0:
                 self.stop(Ending.MAX_DURATION)
             await asyncio.sleep(1.0 if limit is None or left is None else max(0.05, min(1.0, left)))
+
+    def _vitals(self, *, is_leaving: bool = False) -> Vitals:
+        return Vitals(
+            pages=self.progress.pages,
+            pages_per_second=0.0 if is_leaving else self.progress.pages_per_second(),
+            in_flight=self.progress.in_flight,
+            is_leaving=is_leaving,
+        )
 
     def _cut_overdue(self, now: float) -> None:
         """Abort visits past their lease: after a suspend, the event loop's own timers are late."""
@@ -315,7 +323,7 @@ class Crawl:
         if failure is not None:
             await self._writer.salvage()
         else:
-            await self._frontier.note_alive()
+            await self._frontier.note_alive(self._vitals(is_leaving=True))
         return failure
 
 

@@ -187,6 +187,8 @@ class RequestRow:
     title: str = ""
     text: Location | None = None
     raw: Location | None = None
+    place: str = ""
+    """The machine and data directory that has the page; '' is this one."""
 
 
 class NewUrl(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.contract import Backend, SeedSource, crawled_seconds
 from rove.gate import parse_exclusions
 from rove.seeds import has_good_line
 
@@ -54,10 +54,10 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
     return settings
 
 
-def check(order: Order, backend: Backend) -> None:
+async def check(order: Order, backend: Backend) -> None:
     """Refuse what can be seen to be wrong before anything is touched."""
     if order.resume:
-        if not backend.exists():
+        if not await backend.exists():
             raise UsageError(f"{order.data_dir} holds no crawl to resume")
     else:
         if order.seeds is None:
@@ -72,7 +72,7 @@ def check(order: Order, backend: Backend) -> None:
 
 
 async def _new(order: Order, data: DataDir, backend: Backend) -> Settings:
-    if backend.exists():
+    if await backend.exists():
         await backend.open()
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
@@ -99,7 +99,7 @@ async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:
         max_duration=order.max_duration,
         max_pages_per_domain=order.max_pages_per_domain,
         pages=(await backend.reader.counts()).pages,
-        seconds=sum(run.seconds for run in await backend.reader.runs()),
+        seconds=crawled_seconds(await backend.reader.runs()),
     )
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
+
+import asyncpg
 
 from rove.frontier.contract import Frontier, FrontierReader, Policy
+from rove.frontier.postgres import PostgresFrontier
+from rove.frontier.postgres_database import Database as PostgresDatabase
+from rove.frontier.postgres_reader import PostgresReader
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
@@ -24,15 +31,14 @@ from rove.url import canonical
 DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
+PENDING = (
+    "SELECT d.id, d.pending, count(u.domain) FROM domain d "
+    "LEFT JOIN url u ON u.domain = d.id AND u.state = 0 GROUP BY d.id"
+)
 
 
-class SqliteHarness:
-    """The embedded frontier under a fake clock."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "frontier.sqlite"
-        self._now = START
-        self._databases: list[Database] = []
+class Harness(Protocol):
+    """A database with a clock that the test moves, and frontiers on it."""
 
     async def open(
         self,
@@ -43,44 +49,161 @@ class SqliteHarness:
         limits_epoch: int = 0,
     ) -> Frontier:
         """A frontier on the harness's database, as one more process would open it."""
-        database = Database(self._path)
-        self._databases.append(database)
-        await database.open(create=True)
-        policy = Policy(
-            delay=delay,
-            budget=budget,
-            max_pages_per_domain=max_pages_per_domain,
-            limits_epoch=limits_epoch,
-        )
-        frontier = SqliteFrontier(database, policy, clock=lambda: self._now)
-        await frontier.begin()
-        return frontier
 
     def reader(self) -> FrontierReader:
         """A reader of what was last opened."""
-        return SqliteReader(self._databases[-1])
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
-        self._now += round(seconds * 1000)
 
     async def close(self) -> None:
         """Close everything."""
+
+    async def counted_pending(self) -> dict[int, tuple[int, int]]:
+        """Of each domain with any: its kept count of pending URLs, and the rows counted."""
+
+
+class SqliteHarness:
+    """The embedded frontier under a fake clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "frontier.sqlite"
+        self._now = START
+        self._databases: list[Database] = []
+
+    async def open(self, **policy: Any) -> Frontier:
+        database = Database(self._path)
+        self._databases.append(database)
+        await database.open(create=True)
+        frontier = SqliteFrontier(database, _policy(**policy), clock=lambda: self._now)
+        await frontier.begin(run=1)
+        return frontier
+
+    def reader(self) -> FrontierReader:
+        return SqliteReader(self._databases[-1])
+
+    def advance(self, seconds: float) -> None:
+        self._now += round(seconds * 1000)
+
+    async def close(self) -> None:
         for database in self._databases:
             await database.close()
 
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
-        """Of each domain with any: its kept count of pending URLs, and the rows counted."""
-        sql = (
-            "SELECT d.id, d.pending, count(u.domain) FROM domain d "
-            "LEFT JOIN url u ON u.domain = d.id AND u.state = 0 GROUP BY d.id"
-        )
         database = self._databases[-1]
-        rows = await database.run(lambda: database._connection.execute(sql).fetchall())
+        rows = await database.run(lambda: database._connection.execute(PENDING).fetchall())
         return {domain: (kept, counted) for domain, kept, counted in rows}
 
 
-Harness = SqliteHarness
+class PostgresHarness:
+    """The frontier on PostgreSQL, whose clock function reads a table that the test writes."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self.url = url
+        self.schema = schema
+        self._now = START
+        self._written = 0
+        self._databases: list[PostgresDatabase] = []
+
+    async def open(self, **policy: Any) -> Frontier:
+        database = PostgresDatabase(self.url, self.schema)
+        is_first = not self._databases
+        self._databases.append(database)
+        await database.open(create=True)
+        if is_first:
+            await self._replace_clock(database)
+        await self._write_clock()
+        frontier = PostgresFrontier(database, _policy(**policy), machine=1)
+        await frontier.begin(run=1)
+        return _OnTime(frontier, self._write_clock)  # type: ignore[return-value]
+
+    def reader(self) -> FrontierReader:
+        return PostgresReader(self._databases[-1], "")
+
+    def advance(self, seconds: float) -> None:
+        self._now += round(seconds * 1000)
+
+    async def close(self) -> None:
+        for database in self._databases:
+            await database.close()
+        self._databases.clear()
+
+    async def empty(self) -> None:
+        """Back to the state of a new schema; a new one would take twenty times as long."""
+        database = PostgresDatabase(self.url, self.schema)
+        await database.open(create=True)
+        async with database._pool.acquire() as connection:
+            tables = await connection.fetch(
+                "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'",
+                self.schema,
+            )
+            names = ", ".join(row[0] for row in tables)
+            await connection.execute(f"TRUNCATE {names} RESTART IDENTITY")
+        await database.close()
+
+    async def drop(self) -> None:
+        """Take the schema away."""
+        connection = await asyncpg.connect(self.url)
+        await connection.execute(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
+        await connection.close()
+
+    async def counted_pending(self) -> dict[int, tuple[int, int]]:
+        rows = await self.rows(PENDING)
+        return {domain: (kept, counted) for domain, kept, counted in rows}
+
+    async def rows(self, sql: str, *parameters: Any) -> list[Any]:
+        """What a statement of the test's own brings."""
+        async with self._databases[-1]._pool.acquire() as connection:
+            found: list[Any] = await connection.fetch(sql, *parameters)
+            return found
+
+    async def _replace_clock(self, database: PostgresDatabase) -> None:
+        async with database._pool.acquire() as connection:
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS test_clock (now bigint);"
+                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                "$$ SELECT now FROM test_clock $$;"
+                "INSERT INTO test_clock VALUES (0)"
+            )
+
+    async def _write_clock(self) -> None:
+        if self._written != self._now:
+            self._written = self._now
+            await self.rows("UPDATE test_clock SET now = $1", self._now)
+
+
+class _OnTime:
+    """A frontier before each use of which the database's clock is set."""
+
+    def __init__(self, frontier: PostgresFrontier, set_clock: Any) -> None:
+        self._frontier = frontier
+        self._set_clock = set_clock
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._frontier, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        async def on_time(*arguments: Any, **options: Any) -> Any:
+            await self._set_clock()
+            return await found(*arguments, **options)
+
+        return on_time
+
+
+def _policy(
+    *,
+    delay: float = DELAY,
+    budget: float = BUDGET,
+    max_pages_per_domain: int | None = None,
+    limits_epoch: int = 0,
+) -> Policy:
+    return Policy(
+        delay=delay,
+        budget=budget,
+        max_pages_per_domain=max_pages_per_domain,
+        limits_epoch=limits_epoch,
+    )
 
 
 def url(text: str, depth: int = 0, **more: object) -> NewUrl:

@@ -522,19 +522,22 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     everything = [url(f"http://h{i % 100}.test/{i}") for i in range(1000)]
     await frontier.add(everything)
     held: set[int] = set()
-    settling: set[int] = set()
-    claiming: list[None] = []
+    idle = 0
+    wake = asyncio.Event()
     suspected: set[int] = set()
     """Lost once: lost three times in a row, the head URL would be given up."""
     done: Counter[int] = Counter()
     lost = 0
 
+    def wake_all() -> None:
+        nonlocal wake
+        wake.set()
+        wake = asyncio.Event()
+
     async def claimer() -> None:
-        nonlocal lost
+        nonlocal lost, idle
         while len(done) < len(everything):
-            claiming.append(None)
             leases = await frontier.claim(chance.randint(1, 4))
-            claiming.pop()
             for lease in leases:
                 assert lease.domain not in held, "leased twice at once"
                 held.add(lease.domain)
@@ -546,12 +549,17 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
                     lost += 1
                     continue
                 suspected.discard(lease.domain)
-                settling.add(lease.domain)
                 done[lease.urls[0].fingerprint] += 1
                 assert await frontier.settle([visited(lease, DONE)]) == 1
-                settling.discard(lease.domain)
-            if not leases and not (held or settling or claiming):
-                harness.advance(31.0)
+                wake_all()
+            if not leases and len(done) < len(everything):
+                idle += 1
+                if idle == 50:
+                    harness.advance(31.0)
+                    wake_all()
+                else:
+                    await wake.wait()
+                idle -= 1
 
     await asyncio.gather(*(claimer() for _ in range(50)))
     assert set(done) == {u.fingerprint for u in everything}

@@ -12,9 +12,17 @@ import pytest
 from rove.frontier.queries import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite.sql")
-SMALL_TABLES = ("counter", "meta", "run", "seed_source", "exclusion")
+SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion")
 """Tables of a few rows, or read whole once at the start."""
-READ_WHOLE = {"counters", "runs", "last_seen", "seed_sources", "exclusions"}
+READ_WHOLE = {
+    "counters",
+    "runs",
+    "processes",
+    "other_processes",
+    "last_seen",
+    "seed_sources",
+    "exclusions",
+}
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rove.frontier.contract import MAX_UNSETTLED
 from rove.model import Deferred, Lease, OriginRecord, RobotsStatus, Settled, UrlState, VisitResult
-from tests.contract.harness import SqliteHarness, url
+from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
 
 DELAY = 10.0
 BUDGET = 20.0
@@ -53,13 +59,12 @@ class ModelDomain:
 
 
 class FrontierMachine(RuleBasedStateMachine):
-    """The frontier beside its model."""
+    """A frontier beside its model."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
         self.runner = asyncio.Runner()
-        self.harness = SqliteHarness(Path(self.folder.name))
+        self.harness = self.make_harness()
         self.frontier = self.run(self.harness.open(delay=DELAY, budget=BUDGET))
         self.now = 0.0
         self.arrivals = 0
@@ -68,13 +73,15 @@ class FrontierMachine(RuleBasedStateMachine):
         self.lost: list[Lease] = []
         """Leases whose process is gone, which might still be settled too late."""
 
+    def make_harness(self) -> Harness:
+        raise NotImplementedError
+
     def run(self, work):
         return self.runner.run(work)
 
     def teardown(self) -> None:
         self.run(self.harness.close())
         self.runner.close()
-        self.folder.cleanup()
 
     @rule(
         links=st.lists(
@@ -249,16 +256,54 @@ class FrontierMachine(RuleBasedStateMachine):
         assert all(kept_count == counted for kept_count, counted in kept.values())
 
 
+class SqliteMachine(FrontierMachine):
+    """The embedded frontier."""
+
+    def make_harness(self) -> Harness:
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY)
+        return SqliteHarness(Path(self.folder.name))
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.folder.cleanup()
+
+
+class PostgresMachine(FrontierMachine):
+    """The frontier on PostgreSQL, in a schema that is emptied for each history."""
+
+    kept: PostgresHarness
+
+    def make_harness(self) -> Harness:
+        self.run(self.kept.empty())
+        return PostgresHarness(self.kept.url, self.kept.schema)
+
+
 machine_settings = settings(
     max_examples=40,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-FrontierMachine.TestCase.settings = machine_settings
-TestFrontierMachine = FrontierMachine.TestCase
+long_settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
+
+
+def test_the_embedded_frontier_is_as_its_model() -> None:
+    run_state_machine_as_test(SqliteMachine, settings=machine_settings)
+
+
+def test_the_frontier_on_postgres_is_as_its_model(kept_postgres: PostgresHarness) -> None:
+    PostgresMachine.kept = kept_postgres
+    run_state_machine_as_test(PostgresMachine, settings=settings(machine_settings, max_examples=20))
 
 
 @pytest.mark.long
-class TestFrontierMachineLong(FrontierMachine.TestCase):
-    settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
+@pytest.mark.timeout(3600)
+def test_the_embedded_frontier_is_as_its_model_for_long() -> None:
+    run_state_machine_as_test(SqliteMachine, settings=long_settings)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_frontier_on_postgres_is_as_its_model_for_long(kept_postgres: PostgresHarness) -> None:
+    PostgresMachine.kept = kept_postgres
+    run_state_machine_as_test(PostgresMachine, settings=long_settings)

@@ -96,7 +96,7 @@ class Place:
             await self.database.open(create=True)
         policy = Policy(delay=delay, budget=VISIT_BUDGET)
         self.real_frontier = SqliteFrontier(self.database, policy)
-        await self.real_frontier.begin()
+        await self.real_frontier.begin(run=1)
         await self.frontier.add([offered(url) for url in urls])
 
     @property
@@ -681,7 +681,7 @@ class TestFrontierErrors:
                 await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
         counts = await place.counts()
         assert (counts.urls_pending, counts.pages) == (3, 0)
-        await place.frontier.recover()
+        await place.frontier.recover([place.frontier.process])
         assert (await place.counts()).domains["leased"] == 0
 
     async def test_seeds_that_cannot_be_loaded_end_the_crawl(self, place: Place) -> None:

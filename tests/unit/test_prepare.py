@@ -79,7 +79,7 @@ async def test_standard_input_is_kept_first(data: DataDir, monkeypatch: pytest.M
 
 async def test_a_crawl_that_is_there_is_not_overwritten(data: DataDir, seeds: Path) -> None:
     async with prepared(order_for(data, seeds), data) as (_, backend):
-        frontier = await backend.begin(Policy(delay=0, budget=180))
+        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
         await frontier.add([url("http://a.test/")])
         (lease,) = await frontier.claim(1)
         row = page_row(lease, "http://a.test/")
@@ -132,7 +132,7 @@ async def test_limits_given_on_resume_count_anew(data: DataDir, seeds: Path) -> 
     limits = {"max_pages": 5, "max_pages_per_domain": 2}
     async with prepared(order_for(data, seeds, **limits), data) as (settings, backend):
         assert settings.limits.epoch == 1
-        frontier = await backend.begin(Policy(delay=0, budget=180))
+        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
         await frontier.add([url("http://a.test/"), url("http://b.test/")])
         leases = await frontier.claim(2)
         rows = [page_row(lease, lease.urls[0].url) for lease in leases]

@@ -53,6 +53,20 @@ class SeedSource:
     good: int = 0
     bad: int = 0
     finished: bool = False
+    is_here: bool = True
+    """The copy of the file is in this machine's data directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """What a process says of itself, now and again."""
+
+    pages: int = 0
+    """Stored since it began."""
+    pages_per_second: float = 0.0
+    in_flight: int = 0
+    is_leaving: bool = False
+    """It ends in good order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +85,15 @@ class UrlRecord:
 
 
 class Frontier(Protocol):
-    """The queue of a crawl."""
+    """The queue of a crawl, as one process of it sees it."""
+
+    @property
+    def process(self) -> int:
+        """The number of this process, which owns its leases."""
+
+    @property
+    def outages(self) -> int:
+        """How often the database was lost and found again."""
 
     async def claim(self, limit: int) -> list[Lease]:
         """Lease up to so many due domains, longest overdue first, each with its first URLs."""
@@ -106,14 +128,23 @@ class Frontier(Protocol):
     async def next_due(self) -> float | None:
         """Seconds until a domain worth waiting for is due (0: now); None when the crawl is exhausted."""
 
-    async def recover(self) -> int:
-        """At the start of a run: cut the leases that dead processes left behind; return how many."""
+    async def pages(self) -> int:
+        """How many pages the crawl has stored, over all processes."""
 
-    async def note_alive(self) -> None:
-        """Note that this run is still going: time spent waiting counts as well."""
+    async def recover(self, processes: Sequence[int] | None = None) -> int:
+        """Cut the leases that dead processes left behind; return how many.
+
+        Without numbers: of all others that this machine ever had.
+        """
+
+    async def note_alive(self, vitals: Vitals) -> None:
+        """Note that this process is still going: time spent waiting counts as well."""
 
     async def counts(self) -> Counts:
         """The kept counters."""
+
+    def stop_waiting(self, seconds: float) -> None:
+        """From now on do not wait longer than this for a database that is away."""
 
 
 class Catalog(Protocol):
@@ -121,6 +152,9 @@ class Catalog(Protocol):
 
     async def settings(self) -> str | None:
         """The settings last saved, None for a frontier that holds no crawl yet."""
+
+    async def revision(self) -> int:
+        """A number that rises when settings or exclusions change."""
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         """Save the settings and, with them or not at all, one more seed file."""
@@ -145,8 +179,29 @@ class Run:
     id: int
     started: float
     """Wall-clock seconds since the epoch."""
-    seconds: float
-    """How long it ran, as far as it is known."""
+    begin: float
+    """Seconds of the crawl's clock."""
+    end: float
+    """Likewise; as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant:
+    """One process that takes part in a crawl, or did."""
+
+    place: str
+    """Its machine and data directory."""
+    is_here: bool
+    process: int
+    pid: int
+    has_left: bool
+    pages: int
+    pages_per_second: float
+    in_flight: int
+    since: float
+    """Seconds since it began."""
+    silent_for: float
+    """Seconds since its last sign of life."""
 
 
 class FrontierReader(Protocol):
@@ -156,7 +211,10 @@ class FrontierReader(Protocol):
         """The kept counters."""
 
     async def runs(self) -> list[Run]:
-        """All starts of this crawl."""
+        """All starts of this crawl, on whatever machine."""
+
+    async def participants(self) -> list[Participant]:
+        """All processes that ever took part, in the order in which they came."""
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """One URL."""
@@ -181,14 +239,30 @@ class Backend(Protocol):
     def reader(self) -> FrontierReader:
         """What the crawl has done."""
 
-    def exists(self) -> bool:
+    @property
+    def place(self) -> str:
+        """Where the crawl is, for people."""
+
+    async def exists(self) -> bool:
         """Whether there is anything here yet."""
 
     async def open(self, *, create: bool = False) -> None:
         """Connect; make what is missing if asked to."""
 
-    async def begin(self, policy: Policy) -> Frontier:
-        """Start a run of the crawl."""
+    async def begin_run(self) -> int:
+        """Note one more start of the crawl; return its number."""
+
+    async def begin(self, policy: Policy, run: int) -> Frontier:
+        """Take part in a run with one more process."""
 
     async def close(self) -> None:
         """Finish what was begun and close."""
+
+
+def crawled_seconds(runs: Iterable[Run]) -> float:
+    """How long the crawl has been running on any machine: runs that overlap count once."""
+    total, reached = 0.0, float("-inf")
+    for run in sorted(runs, key=lambda run: run.begin):
+        total += max(0.0, run.end - max(run.begin, reached))
+        reached = max(reached, run.end)
+    return total

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from importlib import resources
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedQuery:
+    """A query whose parameters are $1, $2 …, and which name each stands for."""
+
+    text: str
+    parameters: tuple[str, ...]
 
 
 def load_queries(file: str) -> dict[str, str]:
     """The queries of a file of this package, by name, without their comments."""
     parts = _NAME.split(resources.files("rove.frontier").joinpath(file).read_text("utf-8"))
     return {name: _uncommented(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def load_numbered_queries(file: str) -> dict[str, NumberedQuery]:
+    """The same, with parameters by number instead of by name."""
+    return {name: _numbered(text) for name, text in load_queries(file).items()}
 
 
 def load_migrations(backend: str) -> list[tuple[int, str]]:
@@ -24,3 +39,9 @@ def load_migrations(backend: str) -> list[tuple[int, str]]:
 def _uncommented(text: str) -> str:
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("--"))
     return "\n".join(lines).strip().removesuffix(";")
+
+
+def _numbered(text: str) -> NumberedQuery:
+    names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    places = {name: f"${number}" for number, name in enumerate(names, start=1)}
+    return NumberedQuery(_PARAMETER.sub(lambda found: places[found[1]], text), names)

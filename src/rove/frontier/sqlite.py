@@ -6,16 +6,17 @@ draws the states that they move domains and URLs between.
 
 from __future__ import annotations
 
-import time
+import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from rove.frontier.contract import MAX_UNSETTLED, Policy
+from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.rows import origin_record, pending_url, request_row_values
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database
-from rove.frontier.sqlite_rows import origin_record, pending_url, request_row_values
 from rove.model import (
     Counts,
     Lease,
@@ -27,14 +28,6 @@ from rove.model import (
     VisitResult,
 )
 
-RETRIED = 1 << 20
-"""The priority of URLs to be tried again: behind every depth, ordered by when they are due."""
-HELD = RETRIED + 1
-"""The priority of URLs that wait for an origin that keeps failing."""
-URLS_PER_LEASE = 4
-URLS_PER_ADD = 1 << 17
-"""URLs that one add may carry: each gets a place of its own in the order of arrival."""
-
 
 class SqliteFrontier:
     """The frontier of a crawl that runs on one machine."""
@@ -45,11 +38,12 @@ class SqliteFrontier:
         self._database = database
         self._policy = policy
         self._given_clock = clock
-        self._run = 0
+        self.process = 0
+        self.outages = 0
 
-    async def begin(self) -> None:
-        """Start a run."""
-        await self._database.run(self._begin)
+    async def begin(self, run: int) -> None:
+        """Take part in a run."""
+        await self._database.run(lambda: self._begin(run))
 
     async def claim(self, limit: int) -> list[Lease]:
         return await self._database.run(lambda: self._claim(limit))
@@ -107,32 +101,54 @@ class SqliteFrontier:
 
         return await self._database.run(work)
 
-    async def recover(self) -> int:
+    async def pages(self) -> int:
+        rows = await self._database.run(lambda: self._database.execute("pages"))
+        return int(rows[0][0]) if rows else 0
+
+    async def recover(self, processes: Sequence[int] | None = None) -> int:
         def work() -> int:
             with self._database.transaction():
-                leased = self._database.execute("count_owned")[0][0]
-                self._database.execute("cut_leases", now=self._now(), delay=self._delay())
-            return int(leased)
+                owners = processes
+                if owners is None:
+                    rows = self._database.execute("other_processes", process=self.process)
+                    owners = [row[0] for row in rows]
+                cut = self._database.batch(
+                    "cut_leases", list(owners), now=self._now(), delay=self._delay()
+                )
+            return len(cut)
 
         return await self._database.run(work)
 
-    async def note_alive(self) -> None:
+    async def note_alive(self, vitals: Vitals) -> None:
         def work() -> None:
             with self._database.transaction():
-                self._database.execute("seen_now", now=self._now(), run=self._run)
+                self._database.execute(
+                    "note_alive",
+                    now=self._now(),
+                    process=self.process,
+                    pages=vitals.pages,
+                    pages_per_s=vitals.pages_per_second,
+                    in_flight=vitals.in_flight,
+                    has_left=vitals.is_leaving,
+                )
 
         await self._database.run(work)
+
+    def stop_waiting(self, seconds: float) -> None:
+        """A file does not go away."""
 
     async def counts(self) -> Counts:
         return await self._database.run(lambda: read_counts(self._database, self._now()))
 
     # What follows runs in the database's thread.
 
-    def _begin(self) -> None:
+    def _begin(self, run: int) -> None:
         self._now = self._given_clock or self._database.clock()
         with self._database.transaction():
-            rows = self._database.execute("begin_run", now=self._now(), wall=time.time())
-            self._run = rows[0][0]
+            rows = self._database.execute(
+                "begin_process", run=run, pid=os.getpid(), now=self._now()
+            )
+            self.process = rows[0][0]
             self._lift_old_caps()
 
     def _lift_old_caps(self) -> None:
@@ -158,7 +174,7 @@ class SqliteFrontier:
                 now=now,
                 budget=round(self._policy.budget * 1000),
                 delay=self._delay(),
-                run=self._run,
+                process=self.process,
             )
             urls = self._head_urls(list(tokens), now, URLS_PER_LEASE)
             empty = [domain for domain in tokens if domain not in urls]
@@ -251,7 +267,7 @@ class SqliteFrontier:
                 for reason, count in visit.not_accepted.items():
                     changes[f"not_accepted.{reason}"] += count
             self._count(changes)
-            self._database.execute("seen_now", now=now, run=self._run)
+            self._database.execute("seen_now", now=now, process=self.process)
         return len(valid)
 
     def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:

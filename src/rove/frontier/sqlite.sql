@@ -23,7 +23,7 @@ UPDATE domain SET
     ready_at   = :now + :budget + max(:delay, crawl_delay),
     not_before = :now + :budget + max(:delay, crawl_delay),
     token      = e.value ->> 1,
-    owner      = :run,
+    owner      = :process,
     unsettled  = unsettled + 1,
     failing    = 0
 FROM json_each(:rows) AS e
@@ -186,18 +186,27 @@ SELECT value ->> 0, value ->> 1 FROM json_each(:rows) WHERE true
 ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 
 -- name: seen_now
-UPDATE run SET seen = :now WHERE id = :run;
+UPDATE process SET seen = :now WHERE id = :process;
+
+-- name: note_alive
+UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, has_left = :has_left
+WHERE id = :process;
 
 -- name: next_due
 SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
 
 -- name: cut_leases
--- The processes that held these are dead: what is left to wait for is the delay, counted from now.
+-- rows: processes. The processes that held these are dead: what is left to wait for is the delay, counted from now.
 UPDATE domain SET
     ready_at   = min(ready_at, :now + max(:delay, crawl_delay)),
     not_before = min(not_before, :now + max(:delay, crawl_delay)),
     owner      = NULL
-WHERE owner IS NOT NULL;
+FROM json_each(:rows) AS e
+WHERE domain.owner = e.value
+RETURNING id;
+
+-- name: other_processes
+SELECT id FROM process WHERE id <> :process;
 
 -- name: capped_domains
 SELECT id FROM domain WHERE capped = 1 AND pages_epoch <> :epoch;
@@ -229,23 +238,29 @@ SELECT count(*) FROM domain WHERE ready_at <= :now;
 -- The plus keeps the planner on the small index of leases.
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
--- name: count_owned
-SELECT count(*) FROM domain WHERE owner IS NOT NULL;
-
 -- name: count_capped
 SELECT count(*) FROM domain WHERE capped = 1;
 
 -- name: counters
 SELECT name, value FROM counter;
 
+-- name: pages
+SELECT value FROM counter WHERE name = 'urls.done';
+
 -- name: runs
-SELECT id, started, seen, wall FROM run ORDER BY id;
+SELECT id, started, wall FROM run;
+
+-- name: processes
+SELECT id, run, pid, started, seen, pages, pages_per_s, in_flight, has_left FROM process;
 
 -- name: begin_run
-INSERT INTO run (started, seen, wall) VALUES (:now, :now, :wall) RETURNING id;
+INSERT INTO run (started, wall) VALUES (:now, :wall) RETURNING id;
+
+-- name: begin_process
+INSERT INTO process (run, pid, started, seen) VALUES (:run, :pid, :now, :now) RETURNING id;
 
 -- name: last_seen
-SELECT max(seen) FROM run;
+SELECT max(seen) FROM process;
 
 -- name: get_meta
 SELECT value FROM meta WHERE key = :key;

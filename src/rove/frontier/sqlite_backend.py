@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from rove.frontier.contract import Policy
@@ -16,19 +17,29 @@ class SqliteBackend:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
+        self.place = str(path.parent)
         self._database = Database(path, read_only=read_only)
         self.catalog = SqliteCatalog(self._database)
         self.reader = SqliteReader(self._database)
 
-    def exists(self) -> bool:
+    async def exists(self) -> bool:
         return self._path.exists()
 
     async def open(self, *, create: bool = False) -> None:
         await self._database.open(create=create)
 
-    async def begin(self, policy: Policy) -> SqliteFrontier:
+    async def begin_run(self) -> int:
+        def work() -> int:
+            now = self._database.clock()
+            with self._database.transaction():
+                rows = self._database.execute("begin_run", now=now(), wall=time.time())
+            return int(rows[0][0])
+
+        return await self._database.run(work)
+
+    async def begin(self, policy: Policy, run: int) -> SqliteFrontier:
         frontier = SqliteFrontier(self._database, policy)
-        await frontier.begin()
+        await frontier.begin(run)
         return frontier
 
     async def close(self) -> None:

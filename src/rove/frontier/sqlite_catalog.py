@@ -17,6 +17,10 @@ class SqliteCatalog:
     async def settings(self) -> str | None:
         return await self._database.run(lambda: self._database.get_meta("settings"))
 
+    async def revision(self) -> int:
+        """Nobody else can change a crawl whose data directory is held."""
+        return 0
+
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         def work() -> None:
             with self._database.transaction():

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from rove.frontier.contract import Run, UrlRecord
+from rove.frontier.contract import Participant, Run, UrlRecord
+from rove.frontier.rows import request_row
 from rove.frontier.sqlite_counts import read_counts
-from rove.frontier.sqlite_database import Database
-from rove.frontier.sqlite_rows import request_row
+from rove.frontier.sqlite_database import Database, Row
 from rove.model import Counts, RequestKind, RequestRow, UrlState
 
 SLICE = 500
@@ -31,11 +31,37 @@ class SqliteReader:
         )
 
     async def runs(self) -> list[Run]:
-        rows = await self._database.run(lambda: self._database.execute("runs"))
+        runs, processes = await self._database.run(self._runs_and_processes)
+        ends: dict[int, float] = {}
+        for _, run, _, _, seen, *_ in processes:
+            ends[run] = max(seen, ends.get(run, 0))
         return [
-            Run(id=id, started=wall, seconds=(seen - started) / 1000)
-            for id, started, seen, wall in rows
+            Run(id=id, started=wall, begin=started / 1000, end=max(started, ends.get(id, 0)) / 1000)
+            for id, started, wall in runs
         ]
+
+    async def participants(self) -> list[Participant]:
+        _, processes = await self._database.run(self._runs_and_processes)
+        now = (await self._database.run(self._database.clock))()
+        return [
+            Participant(
+                place=str(self._database.path.parent),
+                is_here=True,
+                process=process,
+                pid=pid,
+                has_left=bool(has_left),
+                pages=pages,
+                pages_per_second=pages_per_second,
+                in_flight=in_flight,
+                since=(now - started) / 1000,
+                silent_for=(now - seen) / 1000,
+            )
+            for process, _, pid, started, seen, pages, pages_per_second, in_flight, has_left in processes
+        ]
+
+    def _runs_and_processes(self) -> tuple[list[Row], list[Row]]:
+        with self._database.snapshot():
+            return self._database.execute("runs"), self._database.execute("processes")
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         rows = await self._database.run(

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from rove.frontier.contract import FrontierReader
+from rove.frontier.contract import FrontierReader, crawled_seconds
 from rove.model import Counts, UrlState
 from rove.text import seconds_text, size_text
 
@@ -31,7 +31,7 @@ class Status:
 async def read_status(reader: FrontierReader, *, running: bool) -> Status:
     """The state of a crawl, from kept counters."""
     counts, runs = await reader.counts(), await reader.runs()
-    elapsed = sum(run.seconds for run in runs)
+    elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
     return Status(
         running=running,

@@ -1,8 +1,9 @@
-"""Rows of the embedded frontier as records; those that are written and read share one mapping."""
+"""Rows of the frontiers as records; what is written and what is read share one mapping."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from rove.model import (
@@ -14,9 +15,26 @@ from rove.model import (
     RobotsStatus,
 )
 
+REQUEST_COLUMNS = (
+    *(
+        "visit",
+        "seq",
+        "domain",
+        "kind",
+        "url",
+        "fingerprint",
+        "started",
+        "finished",
+        "status",
+        "error",
+    ),
+    *("media_type", "size", "truncated", "content_hash", "target", "title"),
+    *("text_file", "text_offset", "text_length", "raw_file", "raw_offset", "raw_length"),
+)
+
 
 def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
-    """The columns of a request, in the order of insert_requests."""
+    """The REQUEST_COLUMNS of a request."""
     text = row.text if with_records else None
     raw = row.raw if with_records else None
     return [
@@ -32,7 +50,7 @@ def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
         row.error,
         row.media_type,
         row.size,
-        int(row.truncated),
+        row.truncated,
         row.content_hash,
         row.target,
         row.title,
@@ -41,8 +59,8 @@ def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
     ]
 
 
-def request_row(values: tuple[Any, ...]) -> RequestRow:
-    """A request from its columns."""
+def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
+    """A request from its REQUEST_COLUMNS; `place` has its page."""
     return RequestRow(
         visit=values[0],
         seq=values[1],
@@ -62,10 +80,11 @@ def request_row(values: tuple[Any, ...]) -> RequestRow:
         title=values[15],
         text=_location(values[16:19]),
         raw=_location(values[19:22]),
+        place=place,
     )
 
 
-def pending_url(row: tuple[Any, ...]) -> PendingUrl:
+def pending_url(row: Sequence[Any]) -> PendingUrl:
     """A pending URL from the columns of head_urls."""
     return PendingUrl(
         fingerprint=row[1],
@@ -79,7 +98,7 @@ def pending_url(row: tuple[Any, ...]) -> PendingUrl:
     )
 
 
-def origin_record(row: tuple[Any, ...]) -> OriginRecord:
+def origin_record(row: Sequence[Any]) -> OriginRecord:
     """A robots.txt record from the columns of origins."""
     return OriginRecord(
         domain=row[0],
@@ -98,7 +117,7 @@ def _location_values(location: Location | None) -> list[Any]:
     return [location.file, location.offset, location.length]
 
 
-def _location(values: tuple[Any, ...]) -> Location | None:
+def _location(values: Sequence[Any]) -> Location | None:
     if values[0] is None:
         return None
     return Location(file=values[0], offset=values[1], length=values[2])

@@ -1,0 +1,464 @@
+"""The frontier on PostgreSQL: claim, settle and add for many processes on many machines.
+
+The queries are in postgres.sql, with their reasons and the order of their locks. Here they are put together into
+transactions; each may be repeated, as it is when the server was lost and nobody knows whether it had committed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.postgres_bound import LOWEST, LowerBound
+from rove.frontier.postgres_counts import read_counts
+from rove.frontier.postgres_database import Database, Session
+from rove.frontier.rows import REQUEST_COLUMNS, origin_record, pending_url, request_row_values
+from rove.model import (
+    Counts,
+    Lease,
+    NewUrl,
+    NotAccepted,
+    OriginRecord,
+    PendingUrl,
+    UrlState,
+    VisitResult,
+)
+
+EXCLUSIONS_PER_STATEMENT = 1_000
+
+
+class PostgresFrontier:
+    """The frontier of one process of a crawl."""
+
+    def __init__(self, database: Database, policy: Policy, machine: int) -> None:
+        self._database = database
+        self._policy = policy
+        self._machine = machine
+        self._bound = LowerBound()
+        self.process = 0
+
+    async def begin(self, run: int) -> None:
+        """Take part in a run."""
+
+        async def work(session: Session) -> int:
+            process: int = await session.value(
+                "begin_process", run=run, machine=self._machine, pid=os.getpid()
+            )
+            epoch = self._policy.limits_epoch
+            await session.fetch("lift_caps", epoch=epoch, retried=RETRIED, held=HELD)
+            return process
+
+        self.process = await self._database.transaction("begin", work)
+
+    async def claim(self, limit: int) -> list[Lease]:
+        bound = self._bound.for_claim()
+        started = time.perf_counter()
+        claimed = await self._database.transaction("claim", partial(self._claim, limit, bound))
+        seconds = time.perf_counter() - started
+        rows, urls = claimed
+        now = rows[0]["now"] if rows else None
+        self._bound.claimed(bound, seconds, [row["was_due"] for row in rows], now, limit)
+        return [
+            Lease(
+                domain=row["id"],
+                name=row["name"],
+                token=row["token"],
+                crawl_delay=row["crawl_delay"] / 1000,
+                urls=tuple(urls[row["id"]]),
+            )
+            for row in sorted(rows, key=lambda row: row["was_due"])
+            if row["id"] in urls
+        ]
+
+    async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
+        rows = await self._database.run(
+            "read more URLs",
+            lambda session: session.fetch(
+                "more_urls",
+                domain=lease.domain,
+                priority=after.priority,
+                position=after.position,
+                limit=limit,
+                retried=RETRIED,
+            ),
+        )
+        return [pending_url(row) for row in rows]
+
+    async def settle(self, visits: Sequence[VisitResult]) -> int:
+        if not visits:
+            return 0
+        return await self._database.transaction("settle", partial(self._settle, visits))
+
+    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
+        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
+        if not urls:
+            return 0
+        work = partial(self._add, urls, only_known_domains)
+        return await self._database.transaction("add", work)
+
+    async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
+        domains, fingerprints = _columns(keys, 2)
+        rows = await self._database.run(
+            "read states",
+            lambda session: session.fetch("url_states", domains=domains, fingerprints=fingerprints),
+        )
+        return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        domains, origins = _columns(list(keys), 2)
+        rows = await self._database.run(
+            "read origins",
+            lambda session: session.fetch("origins", domains=domains, origins=origins),
+        )
+        return [origin_record(row) for row in rows]
+
+    async def put_origins(self, records: Sequence[OriginRecord]) -> None:
+        if records:
+            await self._database.transaction("keep origins", partial(self._put_origins, records))
+
+    async def exclude(self, domains: Mapping[int, str]) -> None:
+        items = sorted(domains.items())
+        for start in range(0, len(items), EXCLUSIONS_PER_STATEMENT):
+            part = items[start : start + EXCLUSIONS_PER_STATEMENT]
+            await self._database.transaction("exclude", partial(self._exclude, part))
+
+    async def count(self, deltas: Mapping[str, int]) -> None:
+        await self._database.run("count", lambda session: _count(session, deltas))
+
+    async def next_due(self) -> float | None:
+        async def work(session: Session) -> int | None:
+            for bound in (self._bound.value, LOWEST):
+                milliseconds: int | None = await session.value("next_due", bound=bound)
+                if milliseconds is not None:
+                    return milliseconds
+            return None
+
+        due = await self._database.run("see what is due", work)
+        return None if due is None else max(0, due) / 1000
+
+    async def pages(self) -> int:
+        pages: int = await self._database.run("count pages", lambda session: session.value("pages"))
+        return pages
+
+    async def recover(self, processes: Sequence[int] | None = None) -> int:
+        async def work(session: Session) -> int:
+            owners = processes
+            if owners is None:
+                rows = await session.fetch(
+                    "own_processes", machine=self._machine, process=self.process
+                )
+                owners = [row[0] for row in rows]
+            cut = await session.fetch("cut_leases", processes=list(owners), delay=self._delay())
+            return len(cut)
+
+        return await self._database.transaction("cut leases", work)
+
+    async def note_alive(self, vitals: Vitals) -> None:
+        await self._database.run(
+            "note that it is alive",
+            lambda session: session.fetch(
+                "note_alive",
+                process=self.process,
+                pages=vitals.pages,
+                pages_per_s=vitals.pages_per_second,
+                in_flight=vitals.in_flight,
+                has_left=vitals.is_leaving,
+            ),
+        )
+
+    async def counts(self) -> Counts:
+        return await read_counts(self._database)
+
+    @property
+    def outages(self) -> int:
+        return self._database.outages
+
+    def stop_waiting(self, seconds: float) -> None:
+        self._database.stop_waiting(seconds)
+
+    # What follows runs inside a transaction.
+
+    async def _claim(
+        self, limit: int, bound: int, session: Session
+    ) -> tuple[list[Any], dict[int, list[PendingUrl]]]:
+        rows = await session.fetch(
+            "lease",
+            bound=bound,
+            limit=limit,
+            budget=round(self._policy.budget * 1000),
+            delay=self._delay(),
+            process=self.process,
+        )
+        if not rows:
+            return rows, {}
+        now = rows[0]["now"]
+        suspects = [row["id"] for row in rows if row["unsettled"] > MAX_UNSETTLED]
+        if suspects:
+            await self._give_up_heads(session, suspects, now)
+        leased = [row["id"] for row in rows]
+        urls = await self._head_urls(session, leased, now, URLS_PER_LEASE)
+        empty = [domain for domain in leased if domain not in urls]
+        if empty:
+            changes: Counter[str] = Counter()
+            await self._close(session, [(domain, 0, False, 0, 0) for domain in empty], changes)
+            await _count(session, changes)
+        return rows, urls
+
+    async def _head_urls(
+        self, session: Session, domains: list[int], now: int, limit: int
+    ) -> dict[int, list[PendingUrl]]:
+        rows = await session.fetch(
+            "head_urls", domains=domains, now=now, limit=limit, retried=RETRIED, held=HELD
+        )
+        found: dict[int, list[PendingUrl]] = {}
+        for row in rows:
+            found.setdefault(row[0], []).append(pending_url(row))
+        for urls in found.values():
+            urls.sort(key=lambda url: (url.priority, url.position))
+        return found
+
+    async def _give_up_heads(self, session: Session, domains: list[int], now: int) -> None:
+        """Settle the head URL of domains that were leased again and again and never came back."""
+        heads = await self._head_urls(session, domains, now, 1)
+        reason = f"lost {MAX_UNSETTLED} times with the process that fetched it"
+        rows = [
+            (domain, urls[0].fingerprint, UrlState.FAILED, reason, None)
+            for domain, urls in heads.items()
+        ]
+        changes: Counter[str] = Counter()
+        left = await self._settle_urls(session, rows, changes)
+        changes["lost"] += left.total()
+        settled = [left[domain] for domain in domains]
+        given_up = await session.fetch("give_up", domains=domains, settled=settled)
+        changes["domains.active"] -= sum(not pending and left[id] > 0 for id, pending in given_up)
+        await _count(session, changes)
+
+    async def _settle(self, visits: Sequence[VisitResult], session: Session) -> int:
+        domains, tokens = _columns([(v.lease.domain, v.lease.token) for v in visits], 2)
+        locked = await session.fetch("lock_leases", domains=domains, tokens=tokens)
+        current = {row[0] for row in locked}
+        valid = [visit for visit in visits if visit.lease.domain in current]
+        changes: Counter[str] = Counter()
+        rows = [
+            (visit.lease.domain, s.fingerprint, s.state, s.reason, visit.lease.token)
+            for visit in valid
+            for s in visit.settled
+        ]
+        left = await self._settle_urls(session, rows, changes)
+        await self._defer_urls(session, valid)
+        closing = [
+            (
+                visit.lease.domain,
+                left[visit.lease.domain],
+                visit.asked,
+                round(max(0.0, visit.since_finish) * 1000),
+                sum(s.state is UrlState.DONE for s in visit.settled),
+            )
+            for visit in valid
+        ]
+        await self._close(session, closing, changes)
+        await self._insert_requests(session, visits, current, changes)
+        for visit in valid:
+            for reason, count in visit.not_accepted.items():
+                changes[f"not_accepted.{reason}"] += count
+        await _count(session, changes)
+        return len(valid)
+
+    async def _settle_urls(
+        self, session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]
+    ) -> Counter[int]:
+        """Move URLs out of pending; return how many left it, by domain."""
+        left: Counter[int] = Counter()
+        if not rows:
+            return left
+        domains, fingerprints, states, reasons, visits = _columns(rows, 5)
+        moved = await session.fetch(
+            "settle_urls",
+            domains=domains,
+            fingerprints=fingerprints,
+            states=states,
+            reasons=reasons,
+            visits=visits,
+        )
+        for domain, state in moved:
+            left[domain] += 1
+            changes[f"urls.{UrlState(state).name.lower()}"] += 1
+        changes["urls.pending"] -= left.total()
+        return left
+
+    async def _defer_urls(self, session: Session, visits: list[VisitResult]) -> None:
+        rows = [
+            (
+                visit.lease.domain,
+                d.fingerprint,
+                HELD if d.failing else RETRIED,
+                round(d.seconds * 1000),
+                d.attempts,
+            )
+            for visit in visits
+            for d in visit.deferred
+        ]
+        if not rows:
+            return
+        domains, fingerprints, priorities, waits, attempts = _columns(rows, 5)
+        await session.fetch(
+            "defer_urls",
+            domains=domains,
+            fingerprints=fingerprints,
+            priorities=priorities,
+            waits=waits,
+            attempts=attempts,
+        )
+
+    async def _close(
+        self,
+        session: Session,
+        rows: list[tuple[int, int, bool, int, int]],
+        changes: Counter[str],
+    ) -> None:
+        if not rows:
+            return
+        domains, settled, asked, since_finish, pages = _columns(rows, 5)
+        closed = await session.fetch(
+            "close_leases",
+            domains=domains,
+            settled=settled,
+            asked=asked,
+            since_finish=since_finish,
+            pages=pages,
+            delay=self._delay(),
+            epoch=self._policy.limits_epoch,
+            cap=self._policy.max_pages_per_domain,
+            retried=RETRIED,
+            held=HELD,
+        )
+        left = {row[0]: row[1] for row in rows}
+        changes["domains.active"] -= sum(not pending and left[id] > 0 for id, pending in closed)
+
+    async def _insert_requests(
+        self,
+        session: Session,
+        visits: Sequence[VisitResult],
+        current: set[int],
+        changes: Counter[str],
+    ) -> None:
+        """Keep what was asked; a visit that came too late settled nothing, so its pages are not indexed."""
+        rows = [
+            request_row_values(row, with_records=visit.lease.domain in current)
+            for visit in visits
+            for row in visit.requests
+        ]
+        if not rows:
+            return
+        columns = dict(zip(REQUEST_COLUMNS, _columns(rows, len(REQUEST_COLUMNS)), strict=True))
+        inserted = await session.fetch("insert_requests", machine=self._machine, **columns)
+        for size, error in inserted:
+            changes["requests"] += 1
+            changes["bytes"] += size
+            if error:
+                changes[f"errors.{error}"] += 1
+
+    async def _add(self, urls: Sequence[NewUrl], only_known_domains: bool, session: Session) -> int:
+        names = {url.domain: url.domain_name for url in urls}
+        changes: Counter[str] = Counter()
+        if only_known_domains:
+            known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
+            kept = [url for url in urls if url.domain in known]
+            changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(kept)
+            urls = kept
+        unseen: dict[int, int] = {}
+        if urls:
+            domains, _, fingerprints, texts, depths, hops, bares = _columns(urls, 7)
+            inserted = await session.fetch(
+                "insert_urls",
+                domains=domains,
+                fingerprints=fingerprints,
+                urls=texts,
+                depths=depths,
+                hops=hops,
+                bares=bares,
+                retried=RETRIED,
+                urls_per_add=URLS_PER_ADD,
+            )
+            unseen = dict(inserted)
+        if unseen:
+            raised = await session.fetch(
+                "raise_pending",
+                domains=list(unseen),
+                names=[names[domain] for domain in unseen],
+                unseen=list(unseen.values()),
+            )
+            changes["urls.pending"] += sum(unseen.values())
+            changes["domains.total"] += sum(is_new for _, _, is_new in raised)
+            changes["domains.active"] += sum(pending == unseen[id] for id, pending, _ in raised)
+        await _count(session, changes)
+        return sum(unseen.values())
+
+    async def _put_origins(self, records: Sequence[OriginRecord], session: Session) -> None:
+        rows = {
+            (record.domain, record.origin): (
+                record.domain,
+                record.origin,
+                record.status.value,
+                zlib.compress(record.body, 6),
+                round(record.crawl_delay * 1000),
+                record.failures,
+                round(record.valid_for * 1000),
+            )
+            for record in records
+        }
+        columns = _columns(list(rows.values()), 7)
+        domains, origins, statuses, bodies, crawl_delays, failures, valid_for = columns
+        await session.fetch(
+            "put_origins",
+            domains=domains,
+            origins=origins,
+            statuses=statuses,
+            bodies=bodies,
+            crawl_delays=crawl_delays,
+            failures=failures,
+            valid_for=valid_for,
+        )
+        await session.fetch("lengthen_delays", domains=sorted(set(domains)), delay=self._delay())
+
+    async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> None:
+        ids, names = _columns(domains, 2)
+        new = await session.fetch("create_excluded", domains=ids, names=names)
+        changed = await session.fetch("lock_not_excluded", domains=ids)
+        pending = dict(changed)
+        await session.fetch("block_pending", domains=list(pending))
+        await session.fetch("exclude_domains", domains=list(pending))
+        blocked = sum(pending.values())
+        changes = {
+            "domains.total": len(new),
+            "domains.excluded": len(new) + len(pending),
+            "domains.active": -sum(count > 0 for count in pending.values()),
+            "urls.pending": -blocked,
+            "urls.blocked": blocked,
+        }
+        await _count(session, changes)
+
+    def _delay(self) -> int:
+        return round(self._policy.delay * 1000)
+
+
+async def _count(session: Session, deltas: Mapping[str, int]) -> None:
+    """Add to kept counters; the last thing that a transaction does."""
+    changed = [(name, amount) for name, amount in deltas.items() if amount]
+    if changed:
+        names, amounts = _columns(changed, 2)
+        await session.fetch("add_counters", names=names, amounts=amounts)
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Rows as columns, one list each."""
+    return (
+        [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+    )

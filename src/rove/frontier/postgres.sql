@@ -1,0 +1,416 @@
+-- The queries of the frontier on PostgreSQL, by name. A batch comes in as one array a column. Every connection plans
+-- generically and may neither scan a table nor hash one (see postgres_database.py); tests/contract/test_postgres_plans.py
+-- reads the plan of each.
+--
+-- The order of locks, which all keep: URLs by key, then domains by id, then counters by name. Nobody waits for a
+-- domain while he holds a counter, nor for a URL while he holds a domain that somebody else could want it for: URLs of
+-- a domain are changed only under the lock of its row, and those that an add inserts are not to be seen before its
+-- commit.
+
+-- name: lease
+-- The domains to lease: the index on ready_at is in order already. The lock is taken on the rows of the table, inside
+-- the CTE, and a row that somebody else has taken is skipped, never waited for. Both times cover the visit and the
+-- delay after it: a crash at any point can then shorten no delay, and a lost lease comes back by itself.
+-- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
+-- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them.
+WITH clock AS MATERIALIZED (
+    SELECT clock_ms() AS now
+), due AS MATERIALIZED (
+    SELECT id, ready_at FROM domain
+    WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT now FROM clock)
+    ORDER BY ready_at
+    LIMIT :limit::bigint
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE domain AS d SET
+    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay),
+    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay),
+    token      = nextval('visit_number'),
+    owner      = :process::bigint,
+    unsettled  = unsettled + 1,
+    failing    = false
+FROM due CROSS JOIN clock
+WHERE d.id = due.id
+RETURNING d.id, d.name, d.crawl_delay, d.unsettled, d.token, due.ready_at AS was_due, clock.now;
+
+-- name: head_urls
+-- The first due URLs of each domain: by class (normal, retried, waiting for a failing origin), so that ten thousand URLs
+-- that are not due yet are never walked over. A statement of its own, after the lease: one that did both would
+-- read the URLs from a snapshot older than the row it locked, and serve URLs that were settled in between.
+SELECT d.id, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position
+FROM unnest(:domains::bigint[]) AS d (id)
+CROSS JOIN LATERAL (
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+     WHERE domain = d.id AND state = 0 AND priority < :retried::integer
+     ORDER BY priority, position LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+     WHERE domain = d.id AND state = 0 AND priority = :retried::integer AND position <= :now::bigint
+     ORDER BY position LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+     WHERE domain = d.id AND state = 0 AND priority = :held::integer AND position <= :now::bigint
+     ORDER BY position LIMIT :limit::bigint)
+    LIMIT :limit::bigint
+) AS u;
+
+-- name: more_urls
+-- Further due URLs of one domain behind a place in its order.
+SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position
+FROM url
+WHERE domain = :domain::bigint AND state = 0
+    AND (priority, position) > (:priority::integer, :position::bigint)
+    AND (priority < :retried::integer OR position <= (SELECT clock_ms()))
+ORDER BY priority, position
+LIMIT :limit::bigint;
+
+-- name: lock_leases
+-- The leases that still count, locked in id order: two settles, or a settle and an add, that share domains then wait
+-- for each other and never in a circle.
+SELECT d.id
+FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
+JOIN domain AS d ON d.id = e.id
+WHERE d.token = e.token AND d.owner IS NOT NULL
+ORDER BY d.id
+FOR NO KEY UPDATE OF d;
+
+-- name: settle_urls
+-- Only what is pending leaves pending: a settle may be sent twice.
+UPDATE url AS u SET state = e.state, reason = e.reason, visit = e.visit
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :states::smallint[], :reasons::text[], :visits::bigint[])
+    AS e (domain, fingerprint, state, reason, visit)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state = 0
+RETURNING u.domain, u.state;
+
+-- name: defer_urls
+UPDATE url AS u SET priority = e.priority, position = (SELECT clock_ms()) + e.wait, attempts = e.attempts
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[], :attempts::integer[])
+    AS e (domain, fingerprint, priority, wait, attempts)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state = 0;
+
+-- name: close_leases
+-- Ends leases whose rows are locked. A visit that asked nothing costs no delay; the domain was due when it was claimed,
+-- so `now` is not early. One update, as each leaves a version of the row behind; a statement after the URLs were
+-- settled, so that the head it finds is the next one. ready_at is NULL when nothing is pending: the count in the row,
+-- which an add raises under the same lock, is what keeps a new URL from being slept over.
+WITH clock AS MATERIALIZED (
+    SELECT clock_ms() AS now
+), closing AS MATERIALIZED (
+    SELECT d.id, d.pending - e.settled AS pending,
+        CASE WHEN e.asked THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END AS not_before,
+        CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + e.pages AS pages,
+        d.excluded
+    FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[])
+        AS e (id, settled, asked, since_finish, pages)
+    JOIN domain AS d ON d.id = e.id
+    CROSS JOIN clock
+), head AS MATERIALIZED (
+    SELECT c.*, c.pages >= :cap::integer AS capped, u.priority, u.position
+    FROM closing AS c
+    LEFT JOIN LATERAL (
+        SELECT priority, position FROM url
+        WHERE url.domain = c.id AND state = 0
+        ORDER BY priority, position
+        LIMIT 1
+    ) AS u ON true
+)
+UPDATE domain AS d SET
+    pending     = h.pending,
+    not_before  = h.not_before,
+    owner       = NULL,
+    unsettled   = 0,
+    pages       = h.pages,
+    pages_epoch = :epoch::integer,
+    capped      = coalesce(h.capped, false),
+    failing     = coalesce(h.priority = :held::integer, false),
+    ready_at    = CASE
+        WHEN h.priority IS NULL OR h.excluded OR coalesce(h.capped, false) THEN NULL
+        WHEN h.priority >= :retried::integer THEN greatest(h.not_before, h.position)
+        ELSE h.not_before END
+FROM head AS h
+WHERE d.id = h.id
+RETURNING d.id, d.pending;
+
+-- name: give_up
+-- The head URL of a domain that was leased again and again was settled: the lease that was just made is its first.
+UPDATE domain AS d SET pending = d.pending - e.settled, unsettled = 1
+FROM unnest(:domains::bigint[], :settled::integer[]) AS e (id, settled)
+WHERE d.id = e.id
+RETURNING d.id, d.pending;
+
+-- name: insert_requests
+INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size,
+    truncated, content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length,
+    machine)
+SELECT *, :machine::integer
+FROM unnest(:visit::bigint[], :seq::smallint[], :domain::bigint[], :kind::text[], :url::text[], :fingerprint::bigint[],
+    :started::double precision[], :finished::double precision[], :status::integer[], :error::text[],
+    :media_type::text[], :size::bigint[], :truncated::boolean[], :content_hash::bigint[], :target::text[],
+    :title::text[], :text_file::text[], :text_offset::bigint[], :text_length::bigint[], :raw_file::text[],
+    :raw_offset::bigint[], :raw_length::bigint[])
+ON CONFLICT DO NOTHING
+RETURNING size, error;
+
+-- name: insert_urls
+-- What is known is dropped by an anti-join, which writes nothing. The rest goes in sorted by key: two adders with the
+-- same new URLs wait for each other, and never in a circle. Returns how many were new, by domain.
+WITH first AS MATERIALIZED (
+    SELECT nextval('add_number') * :urls_per_add::bigint AS position
+), inserted AS (
+    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare)
+    SELECT e.domain, e.fingerprint, e.url, least(e.depth, :retried::integer - 1), first.position + e.place, e.depth,
+        e.hops, e.bare
+    FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
+        :bares::boolean[]) WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, place)
+    CROSS JOIN first
+    WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
+    ORDER BY e.domain, e.fingerprint, e.depth
+    ON CONFLICT DO NOTHING
+    RETURNING domain
+)
+SELECT domain, count(*) FROM inserted GROUP BY domain;
+
+-- name: raise_pending
+-- Creates or locks each domain in id order and raises its count by the rows that were really inserted. An idle domain
+-- is woken, but not before its politeness clock; one that waits for a retry only is drawn forward; a leased one
+-- has ready_at = not_before and stays. After the URLs, not before: while a domain is locked here, a claim skips it.
+-- xmax is 0 in a row version that was inserted, not updated.
+WITH clock AS MATERIALIZED (
+    SELECT clock_ms() AS now
+)
+INSERT INTO domain AS d (id, name, pending, ready_at)
+SELECT e.id, e.name, e.unseen, now
+FROM unnest(:domains::bigint[], :names::text[], :unseen::integer[]) AS e (id, name, unseen)
+CROSS JOIN clock
+ORDER BY e.id
+ON CONFLICT (id) DO UPDATE SET
+    pending  = d.pending + excluded.pending,
+    failing  = d.failing AND (d.capped OR d.excluded),
+    ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
+        ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
+RETURNING d.id, d.pending, d.xmax = 0 AS is_new;
+
+-- name: known_domains
+-- Those that have a row: with --seeds-only, the domains of the seeds.
+SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id;
+
+-- name: url_states
+SELECT u.domain, u.fingerprint, u.state
+FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
+JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
+
+-- name: origins
+SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - (SELECT clock_ms())
+FROM unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
+JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin;
+
+-- name: put_origins
+INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at)
+SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, (SELECT clock_ms()) + e.valid_for
+FROM unnest(:domains::bigint[], :origins::text[], :statuses::text[], :bodies::bytea[], :crawl_delays::bigint[],
+    :failures::integer[], :valid_for::bigint[]) AS e (domain, origin, status, body, crawl_delay, failures, valid_for)
+ORDER BY e.domain, e.origin
+ON CONFLICT (domain, origin) DO UPDATE SET
+    status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
+    failures = excluded.failures, expires_at = excluded.expires_at;
+
+-- name: lengthen_delays
+-- A lease that is out reckoned with the old delay: where the new one is longer, both times move by the difference. The
+-- page is asked only after this is committed.
+WITH longest AS MATERIALIZED (
+    SELECT e.id, (SELECT max(crawl_delay) FROM origin WHERE domain = e.id) AS crawl_delay
+    FROM unnest(:domains::bigint[]) AS e (id)
+), changed AS MATERIALIZED (
+    SELECT d.id, l.crawl_delay,
+        CASE WHEN d.owner IS NULL THEN 0
+        ELSE greatest(0, greatest(:delay::bigint, l.crawl_delay) - greatest(:delay::bigint, d.crawl_delay)) END AS more
+    FROM longest AS l JOIN domain AS d ON d.id = l.id
+    WHERE d.crawl_delay <> l.crawl_delay
+    ORDER BY d.id
+    FOR NO KEY UPDATE OF d
+)
+UPDATE domain AS d SET
+    crawl_delay = c.crawl_delay, ready_at = d.ready_at + c.more, not_before = d.not_before + c.more
+FROM changed AS c
+WHERE d.id = c.id;
+
+-- name: add_counters
+INSERT INTO counter AS c (name, slot, value)
+SELECT e.name, pg_backend_pid(), e.amount FROM unnest(:names::text[], :amounts::bigint[]) AS e (name, amount)
+ORDER BY e.name
+ON CONFLICT (name, slot) DO UPDATE SET value = c.value + excluded.value;
+
+-- name: counters
+SELECT name, sum(value)::bigint FROM counter GROUP BY name;
+
+-- name: pages
+SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.done';
+
+-- name: next_due
+SELECT ready_at - (SELECT clock_ms()) FROM domain
+WHERE ready_at >= :bound::bigint AND NOT failing
+ORDER BY ready_at
+LIMIT 1;
+
+-- name: cut_leases
+-- The processes that held these are dead: what is left to wait for is the delay, counted from now.
+WITH clock AS MATERIALIZED (
+    SELECT clock_ms() AS now
+), lost AS MATERIALIZED (
+    SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE domain AS d SET
+    ready_at   = least(ready_at, now + greatest(:delay::bigint, crawl_delay)),
+    not_before = least(not_before, now + greatest(:delay::bigint, crawl_delay)),
+    owner      = NULL
+FROM lost CROSS JOIN clock
+WHERE d.id = lost.id
+RETURNING d.id;
+
+-- name: own_processes
+SELECT id FROM process WHERE machine = :machine::integer AND id <> :process::bigint;
+
+-- name: lift_caps
+-- Domains that had reached the limit of an earlier epoch go on.
+WITH capped AS MATERIALIZED (
+    SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id FOR NO KEY UPDATE
+), head AS MATERIALIZED (
+    SELECT c.id, u.priority, u.position
+    FROM capped AS c
+    LEFT JOIN LATERAL (
+        SELECT priority, position FROM url
+        WHERE url.domain = c.id AND state = 0
+        ORDER BY priority, position
+        LIMIT 1
+    ) AS u ON true
+)
+UPDATE domain AS d SET
+    capped   = false,
+    failing  = coalesce(h.priority = :held::integer, false),
+    ready_at = CASE
+        WHEN h.priority IS NULL OR d.excluded THEN NULL
+        WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
+        ELSE d.not_before END
+FROM head AS h
+WHERE d.id = h.id;
+
+-- name: create_excluded
+INSERT INTO domain (id, name, excluded)
+SELECT e.id, e.name, true FROM unnest(:domains::bigint[], :names::text[]) AS e (id, name)
+ORDER BY e.id
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: lock_not_excluded
+SELECT d.id, d.pending FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
+WHERE NOT d.excluded
+ORDER BY d.id
+FOR NO KEY UPDATE OF d;
+
+-- name: block_pending
+UPDATE url SET state = 2, reason = 'excluded'
+FROM unnest(:domains::bigint[]) AS e (id)
+WHERE url.domain = e.id AND url.state = 0;
+
+-- name: exclude_domains
+UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL, pending = 0
+FROM unnest(:domains::bigint[]) AS e (id)
+WHERE d.id = e.id;
+
+-- name: exclusions
+SELECT pattern FROM exclusion ORDER BY pattern;
+
+-- name: add_exclusions
+INSERT INTO exclusion (pattern) SELECT e FROM unnest(:patterns::text[]) AS e ORDER BY e
+ON CONFLICT DO NOTHING
+RETURNING pattern;
+
+-- name: count_ready
+SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
+
+-- name: count_leased
+SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at > (SELECT clock_ms());
+
+-- name: count_capped
+SELECT count(*) FROM domain WHERE capped;
+
+-- name: this_machine
+INSERT INTO machine (key, host, path) VALUES (:key::text, :host::text, :path::text)
+ON CONFLICT (key) DO UPDATE SET host = excluded.host, path = excluded.path
+RETURNING id;
+
+-- name: machines
+SELECT id, key, host, path FROM machine;
+
+-- name: begin_run
+INSERT INTO run (started, wall) VALUES (clock_ms(), :wall::double precision) RETURNING id;
+
+-- name: begin_process
+INSERT INTO process (run, machine, pid, started, seen)
+SELECT :run::bigint, :machine::integer, :pid::integer, now, now FROM (SELECT clock_ms() AS now) AS clock
+RETURNING id;
+
+-- name: note_alive
+UPDATE process SET seen = clock_ms(), pages = :pages::bigint, pages_per_s = :pages_per_s::real,
+    in_flight = :in_flight::integer, has_left = :has_left::boolean
+WHERE id = :process::bigint;
+
+-- name: runs
+SELECT r.id, r.started, greatest(r.started, max(p.seen)), r.wall
+FROM run AS r LEFT JOIN process AS p ON p.run = r.id
+GROUP BY r.id ORDER BY r.id;
+
+-- name: nodes
+SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.pages, p.pages_per_s, p.in_flight,
+    (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
+FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN (SELECT clock_ms() AS now) AS clock
+ORDER BY p.id;
+
+-- name: get_meta
+SELECT value FROM meta WHERE key = :key::text;
+
+-- name: set_meta
+INSERT INTO meta (key, value) VALUES (:key::text, :value::text) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: revise
+INSERT INTO meta (key, value) VALUES ('revision', '1')
+ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text;
+
+-- name: seed_sources
+SELECT id, path, name, "offset", lines, good, bad, finished, machine = :machine::integer FROM seed_source ORDER BY id;
+
+-- name: add_seed_source
+INSERT INTO seed_source (machine, path, name) VALUES (:machine::integer, :path::text, :name::text);
+
+-- name: update_seed_source
+UPDATE seed_source SET "offset" = :offset::bigint, lines = :lines::bigint, good = :good::bigint, bad = :bad::bigint,
+    finished = :finished::boolean
+WHERE id = :id::integer;
+
+-- name: url_record
+SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
+FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
+
+-- name: requests_of_visit
+SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, machine
+FROM request WHERE visit = :visit::bigint ORDER BY seq;
+
+-- name: requests_before
+-- Newest first, in slices, so that no snapshot stays open while a person pages through.
+SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, machine
+FROM request WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
+
+-- name: requests_of_domain
+-- One domain, by way of its URLs: they lie together, and each knows the visit that settled it. A URL that was
+-- settled without a request (blocked) comes with an empty row, so that a slice always moves on.
+SELECT u.fingerprint, r.visit, r.seq, r.domain, r.kind, r.url, r.fingerprint, r.started, r.finished, r.status, r.error,
+    r.media_type, r.size, r.truncated, r.content_hash, r.target, r.title, r.text_file, r.text_offset, r.text_length,
+    r.raw_file, r.raw_offset, r.raw_length, r.machine
+FROM (
+    SELECT fingerprint, visit FROM url
+    WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
+    ORDER BY fingerprint LIMIT :limit::bigint) AS u
+LEFT JOIN request AS r ON r.visit = u.visit AND r.fingerprint = u.fingerprint
+ORDER BY u.fingerprint;

@@ -1,0 +1,74 @@
+"""A crawl in a schema of a PostgreSQL database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rove.frontier.contract import Policy
+from rove.frontier.postgres import PostgresFrontier
+from rove.frontier.postgres_catalog import PostgresCatalog
+from rove.frontier.postgres_database import Database
+from rove.frontier.postgres_errors import redacted
+from rove.frontier.postgres_reader import PostgresReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A data directory, as it is known to the others."""
+
+    key: str
+    host: str
+    path: str
+
+
+class PostgresBackend:
+    """The step to many machines."""
+
+    def __init__(
+        self,
+        url: str,
+        schema: str,
+        machine: Machine | None,
+        *,
+        on_news: Callable[[str], None] | None = None,
+    ) -> None:
+        """Without a machine the crawl can only be looked into; `on_news` is told when the server goes and comes."""
+        self._database = Database(url, schema)
+        if on_news is not None:
+            self._database.on_news = on_news
+        self._machine = machine
+        self._machine_id = 0
+        self.place = f"the crawl {schema!r} at {redacted(url)}"
+        self.catalog = PostgresCatalog(self._database, lambda: self._machine_id)
+        self.reader = PostgresReader(self._database, machine.key if machine is not None else "")
+
+    async def exists(self) -> bool:
+        return await self._database.holds_schema()
+
+    async def open(self, *, create: bool = False) -> None:
+        await self._database.open(create=create)
+        machine = self._machine
+        if machine is not None and not self._machine_id:
+            self._machine_id = await self._database.run(
+                "name this machine",
+                lambda session: session.value(
+                    "this_machine", key=machine.key, host=machine.host, path=machine.path
+                ),
+            )
+
+    async def begin_run(self) -> int:
+        run: int = await self._database.run(
+            "begin a run", lambda session: session.value("begin_run", wall=time.time())
+        )
+        return run
+
+    async def begin(self, policy: Policy, run: int) -> PostgresFrontier:
+        assert self._machine_id, "a process that crawls has a data directory"
+        frontier = PostgresFrontier(self._database, policy, self._machine_id)
+        await frontier.begin(run)
+        return frontier
+
+    async def close(self) -> None:
+        await self._database.close()

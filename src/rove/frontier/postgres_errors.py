@@ -1,0 +1,81 @@
+"""What PostgreSQL's errors mean to a person, and which of them mean that the server is away for a while."""
+
+from __future__ import annotations
+
+import re
+import socket
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import asyncpg
+
+from rove.errors import RoveError, UsageError
+
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.InterfaceError,
+    OSError,
+)
+"""TimeoutError and refused or reset connections are kinds of OSError."""
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether it may be tried again once the server is back."""
+    return isinstance(error, _LOST)
+
+
+def checked_name(name: str) -> str:
+    """A crawl's name, which is that of its schema."""
+    if (
+        not _NAME.fullmatch(name)
+        or name.startswith("pg_")
+        or name in ("public", "information_schema")
+    ):
+        raise UsageError(
+            f"--crawl-name {name!r} is not a name for a crawl: lower-case letters, digits and _, at most 63 of them"
+        )
+    return name
+
+
+def redacted(url: str) -> str:
+    """A URL without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
+
+
+def open_error(error: BaseException, url: str, schema: str) -> RoveError:
+    """The sentence for a database that cannot be used."""
+    place = redacted(url)
+    parts = urlsplit(url)
+    database = unquote(parts.path.lstrip("/")) or "of that name"
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return UsageError(f"there is no database {database!r} at {place}; make it with createdb")
+    if isinstance(
+        error, (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError)
+    ):
+        return UsageError(f"PostgreSQL at {place} does not let us in: {error}")
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return UsageError(
+            f"the user of {place} may not make or use the schema {schema!r}: {error}; its owner can allow it with "
+            f'GRANT CREATE ON DATABASE "{database}"'
+        )
+    if isinstance(error, asyncpg.TooManyConnectionsError):
+        return UsageError(f"PostgreSQL at {place} has no connection to spare: {error}")
+    if isinstance(error, socket.gaierror):
+        return UsageError(f"the host of {place} is not known: {error.strerror}")
+    if isinstance(error, TimeoutError):
+        return UsageError(f"PostgreSQL at {place} does not answer")
+    if isinstance(error, OSError):
+        return UsageError(f"no PostgreSQL can be reached at {place}: {error.strerror or error}")
+    if isinstance(error, (ValueError, asyncpg.ClientConfigurationError)):
+        return UsageError(f"{place!r} is not the URL of a PostgreSQL: {error}")
+    return UsageError(f"the database at {place} cannot be used: {error}")
