@@ -1,69 +1,76 @@
-"""The composition root: the only file that names a backend.
-
-It puts the parts of a crawl together, runs it, takes it apart again, and says how it ended; and it opens what the
-inspecting commands read.
-"""
+"""The composition root: it puts the parts of a crawl together, runs it, takes it apart again, and says how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import resource
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from logging.handlers import RotatingFileHandler
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from rove import __version__
-from rove.config import Settings
-from rove.crawl import Crawl, Ending
-from rove.datadir import DataDir
-from rove.errors import UsageError
-from rove.fetch.address import AddressGuard
-from rove.fetch.connect_to import parse_connect_to
-from rove.fetch.dns import AresLookup, CachingResolver
-from rove.fetch.http import CurlFetcher
-from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import (
-    Backend,
-    Frontier,
-    FrontierReader,
-    Policy,
-    SeedSource,
-    crawled_seconds,
+from rove.allowance import Allowance
+from rove.assembly import (
+    assembled,
+    fitting_concurrency,
+    gate_of,
+    policy_of,
+    start_logging,
+    whole_domains,
 )
-from rove.frontier.sqlite_backend import SqliteBackend
-from rove.gate import Exclusions, Gate
+from rove.backends import backend_for, remote_given
+from rove.config import Settings, settings_from_json
+from rove.crawl import Ending
+from rove.datadir import DataDir, Remote
+from rove.errors import UsageError
+from rove.fetch.connect_to import parse_connect_to
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Backend, Frontier, FrontierReader, SeedSource, crawled_seconds
 from rove.model import Counts
-from rove.politeness import VISIT_BUDGET, user_agent
 from rove.prepare import Order, check, prepare
 from rove.progress import Progress
 from rove.seeds import BadLine, SeedLoader
-from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.recovery import recover
-from rove.store.warc import WarcStore
-from rove.url import domain_of
+from rove.supervisor import Supervisor
+from rove.worker import WorkOrder
 
-SPARE_FILES = 64
-"""Open files that are not fetches: the database, WARC files, the log, the resolver."""
-FILES_PER_FETCH = 2
-"""libcurl keeps a TLS connection open for up to a second after its end."""
 BAD_LINES_SHOWN = 5
-LOG_BYTES = 32 * 1024 * 1024
-LOG_FILES = 3
+SQLITE_PROCESSES = 2
+"""More processes than these wait for each other's turn to write into one SQLite file (docs/performance.md)."""
+QUIET_SECONDS = 10.0
+"""News that several processes bring within so long is said once."""
+REVISION_SECONDS = 2.0
+"""How often a crawl looks whether somebody has changed its settings."""
 
 log = logging.getLogger(__name__)
+
+
+class Crew(Protocol):
+    """Whoever does the crawling: this process, or several others."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is, over all processes of this machine."""
+
+    def stop(self, ending: Ending = Ending.STOPPED) -> None:
+        """End in good order."""
+
+    def kill(self) -> None:
+        """End at once all that would outlive this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """A crawl under way, for whoever shows it."""
 
-    crawl: Crawl
+    crew: Crew
     frontier: Frontier
     settings: Settings
+    allowance: Allowance
     data: DataDir
 
 
@@ -82,12 +89,13 @@ class Archive:
     """A crawl to look into."""
 
     data: DataDir
+    place: str
     reader: FrontierReader
     pages: WarcReader
 
 
 class CrawlApp:
-    """One `rove crawl`."""
+    """One `rove crawl` or `rove join`."""
 
     def __init__(
         self,
@@ -101,87 +109,147 @@ class CrawlApp:
         self._say = say
         self._watch = watch
         self._bad_lines = 0
+        self._told: dict[str, float] = {}
 
     async def run(self) -> Summary:
         """Crawl from what was asked for to how it ended."""
-        data = DataDir(self._order.data_dir)
-        backend = SqliteBackend(data.frontier)
-        for rule in self._order.options.get("connect_to", ()):
+        order = self._order
+        data = DataDir(order.data_dir)
+        remote = remote_given(data, order.frontier, order.crawl_name)
+        backend = backend_for(data, remote, on_news=self._tell)
+        for rule in order.options.get("connect_to", ()):
             parse_connect_to(rule)
-        await check(self._order, backend)
+        await check(order, backend)
         with data.held():
             try:
-                settings = await prepare(self._order, data, backend)
-                start_logging(data, self._order.log_level)
-                return await self._crawl(data, backend, self._fit_open_files(settings))
+                await data.wait_for_workers(self._say)
+                with _remembered(data, remote):
+                    await prepare(order, data, backend)
+                start_logging(data.log, order.log_level)
+                while True:
+                    summary = await self._crawl(await _stage(data, remote, backend))
+                    if summary.ending is not Ending.CHANGED:
+                        return summary
+                    self._say("the settings of the crawl were changed; going on with the new ones")
             finally:
                 await backend.close()
 
-    async def _crawl(self, data: DataDir, backend: Backend, settings: Settings) -> Summary:
+    async def _crawl(self, stage: _Stage) -> Summary:
+        data, backend, settings = stage.data, stage.backend, stage.settings
         log.info("rove %s starts in %s with %s", __version__, data.root, settings)
-        recovered = await asyncio.to_thread(recover, data.warc)
-        if recovered.files:
-            log.info("after a crash: %s", recovered)
-        before, runs = await backend.reader.counts(), await backend.reader.runs()
-        frontier = await backend.begin(_policy(settings), await backend.begin_run())
-        cut = await frontier.recover()
-        if cut:
-            log.info("%d leases of a process that is gone were cut to the delay", cut)
-        patterns = await backend.catalog.exclusions()
-        await frontier.exclude(_whole_domains(patterns))
-        gate = Gate(Exclusions(patterns), max_depth=settings.max_depth)
-        fetcher = _fetcher(settings)
-        store = WarcStore(
-            data.warc,
-            keep=Keep(settings.store),
-            name="rove",
-            software=f"rove/{__version__}",
-            info={
-                "operator": settings.email,
-                "http-header-user-agent": user_agent(settings.email, settings.info_url),
-                "robots": "obey",
-            },
-        )
-        crawl = Crawl(
-            frontier=frontier,
-            fetcher=fetcher,
-            store=store,
-            gate=gate,
-            settings=settings,
-            progress=Progress(started=steady_seconds()),
+        await _recover_store(data)
+        allowance = Allowance(
+            limits=settings.limits,
+            seconds_before=crawled_seconds(await backend.reader.runs())
+            - settings.limits.seconds_before,
+            started=steady_seconds(),
             clock=steady_seconds,
-            pages_before=before.pages - settings.limits.pages_before,
-            seconds_before=crawled_seconds(runs) - settings.limits.seconds_before,
         )
-        loader = SeedLoader(
+        processes = self._processes(stage)
+        run = await backend.begin_run()
+        frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
+        await _cut_leases(frontier, None)
+        await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
+        lead = self._lead_one if processes == 1 else self._lead_many
+        ending, progress = await lead(stage, frontier, allowance, run, processes)
+        seconds = steady_seconds() - allowance.started
+        log.info("%s after %.1f s, %d pages", ending, seconds, progress.pages)
+        counts = await frontier.counts()
+        return Summary(ending=ending, progress=progress, seconds=seconds, counts=counts)
+
+    async def _lead_one(
+        self, stage: _Stage, frontier: Frontier, allowance: Allowance, run: int, processes: int
+    ) -> tuple[Ending, Progress]:
+        """Crawl in this process."""
+        async with assembled(
+            data=stage.data,
+            settings=stage.settings,
             frontier=frontier,
-            catalog=backend.catalog,
-            gate=gate,
-            on_added=crawl.fed_some,
+            catalog=stage.backend.catalog,
+            concurrency=self._fitting(stage.concurrency(self._order)),
+            name="rove",
+            allowance=allowance,
+        ) as crawl:
+            loader = await self._loader(stage, frontier, crawl.fed_some)
+            async with self._watched(stage, crawl, frontier, allowance):
+                ending = await crawl.run(lambda: self._feed(loader, stage))
+        return ending, crawl.progress
+
+    async def _lead_many(
+        self, stage: _Stage, frontier: Frontier, allowance: Allowance, run: int, processes: int
+    ) -> tuple[Ending, Progress]:
+        """Have other processes crawl."""
+
+        async def on_death(process: int) -> None:
+            await _recover_store(stage.data)
+            await _cut_leases(frontier, [process] if process else [])
+
+        fetches = stage.concurrency(self._order)
+        orders = [
+            WorkOrder(
+                data_dir=str(stage.data.root),
+                remote=stage.remote,
+                settings=stage.settings,
+                run=run,
+                number=number + 1,
+                concurrency=self._fitting(fetches // processes + (number < fetches % processes)),
+                seconds_before=allowance.seconds_before,
+                started=allowance.started,
+                log_level=self._order.log_level,
+            )
+            for number in range(processes)
+        ]
+        supervisor = Supervisor(
+            orders,
+            progress=Progress(started=allowance.started),
+            clock=steady_seconds,
+            on_death=on_death,
+            say=self._say,
+            on_news=self._tell,
+        )
+        loader = await self._loader(stage, frontier, lambda: None)
+        async with self._watched(stage, supervisor, frontier, allowance):
+            ending = await supervisor.run(lambda: self._feed(loader, stage))
+        return ending, supervisor.progress
+
+    @asynccontextmanager
+    async def _watched(
+        self, stage: _Stage, crew: Crew, frontier: Frontier, allowance: Allowance
+    ) -> AsyncIterator[None]:
+        """Show the crawl, and look out for changed settings, while it goes on."""
+        running = Running(
+            crew=crew,
+            frontier=frontier,
+            settings=stage.settings,
+            allowance=allowance,
+            data=stage.data,
+        )
+        tasks = [
+            asyncio.ensure_future(self._watch(running)),
+            asyncio.ensure_future(_stop_when_changed(stage, crew)),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _loader(
+        self, stage: _Stage, frontier: Frontier, on_added: Callable[[], None]
+    ) -> SeedLoader:
+        return SeedLoader(
+            frontier=frontier,
+            catalog=stage.backend.catalog,
+            gate=await gate_of(stage.backend.catalog, stage.settings),
+            on_added=on_added,
             on_bad=self._show_bad_line,
         )
-        running = Running(crawl=crawl, frontier=frontier, settings=settings, data=data)
-        watching = asyncio.ensure_future(self._watch(running))
-        try:
-            ending = await crawl.run(lambda: self._feed(loader, backend, data))
-        finally:
-            watching.cancel()
-            await asyncio.wait([watching])
-            await fetcher.close()
-            await store.close()
-        seconds = steady_seconds() - crawl.progress.started
-        log.info("%s after %.1f s, %d pages", ending, seconds, crawl.progress.pages)
-        return Summary(
-            ending=ending,
-            progress=crawl.progress,
-            seconds=seconds,
-            counts=await frontier.counts(),
-        )
 
-    async def _feed(self, loader: SeedLoader, backend: Backend, data: DataDir) -> None:
-        for source in await backend.catalog.seed_sources():
-            if not source.finished:
-                loaded = await loader.load(source, data.root / source.path)
+    async def _feed(self, loader: SeedLoader, stage: _Stage) -> None:
+        for source in await stage.backend.catalog.seed_sources():
+            if not source.finished and source.is_here:
+                loaded = await loader.load(source, stage.data.root / source.path)
                 bad = f", {loaded.bad:,} bad lines left out" if loaded.bad else ""
                 self._say(f"{loaded.name}: {loaded.good:,} seeds{bad}")
 
@@ -190,70 +258,101 @@ class CrawlApp:
         if self._bad_lines <= BAD_LINES_SHOWN:
             self._say(f"{source.name}, line {line.number}: {line.text[:80]!r} is no domain or URL")
 
-    def _fit_open_files(self, settings: Settings) -> Settings:
-        """Raise the soft limit of open files to the hard one; lower the concurrency where that is too little."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        fits = max(1, (hard - SPARE_FILES) // FILES_PER_FETCH)
-        if hard == resource.RLIM_INFINITY or settings.concurrency <= fits:
-            return settings
-        self._say(
-            f"only {hard:,} files may be open here: --concurrency is lowered from "
-            f"{settings.concurrency:,} to {fits:,}"
-        )
-        return replace(settings, concurrency=fits)
+    def _processes(self, stage: _Stage) -> int:
+        """How many processes crawl: as asked, else one a core, as far as the database lets them help."""
+        cores = len(os.sched_getaffinity(0))
+        most = SQLITE_PROCESSES if stage.remote is None else cores
+        wanted = self._order.processes or min(cores, most)
+        return min(wanted, stage.concurrency(self._order))
+
+    def _fitting(self, concurrency: int) -> int:
+        """No more fetches than this process, or another like it, may have files open."""
+        fits = fitting_concurrency()
+        if fits is None or concurrency <= fits:
+            return concurrency
+        self._say(f"too few files may be open here: fetches of a process are limited to {fits:,}")
+        return fits
+
+    def _tell(self, sentence: str) -> None:
+        """Say what several processes notice at about the same time once."""
+        log.warning("%s", sentence)
+        subject, now = " ".join(sentence.split()[:4]), steady_seconds()
+        if now - self._told.get(subject, -QUIET_SECONDS) >= QUIET_SECONDS:
+            self._told[subject] = now
+            self._say(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where a crawl takes place."""
+
+    data: DataDir
+    remote: Remote | None
+    backend: Backend
+    revision: int
+    """Which giving of settings and exclusions these are."""
+    settings: Settings
+
+    def concurrency(self, order: Order) -> int:
+        """Fetches in flight on this machine."""
+        return order.own_concurrency or self.settings.concurrency
 
 
 @asynccontextmanager
 async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     """A crawl to look into, running or not."""
     data = DataDir(data_dir)
-    backend = SqliteBackend(data.frontier, read_only=True)
+    backend = backend_for(data, data.remote(), read_only=True)
     try:
         if not await backend.exists():
             raise UsageError(f"{data_dir} holds no crawl")
         await backend.open()
         if await backend.catalog.settings() is None:
             raise UsageError(f"{data_dir} holds no crawl")
-        yield Archive(data=data, reader=backend.reader, pages=WarcReader(data.warc))
+        yield Archive(
+            data=data, place=backend.place, reader=backend.reader, pages=WarcReader(data.warc)
+        )
     finally:
         await backend.close()
 
 
-def start_logging(data: DataDir, level: str) -> None:
-    """Write the log file of the data directory."""
-    handler = RotatingFileHandler(
-        data.log, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
-    )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    root = logging.getLogger("rove")
-    root.setLevel(level.upper())
-    root.addHandler(handler)
+async def _recover_store(data: DataDir) -> None:
+    recovered = await asyncio.to_thread(recover, data.warc)
+    if recovered.files:
+        log.info("after a crash: %s", recovered)
 
 
-def _policy(settings: Settings) -> Policy:
-    return Policy(
-        delay=settings.delay,
-        budget=VISIT_BUDGET,
-        max_pages_per_domain=settings.limits.max_pages_per_domain,
-        limits_epoch=settings.limits.epoch,
-    )
+async def _cut_leases(frontier: Frontier, processes: list[int] | None) -> None:
+    cut = await frontier.recover(processes)
+    if cut:
+        log.info("%d leases of a process that is gone were cut to the delay", cut)
 
 
-def _fetcher(settings: Settings) -> CurlFetcher:
-    return CurlFetcher(
-        user_agent=user_agent(settings.email, settings.info_url),
-        resolver=CachingResolver(AresLookup()),
-        guard=AddressGuard(allow_private=settings.allow_private_addresses),
-        connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
-    )
+async def _stage(data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:
+    revision = await backend.catalog.revision()
+    kept = await backend.catalog.settings()
+    assert kept is not None, "a crawl that is prepared has settings"
+    return _Stage(data, remote, backend, revision, settings_from_json(kept).checked())
 
 
-def _whole_domains(patterns: Iterable[str]) -> dict[int, str]:
-    """The exclusions that cover a registrable domain, not just a host in one."""
-    found = {}
-    for pattern in patterns:
-        name, domain = domain_of(pattern)
-        if name == pattern:
-            found[domain] = name
-    return found
+async def _stop_when_changed(stage: _Stage, crew: Crew) -> None:
+    """A crawl on several machines may be given other settings on one of them: all must keep to them."""
+    while True:
+        await asyncio.sleep(REVISION_SECONDS)
+        if stage.revision != await stage.backend.catalog.revision():
+            crew.stop(Ending.CHANGED)
+            return
+
+
+@contextmanager
+def _remembered(data: DataDir, remote: Remote | None) -> Iterator[None]:
+    """Note where the crawl is, before anything of this directory is in there; unless nothing comes of it."""
+    is_new = remote is not None and data.remote() is None
+    if remote is not None:
+        data.remember(remote)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            data.forget()
+        raise

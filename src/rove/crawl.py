@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from rove.allowance import Allowance
 from rove.config import Settings
 from rove.errors import RoveError
 from rove.fetch.contract import Fetcher
@@ -34,7 +35,7 @@ MAX_CLAIM = 256
 GRACE_SECONDS = 5.0
 """What fetches in flight get when the crawl is stopped."""
 LONGEST_NAP = 0.5
-ALIVE_SECONDS = 10.0
+ALIVE_SECONDS = 2.0
 """How often a crawl notes that it is still running, whatever else it does."""
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Ending(enum.StrEnum):
     MAX_PAGES = "page limit reached"
     MAX_DURATION = "time limit reached"
     STOPPED = "stopped"
+    CHANGED = "settings changed"
 
 
 class Crawl:
@@ -62,18 +64,20 @@ class Crawl:
         store: Store,
         gate: Gate,
         settings: Settings,
+        concurrency: int,
         progress: Progress,
         clock: Callable[[], float],
-        pages_before: int = 0,
-        seconds_before: float = 0.0,
+        allowance: Allowance,
+        all_fed: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`pages_before` and `seconds_before`: what earlier runs have used up of the limits."""
+        """`concurrency`: this process's share of the fetches; `all_fed`: whether all seeds are in the frontier."""
         self._frontier = frontier
         self._settings = settings
+        self._concurrency = concurrency
         self._clock = clock
         self.progress = progress
-        self._pages_before = pages_before
-        self._seconds_before = seconds_before
+        self.allowance = allowance
+        self._all_fed = all_fed
         self._around = Surroundings(
             frontier=frontier,
             fetcher=fetcher,
@@ -100,21 +104,30 @@ class Crawl:
         self._ending: Ending | None = None
         self._ended = asyncio.Event()
         self._fed = False
+        self._pages_left: int | None = None
+        self._outages = frontier.outages
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """End the crawl in good order."""
         if self._ending is None:
             self._ending = ending
+            self._frontier.stop_waiting(2 * GRACE_SECONDS)
             self._ended.set()
             self._work.set()
 
-    async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
-        """Crawl until there is nothing left, a limit is reached or `stop` is called; `feed` loads the seeds."""
+    def kill(self) -> None:
+        """Nothing of it outlives this process."""
+
+    async def run(self, feed: Callable[[], Awaitable[None]] | None = None) -> Ending:
+        """Crawl until there is nothing left, a limit is reached or `stop` is called.
+
+        `feed` loads the seeds; without it somebody else does.
+        """
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claim_loop())
-        feeder = asyncio.create_task(self._feed(feed))
+        feeder = asyncio.create_task(self._feed(feed) if feed is not None else asyncio.sleep(0))
         clock = asyncio.create_task(self._watch_clock())
-        slots = [asyncio.create_task(self._slot()) for _ in range(self._settings.concurrency)]
+        slots = [asyncio.create_task(self._slot()) for _ in range(self._concurrency)]
         ended = asyncio.create_task(self._ended.wait())
         workers = [writer, claimer, feeder, clock, *slots]
         try:
@@ -134,7 +147,6 @@ class Crawl:
 
     async def _feed(self, feed: Callable[[], Awaitable[None]]) -> None:
         await feed()
-        self._fed = True
         self._work.set()
 
     def fed_some(self) -> None:
@@ -146,14 +158,29 @@ class Crawl:
     async def _claim_loop(self) -> None:
         while self._ending is None:
             self._work.clear()
-            room = self._room()
-            if room <= 0 or (self._settings.seeds_only and not self._fed):
-                # With --seeds-only, links into seeds not loaded yet would be taken for links out of scope.
+            room = 0 if await self._must_wait() else self._room()
+            if room <= 0:
                 await self._nap(LONGEST_NAP)
                 continue
             claimed = await self._claim(room)
             if claimed < room:
                 await self._wait_for_due()
+
+    async def _must_wait(self) -> bool:
+        """Whether it is not the time to claim, however much room there is."""
+        if self._outages != self._frontier.outages:
+            # The database was away: what is held goes in before anything new is taken.
+            if self._writer.unsettled:
+                return True
+            self._outages = self._frontier.outages
+        if self._settings.limits.max_pages is not None:
+            self._pages_left = self.allowance.pages_left(await self._frontier.pages())
+        # With --seeds-only, links into seeds not loaded yet would be taken for links out of scope.
+        return self._settings.seeds_only and not await self._is_fed()
+
+    async def _is_fed(self) -> bool:
+        self._fed = self._fed or await self._all_fed()
+        return self._fed
 
     async def _claim(self, room: int) -> int:
         claimed_at = self._clock()
@@ -180,7 +207,7 @@ class Crawl:
 
     def _room(self) -> int:
         """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
-        concurrency = self._settings.concurrency
+        concurrency = self._concurrency
         under_way = self._leased.qsize() + self.progress.in_flight
         ahead = concurrency + max(concurrency // 4, 1) - under_way
         if (
@@ -188,24 +215,22 @@ class Crawl:
             or self._writer.unsettled >= MAX_UNSETTLED_VISITS
         ):
             return 0
-        pages_left = self._pages_left()
-        if pages_left is not None:
-            if pages_left <= 0:
+        if self._pages_left is not None:
+            if self._pages_left <= 0:
                 self.stop(Ending.MAX_PAGES)
-            ahead = min(ahead, pages_left - under_way - self._writer.unsettled)
+            ahead = min(ahead, self._pages_left - under_way - self._writer.unsettled)
         return min(ahead, MAX_CLAIM)
-
-    def _pages_left(self) -> int | None:
-        limit = self._settings.limits.max_pages
-        return None if limit is None else limit - self._pages_before - self.progress.pages
 
     async def _wait_for_due(self) -> None:
         """Nothing more is due: wait until something is, or find that nothing ever will be."""
         due = await self._frontier.next_due()
         is_quiet = not (self._leased.qsize() or self._visiting or self._writer.unsettled)
-        if due is None and is_quiet and self._fed and not self._work.is_set():
-            self.stop(Ending.EXHAUSTED)
-            return
+        if due is None and is_quiet and await self._is_fed():
+            # Asked again, now that all seeds are in: whoever loads them may have added the last in between.
+            due = await self._frontier.next_due()
+            if due is None and not self._work.is_set():
+                self.stop(Ending.EXHAUSTED)
+                return
         await self._nap(LONGEST_NAP if due is None else min(max(due, 0.01), LONGEST_NAP))
 
     async def _nap(self, seconds: float) -> None:
@@ -245,7 +270,7 @@ class Crawl:
             if not self._visiting:
                 self._no_visits.set()
             self._writer.put(journal)
-            if self._leased.qsize() <= self._settings.concurrency // 8:
+            if self._leased.qsize() <= self._concurrency // 8:
                 self._work.set()
 
     def _count(self, group: Sequence[Journal]) -> None:
@@ -274,7 +299,7 @@ class Crawl:
             self.progress.mark(now)
             self.progress.queued = self._leased.qsize()
             self._cut_overdue(now)
-            left = self.seconds_left()
+            left = self.allowance.seconds_left()
             if left is not None and left <= 0:
                 self.stop(Ending.MAX_DURATION)
             await asyncio.sleep(1.0 if limit is None or left is None else max(0.05, min(1.0, left)))
@@ -292,17 +317,6 @@ class Crawl:
         for journal, cut in self._visiting.items():
             if now > journal.lease.deadline and not cut.expired():
                 cut.reschedule(asyncio.get_running_loop().time())
-
-    def seconds_left(self) -> float | None:
-        """Seconds to the time limit, if there is one."""
-        limit = self._settings.limits.max_duration
-        if limit is None:
-            return None
-        return limit - self._seconds_before - (self._clock() - self.progress.started)
-
-    def pages_left(self) -> int | None:
-        """Pages to the page limit, if there is one."""
-        return self._pages_left()
 
     async def _end_visits(
         self, claimer: asyncio.Task[None], slots: Sequence[asyncio.Task[None]]

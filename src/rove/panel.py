@@ -12,12 +12,11 @@ from rich.panel import Panel as Frame
 from rich.table import Table
 from rich.text import Text
 
-from rove.config import Settings
-from rove.crawl import Crawl
+from rove.allowance import Allowance
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.model import Counts
-from rove.progress import ceiling_share
+from rove.progress import Progress, ceiling_share
 from rove.text import seconds_text, size_text
 
 TERMINAL_SECONDS = 1.0
@@ -45,12 +44,19 @@ class Panel:
     """Shows a crawl until it is cancelled."""
 
     def __init__(
-        self, console: Console, crawl: Crawl, frontier: Frontier, settings: Settings
+        self,
+        console: Console,
+        *,
+        progress: Progress,
+        frontier: Frontier,
+        delay: float,
+        allowance: Allowance,
     ) -> None:
         self._console = console
-        self._crawl = crawl
+        self._progress = progress
         self._frontier = frontier
-        self._settings = settings
+        self._delay = delay
+        self._allowance = allowance
 
     async def show(self) -> None:
         """Show the crawl, now and again and again."""
@@ -64,7 +70,7 @@ class Panel:
                 await asyncio.sleep(TERMINAL_SECONDS)
 
     async def _view(self) -> View:
-        progress = self._crawl.progress
+        progress = self._progress
         counts = await self._frontier.counts()
         now = steady_seconds()
         domains = counts.domains
@@ -76,19 +82,20 @@ class Panel:
             bytes=progress.bytes,
             in_flight=progress.in_flight,
             counts=counts,
-            share=ceiling_share(progress.visits_per_second(), with_work, self._settings.delay),
+            share=ceiling_share(progress.visits_per_second(), with_work, self._delay),
             errors=progress.errors,
-            left=self._left(),
+            left=self._left(counts),
             seconds=now - progress.started,
         )
 
-    def _left(self) -> str:
+    def _left(self, counts: Counts) -> str:
         parts = []
-        seconds, pages = self._crawl.seconds_left(), self._crawl.pages_left()
+        seconds = self._allowance.seconds_left()
+        pages = self._allowance.pages_left(counts.pages)
         if seconds is not None:
             parts.append(seconds_text(max(0.0, seconds)))
         if pages is not None:
-            rate = self._crawl.progress.pages_per_second()
+            rate = self._progress.pages_per_second()
             time = f" (about {seconds_text(pages / rate)})" if rate > 0 else ""
             parts.append(f"{max(0, pages):,} pages{time}")
         return ", ".join(parts)

@@ -34,13 +34,23 @@ class Order:
     max_duration: float | None = None
     max_pages_per_domain: int | None = None
     log_level: str = "info"
+    frontier: str | None = None
+    """The URL of a PostgreSQL; None: the data directory knows."""
+    crawl_name: str | None = None
+    join: bool = False
+    """Take part in a crawl that somebody else started: nothing of it can be changed."""
+    processes: int | None = None
+    own_concurrency: int | None = None
+    """Fetches in flight on this machine, whatever the crawl's settings say."""
 
 
 async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
     """Open the crawl that is asked for, and save its settings and seeds; the data directory is held."""
+    if order.join:
+        return await _old(order, backend)
     exclusions = _read_exclusions(order.exclude)
     with _opened(order.seeds) as seeds:
-        settings = await (_old if order.resume else _new)(order, data, backend)
+        settings = await (_old if order.resume else _new)(order, backend)
         source = None if seeds is None else _take_seeds(order, data, seeds)
     try:
         await backend.open(create=True)
@@ -56,38 +66,47 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
 
 async def check(order: Order, backend: Backend) -> None:
     """Refuse what can be seen to be wrong before anything is touched."""
-    if order.resume:
+    _check_files(order)
+    if order.join:
         if not await backend.exists():
-            raise UsageError(f"{order.data_dir} holds no crawl to resume")
+            raise UsageError(
+                f"{backend.place} does not exist; start it with 'rove crawl --frontier'"
+            )
+    elif order.resume:
+        if not await backend.exists():
+            raise UsageError(f"{backend.place} holds no crawl to resume")
     else:
         if order.seeds is None:
             raise UsageError("say where to start: rove crawl SEEDS --email ADDRESS")
         if "email" not in order.options:
             raise UsageError("--email is missing: webmasters must be able to reach you")
         Settings(**order.options).checked()
+
+
+def _check_files(order: Order) -> None:
     if order.seeds not in (None, "-") and not Path(str(order.seeds)).is_file():
         raise UsageError(f"there is no seed file {order.seeds}")
     if order.exclude is not None and not order.exclude.is_file():
         raise UsageError(f"there is no exclusion file {order.exclude}")
 
 
-async def _new(order: Order, data: DataDir, backend: Backend) -> Settings:
+async def _new(order: Order, backend: Backend) -> Settings:
     if await backend.exists():
         await backend.open()
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
             raise UsageError(
-                f"{data.root} already holds a crawl with {pages:,} pages; add --resume to go on with it, "
-                "or choose another --data-dir"
+                f"{backend.place} already holds a crawl with {pages:,} pages; add --resume to go on with it, "
+                "or choose another place for this one"
             )
     return Settings(**order.options).checked()
 
 
-async def _old(order: Order, data: DataDir, backend: Backend) -> Settings:
+async def _old(order: Order, backend: Backend) -> Settings:
     await backend.open()
     kept = await backend.catalog.settings()
     if kept is None:
-        raise UsageError(f"{data.root} holds no crawl to resume")
+        raise UsageError(f"{backend.place} holds no crawl to resume")
     return replace(settings_from_json(kept), **order.options).checked()
 
 

@@ -8,6 +8,7 @@ from rove import __version__
 from rove.cli.crawl import crawl
 from rove.cli.demo import demo
 from rove.cli.inspect import export, pages, show, status
+from rove.cli.machines import join, move, nodes
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -16,5 +17,5 @@ def rove() -> None:
     """A polite, fast, crash-proof broad web crawler."""
 
 
-for command in (crawl, status, pages, show, export, demo):
+for command in (crawl, status, pages, show, export, join, nodes, move, demo):
     rove.add_command(command)

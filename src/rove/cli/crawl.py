@@ -15,17 +15,22 @@ import uvloop
 from rich.console import Console
 
 from rove.app import CrawlApp, Running, Summary
+from rove.cli.options import (
+    DEFAULT_DATA_DIR,
+    crawl_name_option,
+    data_dir_option,
+    log_level_option,
+    processes_option,
+)
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
+from rove.frontier.postgres_errors import redacted
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY
 from rove.prepare import Order
 from rove.text import seconds_text, size_text
+from rove.worker import SWITCH_SECONDS
 
-DEFAULT_DATA_DIR = Path("rove-data")
-SWITCH_SECONDS = 0.001
-"""How long the event loop may keep the interpreter while the threads of the frontier and the store wait for it: they
-want it often, and for microseconds."""
 _NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
 _SETTINGS = (
     "email",
@@ -46,14 +51,7 @@ _SETTINGS = (
 @click.option(
     "--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl"
 )
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_DATA_DIR,
-    show_default=True,
-    metavar="DIR",
-    help="where everything of this crawl lives",
-)
+@data_dir_option("where everything of this crawl lives")
 @click.option(
     "--exclude",
     type=click.Path(path_type=Path),
@@ -120,12 +118,13 @@ _SETTINGS = (
     "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"
 )
 @click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="what goes into the log file of the data directory",
+    "--frontier",
+    metavar="POSTGRESQL_URL",
+    help="keep the frontier in this database, for many machines [default: SQLite in --data-dir]",
 )
+@crawl_name_option
+@processes_option
+@log_level_option
 def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
     duration = given["max_duration"]
@@ -140,6 +139,9 @@ def crawl(**given: Any) -> int:
         max_duration=None if duration is None else parse_duration(duration),
         max_pages_per_domain=given["max_pages_per_domain"],
         log_level=given["log_level"],
+        frontier=given["frontier"],
+        crawl_name=given["crawl_name"],
+        processes=given["processes"],
     )
     return run_crawl(order)
 
@@ -153,15 +155,23 @@ def run_crawl(order: Order) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, running, number)
-        await Panel(console, running.crawl, running.frontier, running.settings).show()
+        panel = Panel(
+            console,
+            progress=running.crew.progress,
+            frontier=running.frontier,
+            delay=running.settings.delay,
+            allowance=running.allowance,
+        )
+        await panel.show()
 
     def stop(running: Running, number: int) -> None:
         if received:
             console.print("stopped at once")
+            running.crew.kill()
             os._exit(128 + number)
         received.append(number)
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
-        running.crawl.stop()
+        running.crew.stop()
 
     sys.setswitchinterval(SWITCH_SECONDS)
     app = CrawlApp(order, say=console.print, watch=watch)
@@ -193,6 +203,11 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
         is_default = order.data_dir == DEFAULT_DATA_DIR
         place = "" if is_default else f" --data-dir {shlex.quote(str(order.data_dir))}"
         limit = _NEW_LIMIT.get(summary.ending, "")
-        console.print(
-            f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}{limit}"
-        )
+        console.print(f"{pending:,} URLs are pending; go on with: {_again(order)}{place}{limit}")
+
+
+def _again(order: Order) -> str:
+    if order.join:
+        name = f" --crawl-name {order.crawl_name}" if order.crawl_name else ""
+        return f"rove join {redacted(str(order.frontier))}{name}"
+    return "rove crawl --resume"

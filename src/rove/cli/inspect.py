@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
-from collections.abc import Coroutine
+from collections import Counter
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from rove.app import Archive, opened
-from rove.cli.crawl import DEFAULT_DATA_DIR
+from rove.cli.options import data_dir_option
+from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
 from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
 from rove.inspect.status import as_json, as_lines, read_status
 
 DEFAULT_PAGES = 20
 
-T = TypeVar("T")
-
-data_dir = click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_DATA_DIR,
-    show_default=True,
-    metavar="DIR",
-    help="the crawl to look at",
-)
+data_dir = data_dir_option("the crawl to look at")
 as_json_option = click.option("--json", "json", is_flag=True, help="print JSON")
 domain_option = click.option("--domain", metavar="DOMAIN", help="only pages of this domain")
 
@@ -44,11 +32,11 @@ def status(data_dir: Path, json: bool) -> None:
         async with opened(data_dir) as archive:
             found = await read_status(archive.reader, running=archive.data.in_use())
         if json:
-            _print_json(as_json(found))
+            print_json(as_json(found))
         else:
             print("\n".join(as_lines(found)))
 
-    _run(work())
+    run_reading(work())
 
 
 @click.command(short_help="list pages")
@@ -73,14 +61,14 @@ def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, js
         async with opened(data_dir) as archive:
             async for row in archive.reader.pages(domain=wanted, status=status):
                 if json:
-                    _print_json(page_json(row))
+                    print_json(page_json(row))
                 else:
                     print(page_line(row))
                 shown += 1
                 if shown == limit:
                     break
 
-    _run(work())
+    run_reading(work())
 
 
 @click.command(short_help="what is known of a URL")
@@ -93,7 +81,7 @@ def show(url: str, data_dir: Path) -> None:
         async with opened(data_dir) as archive:
             await _show(archive, url)
 
-    _run(work())
+    run_reading(work())
 
 
 async def _show(archive: Archive, text: str) -> None:
@@ -118,7 +106,9 @@ async def _show(archive: Archive, text: str) -> None:
     for name, where in (("text", row.text), ("raw", row.raw)):
         if where is not None:
             print(f"{name:<14}{where.file} at {where.offset:,}, {where.length:,} bytes")
-    if row.text is not None:
+    if row.place:
+        print(f"{'stored at':<14}{row.place}; look there with 'rove show'")
+    elif row.text is not None:
         print()
         print(archive.pages.read_text(row.text, expect_url=row.url))
 
@@ -131,10 +121,13 @@ def export(data_dir: Path, domain: str | None) -> None:
 
     async def work() -> int:
         wanted = None if domain is None else domain_id(domain)
-        unreadable = 0
+        unreadable, elsewhere = 0, Counter[str]()
         async with opened(data_dir) as archive:
             async for row in archive.reader.pages(domain=wanted):
                 if row.text is None and row.raw is None:
+                    continue
+                if row.place:
+                    elsewhere[row.place] += 1
                     continue
                 try:
                     text = (
@@ -146,23 +139,10 @@ def export(data_dir: Path, domain: str | None) -> None:
                     unreadable += 1
                     print(f"rove: {row.url}: {error}", file=sys.stderr)
                     continue
-                _print_json({**page_json(row), "text": text})
+                print_json({**page_json(row), "text": text})
+        for place, count in elsewhere.items():
+            print(f"rove: {count:,} pages are not here but at {place}", file=sys.stderr)
         return unreadable
 
-    if _run(work()):
+    if run_reading(work()):
         raise RoveError("some pages could not be read; they are named above")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        result = asyncio.run(work)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Who reads our output has had enough, as `head` does: nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.exceptions.Exit(0) from None
-    return result
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

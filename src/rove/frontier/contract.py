@@ -252,8 +252,8 @@ class Backend(Protocol):
     async def begin_run(self) -> int:
         """Note one more start of the crawl; return its number."""
 
-    async def begin(self, policy: Policy, run: int) -> Frontier:
-        """Take part in a run with one more process."""
+    async def begin(self, policy: Policy, run: int | None) -> Frontier:
+        """Take part in a run with one more process; without a run, only look after the frontier, and claim nothing."""
 
     async def close(self) -> None:
         """Finish what was begun and close."""

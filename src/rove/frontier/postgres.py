@@ -18,7 +18,7 @@ from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_counts import read_counts
-from rove.frontier.postgres_database import Database, Session
+from rove.frontier.postgres_database import Database, Session, WasLost
 from rove.frontier.rows import REQUEST_COLUMNS, origin_record, pending_url, request_row_values
 from rove.model import (
     Counts,
@@ -44,15 +44,17 @@ class PostgresFrontier:
         self._bound = LowerBound()
         self.process = 0
 
-    async def begin(self, run: int) -> None:
-        """Take part in a run."""
+    async def begin(self, run: int | None) -> None:
+        """Take part in a run, or only look after the frontier."""
 
         async def work(session: Session) -> int:
+            epoch = self._policy.limits_epoch
+            await session.fetch("lift_caps", epoch=epoch, retried=RETRIED, held=HELD)
+            if run is None:
+                return 0
             process: int = await session.value(
                 "begin_process", run=run, machine=self._machine, pid=os.getpid()
             )
-            epoch = self._policy.limits_epoch
-            await session.fetch("lift_caps", epoch=epoch, retried=RETRIED, held=HELD)
             return process
 
         self.process = await self._database.transaction("begin", work)
@@ -60,9 +62,13 @@ class PostgresFrontier:
     async def claim(self, limit: int) -> list[Lease]:
         bound = self._bound.for_claim()
         started = time.perf_counter()
-        claimed = await self._database.transaction("claim", partial(self._claim, limit, bound))
+        try:
+            rows, urls = await self._database.transaction(
+                "claim", partial(self._claim, limit, bound), again=False
+            )
+        except WasLost:
+            return []  # whoever claims may have something to settle first
         seconds = time.perf_counter() - started
-        rows, urls = claimed
         now = rows[0]["now"] if rows else None
         self._bound.claimed(bound, seconds, [row["was_due"] for row in rows], now, limit)
         return [

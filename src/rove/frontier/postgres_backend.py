@@ -30,19 +30,20 @@ class PostgresBackend:
         self,
         url: str,
         schema: str,
-        machine: Machine | None,
+        machine: Machine,
         *,
+        register: bool = True,
         on_news: Callable[[str], None] | None = None,
     ) -> None:
-        """Without a machine the crawl can only be looked into; `on_news` is told when the server goes and comes."""
+        """`register`: this machine takes part; `on_news` is told when the server goes away and comes back."""
         self._database = Database(url, schema)
         if on_news is not None:
             self._database.on_news = on_news
-        self._machine = machine
+        self._machine = machine if register else None
         self._machine_id = 0
         self.place = f"the crawl {schema!r} at {redacted(url)}"
         self.catalog = PostgresCatalog(self._database, lambda: self._machine_id)
-        self.reader = PostgresReader(self._database, machine.key if machine is not None else "")
+        self.reader = PostgresReader(self._database, machine.key)
 
     async def exists(self) -> bool:
         return await self._database.holds_schema()
@@ -64,7 +65,7 @@ class PostgresBackend:
         )
         return run
 
-    async def begin(self, policy: Policy, run: int) -> PostgresFrontier:
+    async def begin(self, policy: Policy, run: int | None) -> PostgresFrontier:
         assert self._machine_id, "a process that crawls has a data directory"
         frontier = PostgresFrontier(self._database, policy, self._machine_id)
         await frontier.begin(run)

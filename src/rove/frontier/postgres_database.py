@@ -50,6 +50,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class WasLost(Exception):
+    """The server was away and is back; whether the work was done nobody knows."""
+
+
 class Session:
     """A connection that work holds for a while."""
 
@@ -155,8 +159,10 @@ class Database:
         """From now on a lost server is waited for no longer than this."""
         self._patience = time.monotonic() + seconds
 
-    async def run(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do work, in a connection of its own, until it is done."""
+    async def run(
+        self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
+    ) -> T:
+        """Do work, in a connection of its own, until it is done; or not `again`: WasLost once the server is back."""
         while True:
             try:
                 async with self._held(what) as session:
@@ -169,15 +175,19 @@ class Database:
                     place = redacted(self.url)
                     raise FrontierError(f"the frontier at {place} failed: {error}") from error
                 await self._wait_until_back(error)
+                if not again:
+                    raise WasLost from error
 
-    async def transaction(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def transaction(
+        self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
+    ) -> T:
         """Do work, all or nothing."""
 
         async def whole(session: Session) -> T:
             async with session.connection.transaction():
                 return await work(session)
 
-        return await self.run(what, whole)
+        return await self.run(what, whole, again=again)
 
     @asynccontextmanager
     async def _held(self, what: str) -> AsyncIterator[Session]:

@@ -41,8 +41,8 @@ class SqliteFrontier:
         self.process = 0
         self.outages = 0
 
-    async def begin(self, run: int) -> None:
-        """Take part in a run."""
+    async def begin(self, run: int | None) -> None:
+        """Take part in a run, or only look after the frontier."""
         await self._database.run(lambda: self._begin(run))
 
     async def claim(self, limit: int) -> list[Lease]:
@@ -142,14 +142,15 @@ class SqliteFrontier:
 
     # What follows runs in the database's thread.
 
-    def _begin(self, run: int) -> None:
+    def _begin(self, run: int | None) -> None:
         self._now = self._given_clock or self._database.clock()
         with self._database.transaction():
-            rows = self._database.execute(
-                "begin_process", run=run, pid=os.getpid(), now=self._now()
-            )
-            self.process = rows[0][0]
             self._lift_old_caps()
+            if run is not None:
+                rows = self._database.execute(
+                    "begin_process", run=run, pid=os.getpid(), now=self._now()
+                )
+                self.process = rows[0][0]
 
     def _lift_old_caps(self) -> None:
         """Let domains go on that had reached the limit of an earlier epoch."""

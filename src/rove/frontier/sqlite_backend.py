@@ -37,7 +37,7 @@ class SqliteBackend:
 
         return await self._database.run(work)
 
-    async def begin(self, policy: Policy, run: int) -> SqliteFrontier:
+    async def begin(self, policy: Policy, run: int | None) -> SqliteFrontier:
         frontier = SqliteFrontier(self._database, policy)
         await frontier.begin(run)
         return frontier

@@ -1,12 +1,15 @@
 """The frontier's SQLite file: opened, migrated and spoken to in one thread of its own.
 
 All statements of a process run in that thread, one after the other, so that the event loop never waits for
-the disk and SQLite never sees two writers of one process.
+the disk and SQLite never sees two writers of one process. Several processes take turns: SQLite lets writers that wait
+try again after a sleep, so that some starve; a lock on a file of its own wakes them in order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -21,7 +24,7 @@ from rove.errors import DiskFull, FrontierError, RoveError, UsageError
 from rove.frontier.clock import Anchor, CrawlClock, anchor_for
 from rove.frontier.queries import load_migrations, load_queries
 
-FILE_NAME = "frontier.sqlite"
+TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 10 * 1024
 ROWS_PER_STATEMENT = 2_000
@@ -52,6 +55,8 @@ class Database:
         self._read_only = read_only
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frontier")
         self._connection: sqlite3.Connection | None = None
+        self._turn = -1
+        """A file whose lock is the right to write."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do work in the database's thread; sqlite3's errors come back as ours."""
@@ -69,6 +74,9 @@ class Database:
         if self._connection is not None:
             await self.run(self._connection.close)
             self._connection = None
+        if self._turn >= 0:
+            os.close(self._turn)
+            self._turn = -1
         self._thread.shutdown(wait=True)
 
     def execute(self, query: str, /, **parameters: Any) -> list[Row]:
@@ -85,8 +93,17 @@ class Database:
         return found
 
     @contextmanager
-    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """A write transaction, all or nothing. In the database's thread only."""
+    def transaction(self) -> Iterator[None]:
+        """A write transaction, all or nothing, when it is our turn. In the database's thread only."""
+        fcntl.flock(self._turn, fcntl.LOCK_EX)
+        try:
+            with self._begun("IMMEDIATE"):
+                yield
+        finally:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _begun(self, kind: str) -> Iterator[None]:
         assert self._connection is not None, "the database is not open"
         self._connection.execute(f"BEGIN {kind}")
         try:
@@ -99,7 +116,7 @@ class Database:
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A short read transaction: what is read in it fits together. In the database's thread only."""
-        return self.transaction("DEFERRED")
+        return self._begun("DEFERRED")
 
     def get_meta(self, key: str) -> str | None:
         """A value that the crawl keeps. In the database's thread only."""
@@ -143,6 +160,7 @@ class Database:
             self._connection.execute("PRAGMA query_only = ON")
         else:
             # FULL: a claim that a power cut undid would let a domain be asked again too early.
+            self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
             for pragma in (
                 "journal_mode = WAL",
                 "synchronous = FULL",

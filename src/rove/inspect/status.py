@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.contract import FrontierReader, crawled_seconds
+from rove.inspect.nodes import is_alive
 from rove.model import Counts, UrlState
 from rove.text import seconds_text, size_text
-
-RATE_SECONDS = 30.0
-RATE_ROWS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,35 +22,24 @@ class Status:
     elapsed: float
     """Seconds that it has been running, over all starts."""
     rate: float
-    """Pages per second: of the last half minute while it runs, else on average."""
+    """Pages per second: of the last seconds while it runs, else on average."""
     counts: Counts
 
 
 async def read_status(reader: FrontierReader, *, running: bool) -> Status:
-    """The state of a crawl, from kept counters."""
+    """The state of a crawl, from kept counters; `running`: it is known to run on this machine."""
     counts, runs = await reader.counts(), await reader.runs()
+    alive = [process for process in await reader.participants() if is_alive(process)]
+    running = running or any(not process.is_here for process in alive)
     elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
     return Status(
         running=running,
         since=runs[0].started if runs else None,
         elapsed=elapsed,
-        rate=await _recent_rate(reader) if running else average,
+        rate=sum(process.pages_per_second for process in alive) if running else average,
         counts=counts,
     )
-
-
-async def _recent_rate(reader: FrontierReader) -> float:
-    """Pages per second among the newest requests."""
-    now = oldest = time.time()
-    pages = looked_at = 0
-    async for row in reader.pages():
-        looked_at += 1
-        if now - row.finished > RATE_SECONDS or looked_at > RATE_ROWS:
-            break
-        oldest = min(oldest, row.finished)
-        pages += row.text is not None or row.raw is not None
-    return pages / (now - oldest) if now > oldest else 0.0
 
 
 def as_json(status: Status) -> dict[str, Any]:

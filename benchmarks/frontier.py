@@ -1,0 +1,758 @@
+"""What do claims, settles and offered links cost as the frontier grows? Run by hand, about half an hour.
+
+    python benchmarks/frontier.py            10,000 to 10 million URLs, on SQLite and on PostgreSQL
+    python benchmarks/frontier.py --quick    under a minute
+
+A frontier is filled in bulk, with 20 pending URLs in each domain and all domains due, in the order in which a crawl
+meets them: the URLs of a domain lie far apart. Then, through the frontier's own verbs and with nothing else around:
+
+- claims + settles: batches of 256 domains are leased by one task and settled by another, as in a crawl, one URL a
+  visit, with no delay, so that domains come back; once more with the row of one request for each visit;
+- offered links: batches of 4,096 of which 70 % are known, from one process and from two; scattered (each link to
+  a domain of its own, the worst case) or as 60 links a page, 80 % of them to the page's own domain;
+- on PostgreSQL the buffers that one claimed domain touches, by EXPLAIN (ANALYZE, BUFFERS) of the two statements of
+  a claim of 100 domains, and what becomes of them after a million settles, also while somebody holds a snapshot open.
+
+Without --postgres a server of our own is started, with fsync off, and is gone at the end, as is everything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import uvloop
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.postgres import own_server  # noqa: E402
+
+import plot  # noqa: E402
+from report import about_machine, machine  # noqa: E402
+from rove.frontier.contract import Frontier, Policy  # noqa: E402
+from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE  # noqa: E402
+from rove.frontier.postgres import PostgresFrontier  # noqa: E402
+from rove.frontier.postgres_bound import LOWEST  # noqa: E402
+from rove.frontier.postgres_database import QUERIES, SESSION_SETTINGS  # noqa: E402
+from rove.frontier.postgres_database import Database as PostgresDatabase  # noqa: E402
+from rove.frontier.sqlite import SqliteFrontier  # noqa: E402
+from rove.frontier.sqlite_database import Database as SqliteDatabase  # noqa: E402
+from rove.model import (  # noqa: E402
+    Lease,
+    NewUrl,
+    RequestKind,
+    RequestRow,
+    Settled,
+    UrlState,
+    VisitResult,
+)
+from rove.url import fingerprint  # noqa: E402
+
+SERVER_SETTINGS: Mapping[str, str] = {
+    "fsync": "off",
+    "shared_buffers": "512MB",
+    "max_connections": "300",
+    "max_wal_size": "4GB",
+}
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+QUICK_SIZES = (10_000, 100_000)
+URLS_PER_DOMAIN = 20
+CLAIM_BATCH = 256
+EXPLAINED_BATCH = 100
+EXPLAINED_TIMES = 5
+LINK_BATCH = 4096
+KNOWN = 0.7
+LINKS_PER_PAGE = 60
+OWN_DOMAIN = 0.8
+MOST_LINKS_PER_S = 150_000
+"""Of one process: batches are made before the clock starts."""
+BUDGET = 180.0
+BACKENDS = ("sqlite", "postgres")
+TARGETS = {"links": 60_000.0, "claims": 15_000.0}
+
+
+# What the frontier holds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many URLs in how many domains."""
+
+    domains: int
+    per_domain: int
+
+    @property
+    def urls(self) -> int:
+        """All of them."""
+        return self.domains * self.per_domain
+
+
+def domain_name(number: int) -> str:
+    """The name of a domain."""
+    return f"site{number}.test"
+
+
+def url_text(number: int, page: int) -> str:
+    """A URL of a domain."""
+    return f"https://www.site{number}.test/articles/2026/the-title-of-page-{page}"
+
+
+def new_url(number: int, page: int) -> NewUrl:
+    """A link to a page."""
+    name, text = domain_name(number), url_text(number, page)
+    return NewUrl(fingerprint(name), name, fingerprint(text), text, 1)
+
+
+# Where it is
+
+
+@dataclass(frozen=True, slots=True)
+class Sqlite:
+    """A frontier in a file."""
+
+    file: str
+    name: str = "SQLite"
+
+    @asynccontextmanager
+    async def opened(self, policy: Policy) -> AsyncIterator[Frontier]:
+        """One more process of the crawl."""
+        database = SqliteDatabase(Path(self.file))
+        await database.open(create=True)
+        frontier = SqliteFrontier(database, policy)
+        await frontier.begin(run=1)
+        try:
+            yield frontier
+        finally:
+            await database.close()
+
+    async def fill(self, plan: Plan) -> None:
+        """Insert in the order of the key, which is the table's own; the other index afterwards."""
+        async with self.opened(policy()):
+            pass
+        with sqlite3.connect(self.file, isolation_level=None) as base:
+            index = base.execute(
+                "SELECT sql FROM sqlite_master WHERE name = 'url_pending'"
+            ).fetchone()[0]
+            base.execute("DROP INDEX url_pending")
+            base.execute("PRAGMA synchronous = OFF")
+            base.execute("BEGIN")
+            base.executemany(
+                "INSERT INTO domain (id, name, ready_at, pending, first_add) VALUES (?, ?, ?, ?, 0)",
+                sorted(
+                    (fingerprint(domain_name(number)), domain_name(number), number, plan.per_domain)
+                    for number in range(plan.domains)
+                ),
+            )
+            base.executemany(
+                "INSERT INTO url (domain, fingerprint, url, priority, position, depth) "
+                "VALUES (?, ?, ?, 1, ?, 1)",
+                _rows_by_key(plan),
+            )
+            base.executemany("INSERT INTO counter VALUES (?, ?)", _counters(plan).items())
+            base.execute("INSERT INTO counter VALUES ('adds', ?)", (plan.urls // URLS_PER_ADD + 1,))
+            base.execute(index)
+            base.execute("COMMIT")
+            base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        base.close()
+
+    async def drop(self) -> None:
+        """Take it away."""
+        for path in Path(self.file).parent.glob(f"{Path(self.file).name}*"):
+            path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A frontier in a schema."""
+
+    url: str
+    schema: str
+    name: str = "PostgreSQL"
+
+    @asynccontextmanager
+    async def opened(self, policy: Policy) -> AsyncIterator[Frontier]:
+        """One more process of the crawl."""
+        database = PostgresDatabase(self.url, self.schema)
+        await database.open(create=True)
+        frontier = PostgresFrontier(database, policy, machine=1)
+        await frontier.begin(run=1)
+        try:
+            yield frontier
+        finally:
+            await database.close()
+
+    @asynccontextmanager
+    async def connected(self, **settings: str) -> AsyncIterator[Any]:
+        """A connection of our own."""
+        connection = await asyncpg.connect(
+            self.url, server_settings={**settings, "search_path": f'"{self.schema}"'}
+        )
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def fill(self, plan: Plan) -> None:
+        """Copy without indexes, in the order of arrival, and index afterwards."""
+        async with self.opened(policy()):
+            pass
+        async with self.connected(maintenance_work_mem="512MB") as connection:
+            await self._fill(connection, plan)
+
+    async def _fill(self, connection: Any, plan: Plan) -> None:
+        index = await connection.fetchval("SELECT pg_get_indexdef('url_pending'::regclass)")
+        await connection.execute("ALTER TABLE url DROP CONSTRAINT url_pkey; DROP INDEX url_pending")
+        await connection.copy_to_table(
+            "domain",
+            source=_lines(
+                f"{fingerprint(domain_name(number))}\t{domain_name(number)}\t{number}\t"
+                f"{plan.per_domain}\n"
+                for number in range(plan.domains)
+            ),
+            columns=["id", "name", "ready_at", "pending"],
+        )
+        await connection.copy_to_table(
+            "url",
+            source=_lines(_lines_by_arrival(plan)),
+            columns=["domain", "fingerprint", "url", "priority", "position", "depth"],
+        )
+        await connection.execute("ALTER TABLE url ADD PRIMARY KEY (domain, fingerprint)")
+        await connection.execute(index)
+        await connection.executemany(
+            "INSERT INTO counter (name, slot, value) VALUES ($1, 0, $2)", _counters(plan).items()
+        )
+        await connection.execute(f"SELECT setval('add_number', {plan.urls // URLS_PER_ADD + 1})")
+        await connection.execute("VACUUM ANALYZE")
+
+    async def drop(self) -> None:
+        """Take it away."""
+        async with self.connected() as connection:
+            await connection.execute(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
+
+
+Place = Sqlite | Postgres
+
+
+def policy(delay: float = 0.0) -> Policy:
+    """No delay: a domain that was settled may be claimed again."""
+    return Policy(delay=delay, budget=BUDGET)
+
+
+def _rows_by_key(plan: Plan) -> Iterator[tuple[int, int, str, int]]:
+    by_id = sorted((fingerprint(domain_name(number)), number) for number in range(plan.domains))
+    for id, number in by_id:
+        texts = [url_text(number, page) for page in range(plan.per_domain)]
+        rows = (
+            (id, fingerprint(text), text, page * plan.domains + number)
+            for page, text in enumerate(texts)
+        )
+        yield from sorted(rows)
+
+
+def _lines_by_arrival(plan: Plan) -> Iterator[str]:
+    ids = [fingerprint(domain_name(number)) for number in range(plan.domains)]
+    for page in range(plan.per_domain):
+        for number, id in enumerate(ids):
+            text = url_text(number, page)
+            position = page * plan.domains + number
+            yield f"{id}\t{fingerprint(text)}\t{text}\t1\t{position}\t1\n"
+
+
+async def _lines(lines: Iterator[str]) -> AsyncIterator[bytes]:
+    part: list[str] = []
+    for line in lines:
+        part.append(line)
+        if len(part) == 5_000:
+            yield "".join(part).encode()
+            part.clear()
+    yield "".join(part).encode()
+
+
+def _counters(plan: Plan) -> dict[str, int]:
+    return {
+        "urls.pending": plan.urls,
+        "domains.total": plan.domains,
+        "domains.active": plan.domains,
+    }
+
+
+# Claims and settles
+
+
+@dataclass(slots=True)
+class Claims:
+    """What a run of claims and settles came to."""
+
+    settled: int = 0
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    bound: int = LOWEST
+
+    @property
+    def per_s(self) -> float:
+        """Domains claimed and settled in a second."""
+        return self.settled / self.seconds if self.seconds else 0.0
+
+    def figures(self) -> dict[str, float]:
+        """For the tables."""
+        ordered = sorted(self.latencies) or [0.0]
+        last = self.latencies[-max(1, len(ordered) // 10) :] or [0.0]
+        return {
+            "per_s": self.per_s,
+            "settled": self.settled,
+            "seconds": self.seconds,
+            "claim_p50_ms": 1000 * statistics.median(ordered),
+            "claim_p99_ms": 1000 * ordered[int(0.99 * len(ordered))],
+            "last_tenth_p50_ms": 1000 * statistics.median(last),
+        }
+
+
+async def claim_and_settle(
+    place: Place, *, seconds: float, most: int, with_requests: bool = False
+) -> Claims:
+    """One task leases batches, another settles them, until the time is over or so many are settled."""
+    found = Claims()
+    async with place.opened(policy()) as frontier:
+        leased: asyncio.Queue[list[Lease] | None] = asyncio.Queue(maxsize=1)
+        started = time.perf_counter()
+
+        async def claim() -> None:
+            claimed = 0
+            while claimed < most and time.perf_counter() - started < seconds:
+                before = time.perf_counter()
+                leases = await frontier.claim(min(CLAIM_BATCH, most - claimed))
+                if not leases:
+                    await asyncio.sleep(0.001)
+                    continue
+                found.latencies.append(time.perf_counter() - before)
+                claimed += len(leases)
+                await leased.put(leases)
+            await leased.put(None)
+
+        async def settle() -> None:
+            while (leases := await leased.get()) is not None:
+                visits = [visited(lease, with_requests=with_requests) for lease in leases]
+                found.settled += await frontier.settle(visits)
+
+        await asyncio.gather(claim(), settle())
+        found.seconds = time.perf_counter() - started
+        if isinstance(frontier, PostgresFrontier):
+            found.bound = frontier._bound.value
+    return found
+
+
+def visited(lease: Lease, *, with_requests: bool = False) -> VisitResult:
+    """A visit that fetched the lease's first URL."""
+    return VisitResult(
+        lease=lease,
+        asked=True,
+        since_finish=0.0,
+        settled=(Settled(fingerprint=lease.urls[0].fingerprint, state=UrlState.DONE),),
+        requests=(page_row(lease),) if with_requests else (),
+    )
+
+
+def page_row(lease: Lease) -> RequestRow:
+    """What is kept of the request for the lease's first URL."""
+    head = lease.urls[0]
+    return RequestRow(
+        visit=lease.token,
+        seq=0,
+        domain=lease.domain,
+        kind=RequestKind.PAGE,
+        url=head.url,
+        fingerprint=head.fingerprint,
+        started=1.0,
+        finished=2.0,
+        status=200,
+        media_type="text/html",
+        size=40_000,
+        content_hash=head.fingerprint,
+        title="The title of a page",
+    )
+
+
+# Buffers
+
+
+async def buffers_per_claim(place: Postgres, bound: int) -> float:
+    """Shared buffers, hit or read, that a claim of a hundred domains touches for each of them."""
+    async with place.connected(**SESSION_SETTINGS) as connection:
+        for query in ("lease", "head_urls"):
+            await connection.execute(f"PREPARE {query} AS {QUERIES[query].text}")
+        found = [await _claim_explained(connection, bound) for _ in range(EXPLAINED_TIMES)]
+    return statistics.median(found)
+
+
+async def _claim_explained(connection: Any, bound: int) -> float:
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        lease = {"bound": bound, "limit": EXPLAINED_BATCH, "budget": 180_000, "delay": 0}
+        touched = await _explained(connection, "lease", {**lease, "process": -1})
+        rows = await connection.fetch("SELECT id FROM domain WHERE owner = -1")
+        now = await connection.fetchval("SELECT clock_ms()")
+        ids = "'{" + ",".join(str(row[0]) for row in rows) + "}'"
+        order = {"retried": RETRIED, "held": HELD, "limit": URLS_PER_LEASE}
+        touched += await _explained(connection, "head_urls", {"domains": ids, "now": now, **order})
+        return touched / len(rows)
+    finally:
+        await transaction.rollback()
+
+
+async def _explained(connection: Any, query: str, given: Mapping[str, object]) -> int:
+    values = ", ".join(str(given[name]) for name in QUERIES[query].parameters)
+    sql = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {query} ({values})"
+    plan = json.loads(await connection.fetchval(sql))[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+# Links
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """Who offers what for how long."""
+
+    place: Place
+    plan: Plan
+    by_page: bool
+    seconds: float
+    batches: int
+
+
+def batches_of(offering: Offering, number: int) -> list[list[NewUrl]]:
+    """What a process offers: known links at random, and links that nobody has offered yet."""
+    choose = random.Random(number)
+    plan = offering.plan
+    unseen = plan.per_domain + number * (1 << 32)
+    batches: list[list[NewUrl]] = []
+    for _ in range(offering.batches):
+        batch: list[NewUrl] = []
+        own = 0
+        while len(batch) < LINK_BATCH:
+            if len(batch) % LINKS_PER_PAGE == 0:
+                own = choose.randrange(plan.domains)
+            is_own = offering.by_page and choose.random() < OWN_DOMAIN
+            domain = own if is_own else choose.randrange(plan.domains)
+            if choose.random() < KNOWN:
+                batch.append(new_url(domain, choose.randrange(plan.per_domain)))
+            else:
+                unseen += 1
+                batch.append(new_url(domain, unseen))
+        batches.append(batch)
+    return batches
+
+
+def offer(offering: Offering, number: int, start: Any, results: Any) -> None:
+    """One process that offers links; its rate goes into the results."""
+    batches = batches_of(offering, number)
+    results.put(uvloop.run(_offer(offering, batches, start)))
+
+
+async def _offer(
+    offering: Offering, batches: list[list[NewUrl]], start: Any
+) -> tuple[int, int, float]:
+    async with offering.place.opened(policy()) as frontier:
+        await frontier.add(batches.pop())
+        start.wait()
+        offered = added = 0
+        began = time.perf_counter()
+        for batch in batches:
+            added += await frontier.add(batch)
+            offered += len(batch)
+            if time.perf_counter() - began > offering.seconds:
+                break
+        return offered, added, time.perf_counter() - began
+
+
+def offer_links(offering: Offering, processes: int) -> dict[str, Any]:
+    """Links offered in a second by so many processes at once."""
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(processes), context.Queue()
+    seed = random.randrange(1, 1 << 20) * 8
+    workers = [
+        context.Process(target=offer, args=(offering, seed + number, start, results))
+        for number in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    done = [results.get(timeout=300) for _ in workers]
+    for worker in workers:
+        worker.join()
+    rates = [offered / seconds for offered, _, seconds in done]
+    return {
+        "processes": processes,
+        "by_page": offering.by_page,
+        "per_s": sum(rates),
+        "each": rates,
+        "offered": sum(offered for offered, _, _ in done),
+        "new": sum(added for _, added, _ in done),
+    }
+
+
+# The runs
+
+
+def measure(place: Place, urls: int, seconds: float) -> dict[str, Any]:
+    """Everything about one frontier of one size."""
+    plan = Plan(urls // URLS_PER_DOMAIN, URLS_PER_DOMAIN)
+    _say(f"{place.name}, {urls:,} URLs: filling")
+    began = time.perf_counter()
+    asyncio.run(place.fill(plan))
+    found: dict[str, Any] = {"frontier": place.name, "urls": urls, "domains": plan.domains}
+    found["fill_s"] = time.perf_counter() - began
+    found["load"] = os.getloadavg()[0]
+    if isinstance(place, Postgres):
+        found["buffers"] = asyncio.run(buffers_per_claim(place, LOWEST))
+    most = urls // 4
+    for name, with_requests in (("claims", False), ("claims_with_requests", True)):
+        claims = uvloop.run(
+            claim_and_settle(place, seconds=seconds, most=most, with_requests=with_requests)
+        )
+        found[name] = claims.figures()
+        if isinstance(place, Postgres):
+            found[name]["buffers"] = asyncio.run(buffers_per_claim(place, claims.bound))
+        _say(f"{place.name}, {urls:,} URLs: {claims.per_s:,.0f} claims + settles/s")
+    found["links"] = []
+    for by_page in (False, True):
+        for processes in (1, 2):
+            batches = 1 + min(urls, round(MOST_LINKS_PER_S * seconds / processes)) // LINK_BATCH
+            offering = Offering(place, plan, by_page, seconds, 1 + batches)
+            links = offer_links(offering, processes)
+            found["links"].append(links)
+            _say(f"{place.name}, {urls:,} URLs: {links['per_s']:,.0f} links/s ({links})")
+    asyncio.run(place.drop())
+    return found
+
+
+def wear(place: Postgres, urls: int, settles: int) -> list[dict[str, Any]]:
+    """What claims cost after many settles, and after many more under an old snapshot."""
+    plan = Plan(urls // URLS_PER_DOMAIN, (urls + 2 * settles) // (urls // URLS_PER_DOMAIN) + 1)
+    asyncio.run(place.fill(plan))
+    _say(f"{place.name}, {plan.urls:,} URLs: filled; now {settles:,} settles, twice")
+    found = [asyncio.run(_worn(place, "filled", LOWEST, {}))]
+    claims = uvloop.run(claim_and_settle(place, seconds=3600, most=settles))
+    found.append(asyncio.run(_worn(place, "after", claims.bound, claims.figures())))
+    found.append(uvloop.run(_wear_under_snapshot(place, settles)))
+    asyncio.run(place.drop())
+    return [{**row, "urls": urls} for row in found]
+
+
+async def _wear_under_snapshot(place: Postgres, settles: int) -> dict[str, Any]:
+    async with place.connected() as holder:
+        transaction = holder.transaction(isolation="repeatable_read")
+        await transaction.start()
+        await holder.fetchval("SELECT count(*) FROM meta")
+        claims = await claim_and_settle(place, seconds=3600, most=settles)
+        found = await _worn(place, "under an old snapshot", claims.bound, claims.figures())
+        await transaction.rollback()
+    return found
+
+
+async def _worn(place: Postgres, when: str, bound: int, claims: dict[str, Any]) -> dict[str, Any]:
+    async with place.connected() as connection:
+        sizes = await connection.fetchrow(
+            "SELECT pg_table_size('domain') AS domain, pg_table_size('domain_due') AS domain_due, "
+            "pg_table_size('domain_pkey') AS domain_pkey, pg_table_size('url') AS url, "
+            "pg_table_size('url_pending') AS url_pending"
+        )
+    return {
+        "when": when,
+        **claims,
+        "buffers": await buffers_per_claim(place, bound),
+        "buffers_unbounded": await buffers_per_claim(place, LOWEST),
+        "megabytes": {name: round(size / 1e6, 1) for name, size in sizes.items()},
+    }
+
+
+@contextmanager
+def postgres_url(given: str | None) -> Iterator[str]:
+    """The server that was asked for, or one of our own."""
+    if given:
+        yield given
+        return
+    with own_server(SERVER_SETTINGS) as server:
+        yield server.url
+
+
+# What is told
+
+
+def links_table(results: list[dict[str, Any]]) -> str:
+    """Offered links."""
+    rows = [
+        {
+            "frontier": result["frontier"],
+            "URLs": result["urls"],
+            "links": "60 a page" if links["by_page"] else "scattered",
+            "processes": links["processes"],
+            "links/s": links["per_s"],
+            "each process": ", ".join(f"{rate:,.0f}" for rate in links["each"]),
+            "new": f"{links['new'] / max(1, links['offered']):.0%}",
+            "load": result["load"],
+        }
+        for result in results
+        for links in result["links"]
+    ]
+    return plot.markdown(rows)
+
+
+def claims_table(results: list[dict[str, Any]]) -> str:
+    """Claims and settles."""
+    rows = [
+        {
+            "frontier": result["frontier"],
+            "URLs": result["urls"],
+            "domains": result["domains"],
+            "claims + settles/s": result["claims"]["per_s"],
+            "claim p50 ms": result["claims"]["claim_p50_ms"],
+            "claim p99 ms": result["claims"]["claim_p99_ms"],
+            "with request rows/s": result["claims_with_requests"]["per_s"],
+            "buffers/claim": result.get("buffers"),
+            "buffers/claim, then": result["claims_with_requests"].get("buffers"),
+            "filled in s": result["fill_s"],
+            "load": result["load"],
+        }
+        for result in results
+    ]
+    return plot.markdown(rows)
+
+
+def wear_table(worn: list[dict[str, Any]]) -> str:
+    """What many settles leave behind."""
+    rows = [
+        {
+            "PostgreSQL": row["when"],
+            "claims + settles/s": row.get("per_s"),
+            "claim p50 ms": row.get("claim_p50_ms"),
+            "claim p99 ms": row.get("claim_p99_ms"),
+            "last tenth p50 ms": row.get("last_tenth_p50_ms"),
+            "buffers/claim": row["buffers"],
+            "without bound": row["buffers_unbounded"],
+            "MB": ", ".join(f"{name} {size:g}" for name, size in row["megabytes"].items()),
+        }
+        for row in worn
+    ]
+    return plot.markdown(rows)
+
+
+def draw(folder: Path, results: list[dict[str, Any]], worn: list[dict[str, Any]]) -> None:
+    """The plots."""
+    x = "URLs in the frontier"
+    links: dict[str, list[tuple[float, float]]] = {}
+    claims: dict[str, list[tuple[float, float]]] = {}
+    touched: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        name, urls = result["frontier"], result["urls"]
+        for one in result["links"]:
+            kind = "60 a page" if one["by_page"] else "scattered"
+            key = f"{name}, {kind}, {one['processes']} process(es)"
+            links.setdefault(key, []).append((urls, one["per_s"]))
+        claims.setdefault(name, []).append((urls, result["claims"]["per_s"]))
+        key = f"{name}, with a request row"
+        claims.setdefault(key, []).append((urls, result["claims_with_requests"]["per_s"]))
+        if "buffers" in result:
+            touched.setdefault("filled", []).append((urls, result["buffers"]))
+            then = result["claims_with_requests"]["buffers"]
+            touched.setdefault("after claims and settles", []).append((urls, then))
+    for row in worn[1:]:
+        touched[f"{row['settled']:,} settles {row['when']}"] = [(row["urls"], row["buffers"])]
+    plot.lines(
+        folder / "links.svg",
+        links,
+        title="Offered links, 70 % known",
+        x=x,
+        y="links/s",
+        target=TARGETS["links"],
+    )
+    plot.lines(
+        folder / "claims.svg",
+        claims,
+        title="Domains claimed and settled",
+        x=x,
+        y="per second",
+        target=TARGETS["claims"],
+    )
+    if touched:
+        plot.lines(
+            folder / "buffers.svg",
+            touched,
+            title="Buffers that a claim touches on PostgreSQL",
+            x=x,
+            y="buffers per domain claimed",
+        )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Measure, print the tables and save everything."""
+    options = _options().parse_args()
+    sizes = [size for size in (QUICK_SIZES if options.quick else SIZES) if size <= options.urls]
+    if options.urls > sizes[-1] and not options.quick:
+        sizes.append(options.urls)
+    if options.only_size:
+        sizes = options.only_size
+    seconds = 1.5 if options.quick else options.seconds
+    settles = 20_000 if options.quick else options.settles
+    about = {**machine(), "server_settings": dict(SERVER_SETTINGS)}
+    results: list[dict[str, Any]] = []
+    worn: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="rove-frontier-") as folder:
+        if "sqlite" in options.on:
+            for size in sizes:
+                results.append(measure(Sqlite(f"{folder}/frontier.sqlite"), size, seconds))
+        if "postgres" in options.on:
+            with postgres_url(options.postgres) as url:
+                for size in sizes:
+                    results.append(measure(Postgres(url, f"bench_{size}"), size, seconds))
+                if settles:
+                    size = 20_000 if options.quick else options.settles_urls
+                    worn = wear(Postgres(url, "bench_worn"), size, settles)
+    figures = {"machine": about, "results": results, "worn": worn}
+    plot.save_json(options.out / "frontier.json", figures)
+    draw(options.out, results, worn)
+    print(links_table(results), claims_table(results), sep="\n\n")
+    if worn:
+        print(f"\n{wear_table(worn)}")
+    print(f"\n{about_machine(about)}")
+    return 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--postgres", metavar="URL", help="a server; else one of our own")
+    parser.add_argument("--on", nargs="+", choices=BACKENDS, default=BACKENDS, help="both")
+    parser.add_argument("--urls", type=int, default=SIZES[-1], help="at most: 10 million")
+    parser.add_argument("--only-size", type=int, action="append", help="instead of growing")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement: 8")
+    parser.add_argument("--settles", type=int, default=1_000_000, help="1000000; 0: none")
+    parser.add_argument("--settles-urls", type=int, default=1_000_000, help="of how many URLs")
+    parser.add_argument("--quick", action="store_true", help="under a minute")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "frontier", help="folder")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

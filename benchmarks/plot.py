@@ -1,0 +1,99 @@
+"""Figures for people: tables in Markdown, plots as SVG, everything as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+matplotlib.rcParams["svg.hashsalt"] = "rove"  # the same figures give the same file
+
+from matplotlib import pyplot  # noqa: E402
+
+Points = Sequence[tuple[float, float]]
+_WIDTH, _HEIGHT = 7.0, 4.0
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table with one line for each row; the keys of the first are its head."""
+    heads = list(rows[0])
+    cells = [[_word(row.get(head)) for head in heads] for row in rows]
+    is_number = [_is_number(rows, head) for head in heads]
+    rule = ["--:" if right else "---" for right in is_number]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *cells])
+
+
+def save_json(path: Path, figures: Any) -> None:
+    """Keep everything for the next comparison."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def lines(
+    path: Path,
+    series: Mapping[str, Points],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    target: float | None = None,
+) -> None:
+    """One line for each series, over a logarithmic x."""
+    figure, axes = pyplot.subplots(figsize=(_WIDTH, _HEIGHT))
+    for name, points in series.items():
+        axes.plot(*zip(*points, strict=True), marker="o", label=name)
+    if target is not None:
+        axes.axhline(target, color="grey", linestyle=":", label="target")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    _save(path, figure, axes, title, x, y)
+
+
+def bars(
+    path: Path,
+    groups: Mapping[str, Mapping[str, float]],
+    *,
+    title: str,
+    y: str,
+    log: bool = False,
+) -> None:
+    """Groups of bars, in each one for every name."""
+    figure, axes = pyplot.subplots(figsize=(_WIDTH + 2, _HEIGHT))
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    width = 0.8 / len(names)
+    for place, name in enumerate(names):
+        at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(groups))]
+        heights = [group.get(name, 0.0) for group in groups.values()]
+        drawn = axes.bar(at, heights, width, label=name)
+        axes.bar_label(drawn, labels=[f"{height:,.0f}" for height in heights], fontsize=7)
+    axes.set_xticks(range(len(groups)), list(groups))
+    if log:
+        axes.set_yscale("symlog", linthresh=10)
+    _save(path, figure, axes, title, "", y)
+
+
+def _save(path: Path, figure: Any, axes: Any, title: str, x: str, y: str) -> None:
+    axes.set(title=title, xlabel=x, ylabel=y)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _is_number(rows: Sequence[Mapping[str, Any]], head: str) -> bool:
+    return any(isinstance(row.get(head), int | float) for row in rows)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

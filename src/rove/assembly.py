@@ -1,0 +1,129 @@
+"""The parts of one crawling process, put together and taken apart again."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from rove import __version__
+from rove.allowance import Allowance
+from rove.config import Settings
+from rove.crawl import Crawl
+from rove.datadir import DataDir
+from rove.fetch.address import AddressGuard
+from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.dns import AresLookup, CachingResolver
+from rove.fetch.http import CurlFetcher
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Catalog, Frontier, Policy
+from rove.gate import Exclusions, Gate
+from rove.politeness import VISIT_BUDGET, user_agent
+from rove.progress import Progress
+from rove.store.contract import Keep
+from rove.store.warc import WarcStore
+from rove.url import domain_of
+
+SPARE_FILES = 64
+"""Open files that are not fetches: the database, WARC files, the log, the resolver."""
+FILES_PER_FETCH = 2
+"""libcurl keeps a TLS connection open for up to a second after its end."""
+LOG_BYTES = 32 * 1024 * 1024
+LOG_FILES = 3
+
+
+@asynccontextmanager
+async def assembled(
+    *,
+    data: DataDir,
+    settings: Settings,
+    frontier: Frontier,
+    catalog: Catalog,
+    concurrency: int,
+    name: str,
+    allowance: Allowance,
+) -> AsyncIterator[Crawl]:
+    """A crawl in this process; `name` begins the names of its WARC files."""
+    fetcher = CurlFetcher(
+        user_agent=user_agent(settings.email, settings.info_url),
+        resolver=CachingResolver(AresLookup()),
+        guard=AddressGuard(allow_private=settings.allow_private_addresses),
+        connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
+    )
+    store = WarcStore(
+        data.warc,
+        keep=Keep(settings.store),
+        name=name,
+        software=f"rove/{__version__}",
+        info={
+            "operator": settings.email,
+            "http-header-user-agent": user_agent(settings.email, settings.info_url),
+            "robots": "obey",
+        },
+    )
+
+    async def all_fed() -> bool:
+        return all(source.finished for source in await catalog.seed_sources())
+
+    try:
+        yield Crawl(
+            frontier=frontier,
+            fetcher=fetcher,
+            store=store,
+            gate=await gate_of(catalog, settings),
+            settings=settings,
+            concurrency=concurrency,
+            progress=Progress(started=steady_seconds()),
+            clock=steady_seconds,
+            allowance=allowance,
+            all_fed=all_fed,
+        )
+    finally:
+        await fetcher.close()
+        await store.close()
+
+
+async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
+    """What may be asked at all."""
+    return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the settings ask of the frontier."""
+    return Policy(
+        delay=settings.delay,
+        budget=VISIT_BUDGET,
+        max_pages_per_domain=settings.limits.max_pages_per_domain,
+        limits_epoch=settings.limits.epoch,
+    )
+
+
+def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
+    """The exclusions that cover a registrable domain, not just a host in one."""
+    found = {}
+    for pattern in patterns:
+        name, domain = domain_of(pattern)
+        if name == pattern:
+            found[domain] = name
+    return found
+
+
+def fitting_concurrency() -> int | None:
+    """Raise the soft limit of open files to the hard one; how many fetches of one process that allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard == resource.RLIM_INFINITY:
+        return None
+    return int(max(1, (hard - SPARE_FILES) // FILES_PER_FETCH))
+
+
+def start_logging(file: Path, level: str) -> None:
+    """Write a log file of the data directory."""
+    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    root = logging.getLogger("rove")
+    root.setLevel(level.upper())
+    root.addHandler(handler)

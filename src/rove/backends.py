@@ -1,0 +1,72 @@
+"""Which database a crawl is in: the only file that names a backend."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from rove.datadir import DataDir, Remote
+from rove.errors import UsageError
+from rove.frontier.contract import Backend
+from rove.frontier.postgres_backend import Machine, PostgresBackend
+from rove.frontier.postgres_errors import checked_name
+from rove.frontier.sqlite_backend import SqliteBackend
+
+SCHEMES = ("postgresql://", "postgres://")
+DEFAULT_CRAWL_NAME = "rove"
+
+
+def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remote | None:
+    """The PostgreSQL that is meant: the one given, or the one that the data directory belongs to."""
+    known = data.remote()
+    if url is None:
+        if crawl_name is not None and (known is None or known.crawl_name != crawl_name):
+            raise UsageError("--crawl-name names a crawl in a PostgreSQL: give --frontier as well")
+        return known
+    if not url.startswith(SCHEMES):
+        raise UsageError(f"--frontier {url!r} is not a postgresql:// URL")
+    name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
+    if data.frontier.exists() and known is None:
+        raise UsageError(
+            f"{data.root} holds a crawl in SQLite; take it along with 'rove move --to', or choose another --data-dir"
+        )
+    if known is None:
+        return Remote(url=url, crawl_name=name)
+    if known.crawl_name != name:
+        raise UsageError(
+            f"{data.root} belongs to the crawl {known.crawl_name!r}; choose another --data-dir for {name!r}"
+        )
+    return Remote(url=url, crawl_name=name, machine=known.machine)
+
+
+def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
+    """The PostgreSQL that a crawl is moved to; the same machine again where a move is gone on with."""
+    if not url.startswith(SCHEMES):
+        raise UsageError(f"--to {url!r} is not a postgresql:// URL")
+    known = data.remote()
+    name = checked_name(crawl_name or DEFAULT_CRAWL_NAME)
+    return Remote(url=url, crawl_name=name, **({"machine": known.machine} if known else {}))
+
+
+def backend_for(
+    data: DataDir,
+    remote: Remote | None,
+    *,
+    read_only: bool = False,
+    on_news: Callable[[str], None] | None = None,
+) -> Backend:
+    """The database of a crawl; `on_news` is told when it goes away and comes back."""
+    if remote is None:
+        return SqliteBackend(data.frontier, read_only=read_only)
+    return PostgresBackend(
+        remote.url,
+        remote.crawl_name,
+        machine_of(data, remote),
+        register=not read_only,
+        on_news=on_news,
+    )
+
+
+def machine_of(data: DataDir, remote: Remote) -> Machine:
+    """The data directory as other machines know it."""
+    return Machine(key=remote.machine, host=socket.gethostname(), path=str(data.root.resolve()))

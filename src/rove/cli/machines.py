@@ -1,0 +1,90 @@
+"""`rove join`, `nodes` and `move`: a crawl on more than one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from rove.app import opened
+from rove.cli.crawl import run_crawl
+from rove.cli.options import (
+    crawl_name_option,
+    data_dir_option,
+    log_level_option,
+    processes_option,
+)
+from rove.cli.output import print_json, run_reading
+from rove.datadir import DataDir
+from rove.inspect.nodes import as_json, as_line, nodes_of
+from rove.prepare import Order
+from rove.relocate import relocate
+
+
+@click.command(short_help="take part in a crawl that another machine started")
+@click.argument("frontier", metavar="POSTGRESQL_URL")
+@crawl_name_option
+@data_dir_option("where this machine keeps the pages that it fetches")
+@processes_option
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="fetches in flight on this machine [default: as the crawl was started with]",
+)
+@log_level_option
+def join(
+    frontier: str,
+    crawl_name: str | None,
+    data_dir: Path,
+    processes: int | None,
+    concurrency: int | None,
+    log_level: str,
+) -> int:
+    """Take part in the crawl at POSTGRESQL_URL: e-mail, delay, exclusions, limits and scope are its own."""
+    order = Order(
+        data_dir=data_dir,
+        frontier=frontier,
+        crawl_name=crawl_name,
+        join=True,
+        processes=processes,
+        own_concurrency=concurrency,
+        log_level=log_level,
+    )
+    return run_crawl(order)
+
+
+@click.command(short_help="who takes part in a crawl")
+@data_dir_option("the crawl to look at")
+@click.option("--json", "json", is_flag=True, help="print JSON")
+def nodes(data_dir: Path, json: bool) -> None:
+    """Machines that take part, since when, their last sign of life, pages/s and fetches in flight."""
+
+    async def work() -> None:
+        async with opened(data_dir) as archive:
+            found = nodes_of(await archive.reader.participants())
+        for node in found:
+            if json:
+                print_json(as_json(node))
+            else:
+                print(as_line(node))
+
+    run_reading(work())
+
+
+@click.command(short_help="take a stopped crawl from SQLite to PostgreSQL")
+@click.option(
+    "--to", "to", required=True, metavar="POSTGRESQL_URL", help="the database to move it to"
+)
+@crawl_name_option
+@data_dir_option("the crawl to move; its pages stay where they are")
+def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
+    """Move a stopped crawl into a PostgreSQL; killed, it goes on where it was when it is run again."""
+    data = DataDir(data_dir)
+    moved = asyncio.run(
+        relocate(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
+    )
+    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
+    print(f"go on with: rove crawl --resume --data-dir {data_dir}")

@@ -1,0 +1,290 @@
+"""Every statement of the frontier on PostgreSQL is served by an index, with statistics and without.
+
+What is read is the plan that the frontier's own connections use: generic, under their settings. A setting only makes
+a scan dear, it does not forbid it, so each plan is looked through for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rove.frontier.postgres_database import QUERIES, Database
+from tests.contract.harness import PostgresHarness
+
+SCHEMA = "plans"
+BIG_TABLES = {"domain", "url", "request", "origin"}
+COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
+"""They hold only what is leased or capped, and are read from end to end where that is counted."""
+SORTED_INDEXES = {"cut_leases": "domain_leased", "lift_caps": "domain_capped"}
+"""What is sorted by id: the leases of processes that are dead; the capped domains when a limit is given anew."""
+BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
+COMPARISON = re.compile(r" [<>=]+ ")
+"""What makes a condition one that not every row of the index meets."""
+STATES = ("empty", "just filled", "analyzed")
+"""Of the tables. A plan made when they were empty is kept until somebody counts them."""
+
+USED = {
+    "lease": ["domain_due: ready_at >= $1, ready_at <= ", "domain_pkey: id"],
+    "head_urls": ["url_pending: domain, priority"],
+    "more_urls": ["url_pending: domain, priority, position"],
+    "lock_leases": ["domain_pkey: id"],
+    "settle_urls": ["url_pkey: domain, fingerprint"],
+    "defer_urls": ["url_pkey: domain, fingerprint"],
+    "close_leases": ["domain_pkey: id", "url_pending: domain"],
+    "give_up": ["domain_pkey: id"],
+    "insert_requests": [],
+    "insert_urls": ["url_pkey: domain, fingerprint"],
+    "raise_pending": [],
+    "known_domains": ["domain_pkey: id"],
+    "url_states": ["url_pkey: domain, fingerprint"],
+    "origins": ["origin_pkey: domain, origin"],
+    "put_origins": [],
+    "lengthen_delays": ["origin_pkey: domain", "domain_pkey: id"],
+    "add_counters": [],
+    "pages": [],
+    "next_due": ["domain_due: ready_at"],
+    "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
+    "lift_caps": ["domain_capped: pages_epoch", "url_pending: domain", "domain_pkey: id"],
+    "create_excluded": [],
+    "lock_not_excluded": ["domain_pkey: id"],
+    "block_pending": ["url_pending: domain"],
+    "exclude_domains": ["domain_pkey: id"],
+    "count_ready": ["domain_due: ready_at"],
+    "count_leased": ["domain_leased: "],
+    "count_capped": ["domain_capped: "],
+    "url_record": ["url_pkey: domain, fingerprint"],
+    "requests_of_visit": ["request_pkey: visit"],
+    "requests_before": ["request_pkey: visit, seq"],
+    "requests_of_domain": ["url_pkey: domain, fingerprint", "request_pkey: visit"],
+}
+"""By statement: the indexes that it goes through and what must be in the condition of each."""
+
+
+@dataclass
+class Node:
+    """A node of a plan, with those below it."""
+
+    kind: str
+    relation: str
+    index: str
+    condition: str
+    children: list[Node] = field(default_factory=list)
+    role: str = "Outer"
+    """What it is to the node above."""
+
+    @property
+    def inputs(self) -> list[Node]:
+        """The nodes that give it its rows, without the queries that it asks beside them."""
+        return [child for child in self.children if child.role not in ("InitPlan", "SubPlan")]
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def __str__(self) -> str:
+        names = " ".join(name for name in (self.kind, self.relation, self.index) if name)
+        return f"{names} ({self.condition})" if self.condition else names
+
+
+def node_from(plan: dict[str, Any]) -> Node:
+    return Node(
+        kind=plan["Node Type"],
+        relation=plan.get("Relation Name", ""),
+        index=plan.get("Index Name", ""),
+        condition=plan.get("Index Cond", ""),
+        children=[node_from(child) for child in plan.get("Plans", [])],
+        role=plan.get("Parent Relationship", ""),
+    )
+
+
+@pytest.fixture(scope="module")
+def plans(postgres_url: str) -> Iterator[dict[tuple[str, str], Node]]:
+    """The plan of each statement in each state of the tables."""
+    harness = PostgresHarness(postgres_url, SCHEMA)
+    asyncio.run(harness.drop())
+    yield asyncio.run(_read_plans(postgres_url))
+    asyncio.run(harness.drop())
+
+
+async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
+    database = Database(url, SCHEMA)
+    await database.open(create=True)
+    try:
+        assert database._pool is not None
+        async with database._pool.acquire() as connection:
+            found = {("empty", name): await _plan(connection, name) for name in USED}
+            await _fill(connection)
+            found |= {("just filled", name): await _plan(connection, name) for name in USED}
+            await connection.execute("ANALYZE domain, url, origin, request, counter")
+            await connection.execute("DISCARD PLANS")
+            found |= {("analyzed", name): await _plan(connection, name) for name in USED}
+            return found
+    finally:
+        await database.close()
+
+
+async def _fill(connection: Any) -> None:
+    """Twenty thousand domains of ten URLs; nobody counts them behind our back."""
+    for table in sorted(BIG_TABLES):
+        await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    await connection.execute(
+        """
+        INSERT INTO domain (id, name, ready_at, pending, owner, capped)
+        SELECT i, 'd' || i, CASE WHEN i % 10 > 0 THEN i END, 5, CASE WHEN i % 100 = 1 THEN 1 END,
+            i % 1000 = 0
+        FROM generate_series(1, 20000) AS i;
+        INSERT INTO url (domain, fingerprint, position, priority, depth, state, visit, url)
+        SELECT i % 20000 + 1, i, i, i % 7, i % 7, i % 2, i, 'http://d' || i % 20000 || '/' || i
+        FROM generate_series(1, 200000) AS i;
+        INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
+        SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
+        INSERT INTO request (visit, domain, fingerprint, started, finished, size, machine, seq,
+            status, truncated, kind, url, error, media_type, target, title)
+        SELECT i, i % 20000 + 1, i, 0, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
+            '', ''
+        FROM generate_series(1, 100000) AS i;
+        """
+    )
+
+
+async def _plan(connection: Any, name: str) -> Node:
+    query = QUERIES[name]
+    prepared = f"plan_of_{name}"
+    values = ", ".join("NULL" for _ in query.parameters)
+    await connection.execute(f"PREPARE {prepared} AS {query.text}")
+    call = f"{prepared}({values})" if values else prepared
+    explained = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE {call}")
+    await connection.execute(f"DEALLOCATE {prepared}")
+    return node_from(json.loads(explained)[0]["Plan"])
+
+
+def faults(plan: Node, *, counts: str = "", sorts: str = "") -> list[str]:
+    """What in a plan takes longer the more there is in the tables; two indexes may be read whole, or sorted."""
+    found = []
+    for node in plan.walk():
+        is_big = node.relation in BIG_TABLES
+        below = [n for n in node.walk() if n.relation in BIG_TABLES]
+        if node.kind == "Seq Scan" and is_big:
+            found.append(f"scans: {node}")
+        if node.kind.startswith("Bitmap"):
+            found.append(f"reads by bitmap: {node}")
+        if node.kind in ("Hash Join", "Merge Join") and below:
+            found.append(f"joins in bulk: {node} over {below[0]}")
+        if node.kind in ("Sort", "Incremental Sort"):
+            found += [f"sorts: {n}" for n in _unbounded(node) if not n.index or n.index != sorts]
+        is_index_scan = node.kind in ("Index Scan", "Index Only Scan")
+        if is_index_scan and node.index != counts and not COMPARISON.search(node.condition):
+            found.append(f"reads a whole index: {node}")
+    return found
+
+
+def _unbounded(node: Node) -> list[Node]:
+    """What gives a sort more rows than the batch has: a batch drives all but the first side of its loops."""
+    if node.kind == "Limit" or node.kind in BATCHES:
+        return []
+    if node.kind == "Nested Loop":
+        return _unbounded(node.inputs[0])
+    if node.relation in BIG_TABLES:
+        return [node]
+    return [found for child in node.inputs for found in _unbounded(child)]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", sorted(USED))
+def test_no_statement_scans_or_sorts_a_table(
+    plans: dict[tuple[str, str], Node], name: str, state: str
+) -> None:
+    found = faults(
+        plans[state, name],
+        counts=COUNTED_INDEXES.get(name, ""),
+        sorts=SORTED_INDEXES.get(name, ""),
+    )
+    assert found == [], f"{name}, tables {state}"
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", sorted(USED))
+def test_the_index_made_for_it_is_used(
+    plans: dict[tuple[str, str], Node], name: str, state: str
+) -> None:
+    """And with a condition on as many of its columns as the statement knows."""
+    scans = [node for node in plans[state, name].walk() if node.relation in BIG_TABLES]
+    reading = [node for node in scans if node.index]
+    used = {node.index for node in reading}
+    assert {expected.partition(":")[0] for expected in USED[name]} <= used, f"{name}, {state}"
+    for expected in USED[name]:
+        index, _, wanted = expected.partition(": ")
+        conditions = [node.condition for node in reading if node.index == index]
+        for part in wanted.split(", "):
+            assert all(part in _plain(condition) for condition in conditions), (
+                f"{name}, tables {state}: {index} is not read by {part!r} but by {conditions}"
+            )
+
+
+def _plain(condition: str) -> str:
+    """A condition without casts."""
+    return re.sub(r"::\w+", "", condition)
+
+
+def test_every_statement_on_a_big_table_is_looked_at() -> None:
+    """One that is new has to be put into the list above."""
+    table = re.compile(rf"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:{'|'.join(sorted(BIG_TABLES))})\b")
+    assert {name for name, query in QUERIES.items() if table.search(query.text)} <= set(USED)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_claim_reads_its_index_between_the_bound_and_now(
+    plans: dict[tuple[str, str], Node], state: str
+) -> None:
+    """In order, below a limit: whatever is due after those that it takes is not looked at."""
+    plan = plans[state, "lease"]
+    (limit,) = [node for node in plan.walk() if node.kind == "Limit"]
+    (locking,) = limit.inputs
+    (scan,) = locking.inputs
+    assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", "domain_due")
+    assert re.fullmatch(
+        r"\(\(ready_at >= \$1\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
+        scan.condition,
+    ), scan.condition
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_head_of_a_domain_is_read_in_order_below_a_limit(
+    plans: dict[tuple[str, str], Node], state: str
+) -> None:
+    """A domain of a million URLs costs no more than one of ten."""
+    for name in ("head_urls", "close_leases", "lift_caps"):
+        plan = plans[state, name]
+        limited = [
+            child
+            for node in plan.walk()
+            if node.kind == "Limit"
+            for child in node.inputs
+            if child.index == "url_pending"
+        ]
+        reading = [node for node in plan.walk() if node.index == "url_pending"]
+        assert limited == reading, f"{name}, tables {state}"
+
+
+def test_a_scan_would_be_found() -> None:
+    """The check can fail."""
+    scan = Node("Seq Scan", "url", "", "")
+    batch = Node("Function Scan", "", "", "")
+    whole = Node("Index Scan", "url", "url_pkey", "")
+    one = Node("Index Scan", "url", "url_pkey", "(domain = e.domain)")
+    assert faults(scan)
+    assert faults(whole)
+    assert faults(Node("Bitmap Heap Scan", "url", "", ""))
+    assert faults(Node("Hash Join", "", "", "", [one, batch]))
+    driven = Node("Nested Loop", "", "", "", [batch, one])
+    assert not faults(Node("Sort", "", "", "", [driven]))
+    driving = Node("Nested Loop", "", "", "", [one, batch])
+    assert faults(Node("Sort", "", "", "", [driving]))
