@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -76,11 +77,14 @@ class SqliteHarness:
         self._databases.append(database)
         await database.open(create=True)
         frontier = SqliteFrontier(database, _policy(**policy), clock=lambda: self._now)
-        await frontier.begin(run=1)
+        rows = await database.run(
+            lambda: database.execute("begin_run", now=self._now, wall=time.time())
+        )
+        await frontier.begin(run=rows[0][0])
         return frontier
 
     def reader(self) -> FrontierReader:
-        return SqliteReader(self._databases[-1])
+        return SqliteReader(self._databases[-1], clock=lambda: self._now)
 
     def advance(self, seconds: float) -> None:
         self._now += round(seconds * 1000)
@@ -114,7 +118,8 @@ class PostgresHarness:
             await self._replace_clock(database)
         await self._write_clock()
         frontier = PostgresFrontier(database, _policy(**policy), machine=1)
-        await frontier.begin(run=1)
+        run = await database.run("begin", lambda session: session.value("begin_run", wall=0.0))
+        await frontier.begin(run)
         return _OnTime(frontier, self._write_clock)  # type: ignore[return-value]
 
     def reader(self) -> FrontierReader:

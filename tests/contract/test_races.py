@@ -513,7 +513,6 @@ async def test_claims_under_an_old_snapshot_do_not_walk_over_what_was_claimed(
             unbounded = await _buffers_of_a_claim(postgres, LOWEST)
     finally:
         await snapshot.close()
-    print("BUF", at_first, bounded, unbounded)
     assert bounded <= 3 * at_first, f"{bounded} buffers after {at_first} at the start"
     assert unbounded > 5 * bounded, f"{unbounded} without a bound: the test shows nothing"
 

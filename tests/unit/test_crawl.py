@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ import pytest
 
 import rove.crawl
 import rove.writer
+from rove.allowance import Allowance
 from rove.config import Limits, Settings
 from rove.crawl import Crawl, Ending
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
@@ -60,6 +62,8 @@ class Wrapped:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._part, name)
+        if not inspect.iscoroutinefunction(real):
+            return real
 
         async def call(*args: Any, **more: Any) -> Any:
             failures = self._failures[name]
@@ -88,6 +92,7 @@ class Place:
         self.database = Database(folder / "frontier.sqlite")
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
+        self.fed = True
         self.real_frontier: SqliteFrontier | None = None
 
     async def open(self, *urls: str, delay: float = 0.0) -> None:
@@ -113,31 +118,47 @@ class Place:
         frontier: Any = None,
         store: Any = None,
         clock: Callable[[], float] = steady_seconds,
-        pages_before: int = 0,
         **settings: Any,
     ) -> Crawl:
         """A crawl of this place, not begun yet."""
         self.progress = Progress(started=clock())
         given = {"email": "me@example.org", "delay": 0.0, "concurrency": 4} | settings
+        made = Settings(**given)
         return Crawl(
             frontier=frontier or self.frontier,
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
-            settings=Settings(**given),
+            settings=made,
+            concurrency=made.concurrency,
             progress=self.progress,
             clock=clock,
-            pages_before=pages_before,
+            allowance=Allowance(
+                limits=made.limits, seconds_before=0.0, started=clock(), clock=clock
+            ),
+            all_fed=self._all_fed,
         )
+
+    async def _all_fed(self) -> bool:
+        return self.fed
 
     async def run(self, feed: Callable[[], Awaitable[None]] = no_seeds, **more: Any) -> Ending:
         """Crawl to the end."""
         store = more.setdefault("store", self.store())
         try:
             async with asyncio.timeout(20):
-                return await self.crawl(**more).run(feed)
+                return await self.crawl(**more).run(self._feeding(feed))
         finally:
             await store.close()
+
+    def _feeding(self, feed: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        self.fed = False
+
+        async def whole() -> None:
+            await feed()
+            self.fed = True
+
+        return whole
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What the database says."""
@@ -329,10 +350,13 @@ async def test_the_page_limit_is_kept_exactly(place: Place, limit: int, concurre
 async def test_pages_of_earlier_runs_count_against_the_limit(place: Place) -> None:
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=9, pages=1))
     await place.open(*front_pages(9))
-    assert await place.run(limits=Limits(max_pages=7), pages_before=3) is Ending.MAX_PAGES
+    assert await place.run(limits=Limits(max_pages=3)) is Ending.MAX_PAGES
+    assert await place.run(limits=Limits(max_pages=7)) is Ending.MAX_PAGES
     assert place.progress.pages == 4
-    await place.run(limits=Limits(max_pages=7), pages_before=7)
+    await place.run(limits=Limits(max_pages=7))
     assert place.progress.pages == 0
+    assert await place.run(limits=Limits(max_pages=1, pages_before=7)) is Ending.MAX_PAGES
+    assert place.progress.pages == 1
 
 
 async def test_the_time_limit_ends_the_crawl(place: Place) -> None:

@@ -198,7 +198,7 @@ async def test_a_reader_cannot_write_and_does_not_hinder_the_writer(path: Path) 
     await writer.run(lambda: write(writer, "first"))
     assert await reader.run(lambda: reader.get_meta("key")) == "first"
     with pytest.raises(FrontierError):
-        await reader.run(lambda: write(reader, "by the reader"))
+        await reader.run(lambda: reader.execute("set_meta", key="key", value="by the reader"))
     await writer.run(lambda: write(writer, "second"))
     assert await reader.run(lambda: reader.get_meta("key")) == "second"
     await reader.close()

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from rove.errors import UsageError
+from rove.frontier.contract import Vitals
 from rove.inspect.pages import (
     domain_id,
     iso_time,
@@ -139,21 +140,15 @@ async def test_the_elapsed_time_is_that_of_all_runs(world: World) -> None:
     assert (await read_status(world.harness.reader(), running=False)).elapsed == 70.0
 
 
-async def test_while_it_runs_the_rate_is_that_of_the_last_requests(world: World) -> None:
-    await world.open(*(f"http://h{i}.test/" for i in range(30)))
-    now = time.time()
-    place = Location(file="x", offset=0, length=1)
-    visits = []
-    leases = await world.frontier.claim(30)
-    for i, lease in enumerate(sorted(leases, key=lambda lease: lease.token)):
-        # One a second for twenty seconds, every second one a page; ten more before the window.
-        ended = now - 60 + i if i < 10 else now - 30 + i
-        row = page_row(lease, lease.urls[0].url)
-        row = replace(row, started=ended, finished=ended, text=place if i % 2 else None)
-        visits.append(visited(lease, UrlState.DONE, requests=[row]))
-    await world.frontier.settle(visits)
+async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(world: World) -> None:
+    await world.open("http://a.test/")
+    await world.frontier.note_alive(Vitals(pages=9, pages_per_second=99.0))
+    world.advance(60)
+    for rate in (1.5, 2.25):
+        await world.open()
+        await world.frontier.note_alive(Vitals(pages=1, pages_per_second=rate))
     status = await read_status(world.harness.reader(), running=True)
-    assert status.rate == pytest.approx(0.5, rel=0.3)
+    assert status.rate == pytest.approx(3.75)
 
 
 async def test_a_crawl_that_has_asked_nothing_has_no_rate(world: World) -> None:

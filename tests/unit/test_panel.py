@@ -12,13 +12,11 @@ import pytest
 from rich.console import Console
 
 import rove.panel
-from rove.config import Limits, Settings
-from rove.crawl import Crawl
-from rove.gate import Exclusions, Gate
+from rove.allowance import Allowance
+from rove.config import Limits
 from rove.model import Counts, UrlState
 from rove.panel import Panel, View, frame, plain_line
 from rove.progress import Progress
-from tests.unit.scripted import ScriptedFetcher
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
 COUNTS = Counts(
@@ -133,19 +131,12 @@ class Counting:
 
 def panel_of(
     console: Console, *, limits: Limits | None = None, now: Callable[[], float] = lambda: 150.0
-) -> tuple[Panel, Crawl]:
+) -> tuple[Panel, Progress]:
     frontier: Any = Counting(COUNTS)
-    settings = Settings(email="me@example.org", limits=limits or Limits())
-    crawl = Crawl(
-        frontier=frontier,
-        fetcher=ScriptedFetcher(),
-        store=frontier,
-        gate=Gate(Exclusions()),
-        settings=settings,
-        progress=Progress(started=100.0),
-        clock=now,
-    )
-    return Panel(console, crawl, frontier, settings), crawl
+    progress = Progress(started=100.0)
+    allowance = Allowance(limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=now)
+    panel = Panel(console, progress=progress, frontier=frontier, delay=70.0, allowance=allowance)
+    return panel, progress
 
 
 @pytest.fixture
@@ -154,8 +145,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_view_is_taken_from_the_crawl_and_its_frontier(steady: None) -> None:
-    panel, crawl = panel_of(Console())
-    progress = crawl.progress
+    panel, progress = panel_of(Console())
     progress.mark(140.0)
     progress.pages, progress.visits, progress.bytes, progress.in_flight = 100, 290, 12, 3
     progress.errors.update({"dns": 3, "reset": 5})
@@ -177,31 +167,31 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier(steady: None) -
     [
         (Limits(max_duration=90.0), 0, "40.0 s"),
         (Limits(max_duration=10.0), 0, "0.0 s"),
-        (Limits(max_pages=1000), 0, "1,000 pages"),
-        (Limits(max_pages=1000), 100, "900 pages (about 1 min 30 s)"),
-        (Limits(max_pages=1000, max_duration=90.0), 0, "40.0 s, 1,000 pages"),
+        (Limits(max_pages=1000), 0, "993 pages"),
+        (Limits(max_pages=1000, pages_before=7), 100, "1,000 pages (about 1 min 40 s)"),
+        (Limits(max_pages=1000, max_duration=90.0), 0, "40.0 s, 993 pages"),
     ],
 )
 async def test_what_is_left_to_a_limit(
     steady: None, limits: Limits, pages: int, expected: str
 ) -> None:
-    panel, crawl = panel_of(Console(), limits=limits or Limits())
-    crawl.progress.mark(140.0)
-    crawl.progress.pages = pages
-    crawl.progress.mark(150.0)
+    panel, progress = panel_of(Console(), limits=limits or Limits())
+    progress.mark(140.0)
+    progress.pages = pages
+    progress.mark(150.0)
     assert (await panel._view()).left == expected
 
 
 async def test_the_panel_shows_the_commonest_kinds_of_errors(steady: None) -> None:
-    panel, crawl = panel_of(Console())
-    crawl.progress.errors.update({f"status-{400 + i}": 10 + i for i in range(9)})
+    panel, progress = panel_of(Console())
+    progress.errors.update({f"status-{400 + i}": 10 + i for i in range(9)})
     text = words(rendered(await panel._view()))
     assert "errors status-408 18, status-407 17, status-406 16, status-405 15 left" in text
 
 
 async def test_the_line_counts_all_errors_not_only_the_kinds_shown(steady: None) -> None:
-    panel, crawl = panel_of(Console())
-    crawl.progress.errors.update({f"status-{400 + i}": 10 for i in range(9)})
+    panel, progress = panel_of(Console())
+    progress.errors.update({f"status-{400 + i}": 10 for i in range(9)})
     assert "90 errors" in plain_line(await panel._view())
 
 

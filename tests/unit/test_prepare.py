@@ -44,7 +44,7 @@ def write(path: Path, text: str) -> None:
 async def prepared(order: Order, data: DataDir) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
     """A crawl made ready as the application does it."""
     backend = SqliteBackend(data.frontier)
-    check(order, backend)
+    await check(order, backend)
     with data.held():
         try:
             yield await prepare(order, data, backend), backend

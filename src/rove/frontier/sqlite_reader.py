@@ -6,7 +6,7 @@ the write-ahead log from being emptied.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from rove.frontier.contract import Participant, Run, UrlRecord
 from rove.frontier.rows import request_row
@@ -22,13 +22,13 @@ _HIGHEST = (1 << 63) - 1
 class SqliteReader:
     """A reader of one crawl."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], int] | None = None) -> None:
         self._database = database
+        self._given_clock = clock
 
     async def counts(self) -> Counts:
-        return await self._database.run(
-            lambda: read_counts(self._database, self._database.clock()())
-        )
+        now = await self._now()
+        return await self._database.run(lambda: read_counts(self._database, now))
 
     async def runs(self) -> list[Run]:
         runs, processes = await self._database.run(self._runs_and_processes)
@@ -42,7 +42,7 @@ class SqliteReader:
 
     async def participants(self) -> list[Participant]:
         _, processes = await self._database.run(self._runs_and_processes)
-        now = (await self._database.run(self._database.clock))()
+        now = await self._now()
         return [
             Participant(
                 place=str(self._database.path.parent),
@@ -58,6 +58,9 @@ class SqliteReader:
             )
             for process, _, pid, started, seen, pages, pages_per_second, in_flight, has_left in processes
         ]
+
+    async def _now(self) -> int:
+        return (self._given_clock or await self._database.run(self._database.clock))()
 
     def _runs_and_processes(self) -> tuple[list[Row], list[Row]]:
         with self._database.snapshot():

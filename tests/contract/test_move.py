@@ -1,0 +1,754 @@
+"""A crawl that is moved from SQLite to PostgreSQL goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import msgspec
+import pytest
+
+from rove.errors import FrontierError, UsageError
+from rove.frontier import move as moving
+from rove.frontier.clock import Anchor, current_boot, steady_seconds
+from rove.frontier.contract import Frontier, Policy, SeedSource, crawled_seconds
+from rove.frontier.move import Moved, is_moving, move
+from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD
+from rove.frontier.postgres_backend import Machine, PostgresBackend
+from rove.frontier.postgres_database import Database as PostgresDatabase
+from rove.frontier.sqlite import SqliteFrontier
+from rove.frontier.sqlite_backend import SqliteBackend
+from rove.model import (
+    Deferred,
+    Lease,
+    Location,
+    OriginRecord,
+    RobotsStatus,
+    UrlState,
+    VisitResult,
+)
+from tests.contract.harness import page_row, url, visited
+
+POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
+MACHINE = Machine(key="here", host="host", path="/data")
+SETTINGS = '{"delay":70}'
+STEP = 50.0
+DAY = 86_400_000
+TABLES = ("domain", "url", "origin", "request", "exclusion", "seed_source", "run", "process")
+TIMES = {
+    "domain": ("ready_at", "not_before"),
+    "origin": ("expires_at",),
+    "run": ("started",),
+    "process": ("started", "seen"),
+}
+
+
+@dataclass
+class Clock:
+    """The clock of a crawl in SQLite; it runs by itself until it is stopped."""
+
+    offset: int = field(default_factory=lambda: 5_000_000_000 - int(steady_seconds() * 1000))
+    stopped_at: int | None = None
+
+    def __call__(self) -> int:
+        if self.stopped_at is not None:
+            return self.stopped_at
+        return self.offset + int(steady_seconds() * 1000)
+
+    def advance(self, seconds: float) -> None:
+        self.offset += round(seconds * 1000)
+        if self.stopped_at is not None:
+            self.stopped_at += round(seconds * 1000)
+
+    def keep(self, path: Path) -> None:
+        """Write it to the file, where the move finds it."""
+        anchor = msgspec.json.encode(Anchor(boot=current_boot(), offset_ms=self.offset)).decode()
+        with _sqlite(path) as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (anchor,))
+
+
+class Target:
+    """A schema of a test's own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.schema = f"move_{uuid4().hex[:12]}"
+
+    async def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute(f'SET search_path = "{self.schema}"')
+            return [tuple(row) for row in await connection.fetch(sql, *parameters)]
+        finally:
+            await connection.close()
+
+    async def take_clock(self) -> None:
+        """Let the test move the clock: it runs by itself, with an offset, until it is stopped."""
+        database = PostgresDatabase(self.url, self.schema)
+        await database.open(create=True)
+        await database.close()
+        await self.rows("CREATE TABLE test_clock AS SELECT 0::bigint AS ahead, null::bigint AS now")
+        await self.rows(
+            "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT "
+            "coalesce(now, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ahead) "
+            "FROM test_clock $$"
+        )
+
+    async def move(self, path: Path, say: Callable[[str], None] = lambda text: None) -> Moved:
+        return await move(path, self.url, self.schema, MACHINE, say=say)
+
+    async def is_moving(self) -> bool:
+        database = PostgresDatabase(self.url, self.schema)
+        await database.open()
+        try:
+            return await is_moving(database)
+        finally:
+            await database.close()
+
+    @asynccontextmanager
+    async def backend(self, machine: Machine = MACHINE) -> AsyncIterator[PostgresBackend]:
+        backend = PostgresBackend(self.url, self.schema, machine)
+        await backend.open(create=True)
+        try:
+            yield backend
+        finally:
+            await backend.close()
+
+
+@pytest.fixture
+def target(postgres_url: str) -> Iterator[Target]:
+    target = Target(postgres_url)
+    yield target
+
+    async def drop() -> None:
+        connection = await asyncpg.connect(postgres_url)
+        await connection.execute(f'DROP SCHEMA IF EXISTS "{target.schema}" CASCADE')
+        await connection.close()
+
+    asyncio.run(drop())
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "SLICE", 5)
+    monkeypatch.setattr(moving, "SAY_SECONDS", 0.0)
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[SqliteBackend]:
+    backend = SqliteBackend(path)
+    await backend.open(create=True)
+    try:
+        yield backend
+    finally:
+        await backend.close()
+
+
+async def crawl_in(folder: Path) -> tuple[Path, Clock]:
+    """A stopped crawl in which everything has happened that can."""
+    path, clock = folder / "frontier.sqlite", Clock()
+    async with opened(path) as backend:
+        clock.keep(path)
+        await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/0", name="top.csv"))
+        await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/1", name="more.csv"))
+        await backend.catalog.save_progress((await backend.catalog.seed_sources())[0])
+        await backend.catalog.add_exclusions(["bad.example", "worse.example"])
+        frontier = SqliteFrontier(backend._database, POLICY, clock)
+        await frontier.begin(await backend.begin_run())
+        await _crawl(frontier, clock)
+        # One more process, which dies with its leases.
+        later = SqliteFrontier(backend._database, POLICY, clock)
+        await later.begin(await backend.begin_run())
+        await later.add([url("https://late.test/"), url("https://later.test/", 1)])
+        assert len(await later.claim(1)) == 1
+        clock.advance(3)
+    clock.keep(path)
+    return path, clock
+
+
+async def _crawl(frontier: Frontier, clock: Clock) -> None:
+    names = ["done", "deferred", "nothing", "redirected", "left", "lost", "other", "capped"]
+    await frontier.add([url(f"https://{n}.test/{i}", i % 3) for n in names for i in range(9)])
+    alone = ["held", "again", "idle", "x"]
+    await frontier.add([url(f"https://{name}.test/") for name in alone])
+    clock.advance(1)
+    leases = {lease.name: lease for lease in await frontier.claim(100)}
+    assert len(leases) == 12
+    await frontier.put_origins(
+        [
+            OriginRecord(
+                domain=leases[name].domain,
+                origin=f"https://{name}",
+                status=RobotsStatus.RULES,
+                body=b"User-agent: *\nCrawl-delay: 310\n" * 40,
+                crawl_delay=delay,
+                valid_for=3600.0,
+            )
+            for name, delay in (("done.test", 310.0), ("left.test", 310.0), ("other.test", 0.0))
+        ]
+    )
+    clock.advance(2)
+    await frontier.settle(
+        [
+            _settled(leases["done.test"], UrlState.DONE, UrlState.BLOCKED),
+            _settled(leases["idle.test"], UrlState.FAILED),
+            _settled(leases["redirected.test"], UrlState.REDIRECTED),
+            _settled(leases["capped.test"], *[UrlState.DONE] * 4),
+            _deferred(leases["deferred.test"], 40.0, failing=False),
+            _deferred(leases["again.test"], 40.0, failing=False),
+            _deferred(leases["held.test"], 640.0, failing=True),
+            visited(leases["nothing.test"], asked=False),
+        ]
+    )
+    await frontier.exclude({leases["x.test"].domain: "x.test", 77: "never.test"})
+    await frontier.count({"not_accepted.too-deep": 5})
+
+
+def _settled(lease: Lease, *states: UrlState) -> VisitResult:
+    location = Location(file="a.warc.gz", offset=5, length=6)
+    rows = [
+        page_row(lease, pending.url, seq, status=200, size=9, title="Straße", raw=location)
+        for seq, pending in enumerate(lease.urls[: len(states)])
+    ]
+    return visited(lease, *states, requests=rows)
+
+
+def _deferred(lease: Lease, seconds: float, *, failing: bool) -> VisitResult:
+    waiting = Deferred(
+        fingerprint=lease.urls[0].fingerprint, seconds=seconds, attempts=1, failing=failing
+    )
+    return visited(lease, deferred=[waiting], requests=[page_row(lease, lease.urls[0].url, 8)])
+
+
+@asynccontextmanager
+async def _both(
+    path: Path, clock: Clock, target: Target
+) -> AsyncIterator[tuple[SqliteBackend, SqliteFrontier, PostgresBackend, Frontier]]:
+    """The crawl on both sides, begun again by one process each, with clocks that stand still."""
+    clock.stopped_at = clock()
+    await target.rows("UPDATE test_clock SET now = clock_ms()")
+    async with opened(path) as here, target.backend() as there:
+        sqlite = SqliteFrontier(here._database, POLICY, clock)
+        await sqlite.begin(await here.begin_run())
+        postgres = await there.begin(POLICY, await there.begin_run())
+        yield here, sqlite, there, postgres
+
+
+async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target, small_slices: None) -> None:
+    path, clock = await crawl_in(tmp_path)
+    await target.take_clock()
+    await target.move(path)
+    async with _both(path, clock, target) as (_, sqlite, _, postgres):
+        assert await postgres.counts() == await sqlite.counts()
+        assert await postgres.next_due() == pytest.approx(await sqlite.next_due(), abs=1)
+        assert await postgres.recover() == await sqlite.recover() == 4
+        retried: set[str] = set()
+        for step in range(30):
+            leases = await sqlite.claim(100)
+            same = await postgres.claim(100)
+            assert _as_offered(same) == _as_offered(leases), f"after {step * STEP} s"
+            assert await postgres.counts() == await sqlite.counts()
+            retried |= {u.url for lease in leases for u in lease.urls if u.attempts}
+            await sqlite.settle([_settled(lease, UrlState.DONE) for lease in leases])
+            await postgres.settle([_settled(lease, UrlState.DONE) for lease in same])
+            new = [url(f"https://other.test/new/{step}"), url(f"https://n{step % 3}.test/{step}")]
+            assert await postgres.add(new) == await sqlite.add(new) == 2
+            clock.advance(STEP)
+            await target.rows("UPDATE test_clock SET now = now + $1", round(STEP * 1000))
+        assert retried == {"https://held.test/", "https://again.test/"}
+        assert await postgres.counts() == await sqlite.counts()
+
+
+def _as_offered(leases: list[Lease]) -> dict[str, Any]:
+    return {
+        lease.name: (lease.crawl_delay, [(u.url, u.depth, u.attempts) for u in lease.urls])
+        for lease in leases
+    }
+
+
+async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_slices: None) -> None:
+    path, clock = await crawl_in(tmp_path)
+    await target.take_clock()
+    moved = await target.move(path)
+    assert moved.rows["url"] == 78
+    assert moved.rows["domain"] == 15
+    assert not await target.is_moving()
+    with _sqlite(path) as connection:
+        for table in TABLES:
+            (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            assert moved.rows[table] == count > 0
+            assert await target.rows(f"SELECT count(*) FROM {table}") == [(count,)]
+        order = "SELECT url, depth FROM url WHERE state = 0 ORDER BY domain, priority, position"
+        assert await target.rows(order) == connection.execute(order).fetchall()
+        leased = (
+            "SELECT id, owner, token, unsettled FROM domain WHERE owner IS NOT NULL ORDER BY id"
+        )
+        assert await target.rows(leased) == connection.execute(leased).fetchall()
+        keys = connection.execute("SELECT domain, origin FROM origin").fetchall()
+        urls = connection.execute("SELECT domain, fingerprint FROM url").fetchall()
+    async with _both(path, clock, target) as (here, sqlite, there, postgres):
+        assert await there.catalog.settings() == SETTINGS
+        assert await there.catalog.exclusions() == await here.catalog.exclusions()
+        assert await there.catalog.seed_sources() == await here.catalog.seed_sources()
+        assert [row async for row in there.reader.pages()] == [
+            row async for row in here.reader.pages()
+        ]
+        for key in urls:
+            assert await there.reader.url(*key) == await here.reader.url(*key)
+        origins = {record.origin: record for record in await postgres.origins(keys)}
+        for record in await sqlite.origins(keys):
+            valid_for = origins[record.origin].valid_for
+            assert 0 <= valid_for - record.valid_for + 0.01 < 1
+            assert origins[record.origin].body == record.body
+        runs = await here.reader.runs(), await there.reader.runs()
+        assert [run.id for run in runs[0]] == [run.id for run in runs[1]]
+        assert crawled_seconds(runs[1]) == pytest.approx(crawled_seconds(runs[0]), abs=0.5)
+        people = await here.reader.participants(), await there.reader.participants()
+        assert [p.process for p in people[0]] == [p.process for p in people[1]]
+        assert all(p.is_here for p in people[1])
+        await _check_numbers(target, path, postgres)
+        await there.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/2", name="third"))
+        assert [source.id for source in await there.catalog.seed_sources()] == [1, 2, 3]
+
+
+async def _check_numbers(target: Target, path: Path, postgres: Frontier) -> None:
+    """New visits and new URLs come behind all that were."""
+    with _sqlite(path) as connection:
+        counters = dict(connection.execute("SELECT name, value FROM counter"))
+    await target.rows("UPDATE test_clock SET now = now + $1", DAY)
+    leases = await postgres.claim(100)
+    assert min(lease.token for lease in leases) == counters["visits"] + 1
+    await postgres.add([url("https://quite-new.test/")])
+    newest = "SELECT position FROM url WHERE url = 'https://quite-new.test/'"
+    ((position,),) = await target.rows(newest)
+    assert position // URLS_PER_ADD == counters["adds"] + 1
+    assert "visits" not in dict(await target.rows("SELECT name, value FROM counter"))
+
+
+async def test_delays_end_when_they_would_have(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, clock = await crawl_in(tmp_path)
+    before = clock()
+    await target.move(path)
+    await _check_times(path, target, clock)
+    assert clock() - before < 60_000
+
+
+async def test_a_day_between_does_not_shorten_delays(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, clock = await crawl_in(tmp_path)
+    await target.take_clock()
+    await _interrupted(target, path, 6)
+    clock.advance(DAY / 1000)
+    clock.keep(path)
+    await target.rows("UPDATE test_clock SET ahead = ahead + $1", DAY)
+    await target.move(path)
+    await _check_times(path, target, clock)
+
+
+async def test_the_shift_is_that_of_each_start(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    """The server's clock is set forward between two starts: what comes then is reckoned by the new one."""
+    path, _ = await crawl_in(tmp_path)
+    await target.take_clock()
+    await _interrupted(target, path, 1)
+    ((first,),) = await target.rows("SELECT count(*) FROM domain")
+    await target.rows("UPDATE test_clock SET ahead = $1", DAY)
+    await target.move(path)
+    times = [row[1] for row in await target.rows("SELECT id, not_before FROM domain ORDER BY id")]
+    with _sqlite(path) as connection:
+        rows = connection.execute("SELECT not_before FROM domain ORDER BY id").fetchall()
+    shifts = [there - here for there, (here,) in zip(times, rows, strict=True)]
+    assert 0 < first < len(shifts)
+    assert {round((shift - shifts[0]) / DAY) for shift in shifts[:first]} == {0}
+    assert {round((shift - shifts[0]) / DAY) for shift in shifts[first:]} == {1}
+    assert shifts[-1] - shifts[0] == pytest.approx(DAY, abs=1000)
+
+
+async def _check_times(path: Path, target: Target, clock: Clock) -> None:
+    """Every moment is the same one by the other clock: not earlier, and no second later."""
+    earliest = clock()
+    ((there,),) = await target.rows("SELECT clock_ms()")
+    least, most = there - clock(), there - earliest + 1000
+    for table, columns in TIMES.items():
+        for column in columns:
+            await _check_column(path, target, table, column, (least, most))
+    await _check_column(path, target, "url", "position", (least, most), f"priority >= {RETRIED}")
+    await _check_column(path, target, "url", "position", (0, 0), f"priority < {RETRIED}")
+    deferred = await target.rows("SELECT priority FROM url WHERE priority >= $1", RETRIED)
+    assert sorted(deferred) == [(RETRIED,), (RETRIED,), (HELD,)]
+
+
+async def _check_column(
+    path: Path,
+    target: Target,
+    table: str,
+    column: str,
+    bounds: tuple[int, int],
+    where: str = "true",
+) -> None:
+    key = "url" if table == "url" else "origin" if table == "origin" else "id"
+    sql = f"SELECT {key}, {column} FROM {table} WHERE {where}"
+    with _sqlite(path) as connection:
+        here = dict(connection.execute(sql))
+    there = dict(await target.rows(sql))
+    assert here.keys() == there.keys()
+    assert here
+    for row, time in here.items():
+        if time is None:
+            assert there[row] is None
+        else:
+            assert bounds[0] <= there[row] - time <= bounds[1], f"{table}.{column} of {row}"
+
+
+class _Stop(Exception):
+    pass
+
+
+async def _interrupted(target: Target, path: Path, words: int) -> bool:
+    """Move until it has said so much; whether that was before its end."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) >= words:
+            raise _Stop
+
+    try:
+        await target.move(path, say)
+    except _Stop:
+        return True
+    return False
+
+
+async def _dump(target: Target) -> dict[str, list[Any]]:
+    """All rows, without the times."""
+    dump = {}
+    for table in (*TABLES, "counter", "machine"):
+        rows = await target.rows(f"SELECT to_jsonb(t) FROM {table} AS t")
+        found = [msgspec.json.decode(row[0]) for row in rows]
+        for row in found:
+            for column in TIMES.get(table, ()):
+                row[column] = row[column] is None
+            if row.get("priority", 0) >= RETRIED:
+                del row["position"]
+        dump[table] = sorted(found, key=str)
+    for sequence in ("visit_number", "add_number"):
+        dump[sequence] = await target.rows(f"SELECT last_value, is_called FROM {sequence}")
+    return dump
+
+
+async def test_interrupted_after_every_slice(
+    tmp_path: Path, target: Target, small_slices: None, postgres_url: str
+) -> None:
+    path, clock = await crawl_in(tmp_path)
+    times = 0
+    while await _interrupted(target, path, 1):
+        times += 1
+        assert await target.is_moving()
+        assert await target.rows("SELECT 1 FROM meta WHERE key = 'settings'") == []
+        if times == 12:
+            break
+    assert times == 12
+    again = await target.move(path)
+    assert not await target.is_moving()
+    await _check_times(path, target, clock)
+    await _check_same_as_at_once(path, target, again)
+
+
+async def _check_same_as_at_once(path: Path, target: Target, moved: Moved) -> None:
+    whole = Target(target.url)
+    try:
+        assert await whole.move(path) == moved
+        assert await _dump(whole) == await _dump(target)
+    finally:
+        await whole.rows(f'DROP SCHEMA "{whole.schema}" CASCADE')
+
+
+KILLED = """
+import asyncio, os, signal, sys, threading
+from pathlib import Path
+from rove.frontier import move as moving
+from rove.frontier.postgres_backend import Machine
+
+path, url, schema, words, pause = sys.argv[1:]
+moving.SLICE, moving.SAY_SECONDS = 20, 0.0
+left = int(words)
+
+def say(text):
+    global left
+    left -= 1
+    if left == 0:
+        threading.Timer(float(pause), os.kill, (os.getpid(), signal.SIGKILL)).start()
+
+machine = Machine(key="here", host="host", path="/data")
+asyncio.run(moving.move(Path(path), url, schema, machine, say=say))
+"""
+
+
+async def test_killed_at_random_moments(tmp_path: Path, target: Target) -> None:
+    path, clock = await crawl_in(tmp_path)
+    await _enlarge(path, clock)
+    chance = random.Random(4)
+    ends = []
+    for _ in range(4):
+        arguments = [str(path), target.url, target.schema]
+        arguments += [str(chance.randrange(1, 30)), str(chance.uniform(0, 0.02))]
+        ended = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", KILLED, *arguments], timeout=60
+        )
+        ends.append(ended.returncode)
+    assert ends.count(-signal.SIGKILL) >= 3, ends
+    moved = await target.move(path)
+    await _check_times(path, target, clock)
+    await _check_same_as_at_once(path, target, moved)
+
+
+async def _enlarge(path: Path, clock: Clock) -> None:
+    async with opened(path) as backend:
+        frontier = SqliteFrontier(backend._database, POLICY, clock)
+        await frontier.begin(None)
+        await frontier.add([url(f"https://big{i % 200}.test/{i}") for i in range(3000)])
+
+
+async def test_a_server_that_drops_connections(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was being written is written once, whether its commit had come through or not."""
+    path, clock = await crawl_in(tmp_path)
+    await _enlarge(path, clock)
+    monkeypatch.setattr(moving, "SLICE", 100)
+    chance = random.Random(2)
+    copy_records, run = moving._copy_records, PostgresDatabase.run
+    dropped = {"before": 0, "after": 0}
+
+    async def dropped_before_commit(session: Any, *arguments: Any) -> None:
+        await copy_records(session, *arguments)
+        if chance.random() < 0.2:
+            dropped["before"] += 1
+            await session.connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    async def dropped_after_commit(
+        self: PostgresDatabase, what: str, work: Any, **options: Any
+    ) -> Any:
+        async def and_lost(session: Any) -> Any:
+            found = await work(session)
+            if "move" in what and chance.random() < 0.2:
+                dropped["after"] += 1
+                raise ConnectionResetError
+            return found
+
+        return await run(self, what, and_lost, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "_copy_records", dropped_before_commit)
+        patch.setattr(PostgresDatabase, "run", dropped_after_commit)
+        moved = await target.move(path)
+    assert min(dropped.values()) > 2, dropped
+    await _check_same_as_at_once(path, target, moved)
+
+
+async def test_again_after_the_end_changes_nothing(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, _ = await crawl_in(tmp_path)
+    moved = await target.move(path)
+    async with target.backend() as there:
+        frontier = await there.begin(POLICY, await there.begin_run())
+        await frontier.add([url("https://since.test/")])
+        await frontier.claim(3)
+    before = await _dump(target)
+    said: list[str] = []
+    assert await target.move(path, said.append) == moved
+    assert await _dump(target) == before
+    assert said == []
+
+
+async def test_a_copy_that_was_overtaken_is_refused(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, clock = await crawl_in(tmp_path)
+    await target.move(path)
+    await _enlarge(path, clock)
+    with pytest.raises(UsageError, match="earlier copy of this crawl"):
+        await target.move(path)
+
+
+async def test_a_crawl_that_went_on_between_is_moved_whole(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock = await crawl_in(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "SLICE", 5)
+        patch.setattr(moving, "SAY_SECONDS", 0.0)
+        assert await _interrupted(target, path, 8)
+    await _enlarge(path, clock)
+    said: list[str] = []
+    moved = await target.move(path, said.append)
+    assert moved.rows["url"] == 3078
+    assert any("gone on" in text for text in said)
+    await _check_same_as_at_once(path, target, moved)
+
+
+async def test_refuses_what_holds_another_crawl(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, _ = await crawl_in(tmp_path)
+    async with target.backend() as there:
+        await there.catalog.save("{}", None)
+    with pytest.raises(UsageError, match="is there already"):
+        await target.move(path)
+    await target.rows("DELETE FROM meta")
+    await target.rows("INSERT INTO url VALUES (1, 2, 3, 4, 0, 0, 0, 0, 0, false, 'https://a/', '')")
+    with pytest.raises(UsageError, match="is there already"):
+        await target.move(path)
+    assert await target.rows("SELECT count(*) FROM domain") == [(0,)]
+    assert not await target.is_moving()
+
+
+async def test_refuses_the_move_of_another_crawl(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    (tmp_path / "other").mkdir()
+    other, _ = await crawl_in(tmp_path / "other")
+    path, _ = await crawl_in(tmp_path)
+    assert await _interrupted(target, other, 3)
+    with pytest.raises(UsageError, match="unfinished move of another crawl"):
+        await target.move(path)
+    await target.move(other)
+    with pytest.raises(UsageError, match="is there already"):
+        await target.move(path)
+
+
+async def test_refuses_a_file_without_a_crawl(tmp_path: Path, target: Target) -> None:
+    with pytest.raises(UsageError, match="holds no crawl"):
+        await target.move(tmp_path / "frontier.sqlite")
+    async with opened(tmp_path / "frontier.sqlite"):
+        pass
+    with pytest.raises(UsageError, match="holds no crawl"):
+        await target.move(tmp_path / "frontier.sqlite")
+    schemas = await target.rows(
+        "SELECT 1 FROM pg_namespace WHERE nspname = $1::text::name", target.schema
+    )
+    assert schemas == []
+
+
+async def test_rows_that_are_missing_are_noticed(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, _ = await crawl_in(tmp_path)
+    assert await _interrupted(target, path, 8)
+    await target.rows("DELETE FROM url WHERE url = (SELECT min(url) FROM url WHERE state = 0)")
+    with pytest.raises(FrontierError, match="urls: 78 here, 77 there; urls pending: "):
+        await target.move(path)
+    assert await target.is_moving()
+    assert await target.rows("SELECT 1 FROM meta WHERE key = 'settings'") == []
+
+
+async def test_two_movers_do_not_mix(tmp_path: Path, target: Target, small_slices: None) -> None:
+    """A copy of the data directory has the same name; whoever comes second to a slice leaves it."""
+    path, _ = await crawl_in(tmp_path)
+    assert await _interrupted(target, path, 1)
+    shutil.copy(path, tmp_path / "copy.sqlite")
+    ends = await asyncio.gather(
+        target.move(path), target.move(tmp_path / "copy.sqlite"), return_exceptions=True
+    )
+    failures = [end for end in ends if isinstance(end, BaseException)]
+    assert all("somebody else is moving" in str(failure) for failure in failures)
+    await _check_same_as_at_once(path, target, await target.move(path))
+
+
+async def test_a_data_directory_that_got_another_name(
+    tmp_path: Path, target: Target, small_slices: None
+) -> None:
+    path, _ = await crawl_in(tmp_path)
+    rows = "SELECT m.key FROM process AS p LEFT JOIN machine AS m ON m.id = p.machine"
+    for words, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):
+        machine = Machine(key=key, host="h", path="p")
+        said: list[str] = []
+
+        def say(text: str, said: list[str] = said, words: int | None = words) -> None:
+            said.append(text)
+            if len(said) == words:
+                raise _Stop
+
+        try:
+            await move(path, target.url, target.schema, machine, say=say)
+        except _Stop:
+            assert words is not None
+        assert await target.rows("SELECT key FROM machine") == [(key,)]
+    assert {key for (key,) in await target.rows(rows)} == {"fourth"}
+
+
+async def test_text_that_postgresql_cannot_store(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "SLICE", 1)
+    path, _ = await crawl_in(tmp_path)
+    with _sqlite(path) as connection:
+        connection.execute("UPDATE request SET title = 'a' || char(0) || 'b' WHERE visit = 1")
+        connection.execute("UPDATE request SET title = CAST(x'61EDA08062' AS TEXT) WHERE visit = 2")
+        connection.execute("UPDATE request SET title = CAST(x'61FF0062' AS TEXT) WHERE visit = 3")
+        connection.execute("DELETE FROM exclusion")
+        for pattern in ("a\0b", "a\0c", "a\x01", "b", "ä"):
+            connection.execute("INSERT INTO exclusion VALUES (?)", (pattern,))
+        visits = [row[0] for row in connection.execute("SELECT DISTINCT visit FROM request")]
+    await target.move(path)
+    titles = dict(await target.rows("SELECT visit, title FROM request"))
+    expected = {1: "a\ufffdb", 2: "a\ufffdb", 3: "a\ufffd\ufffdb"}
+    assert {1, 2, 3} & set(visits)
+    assert all(titles[visit] == expected[visit] for visit in visits if visit in expected)
+    patterns = {row[0] for row in await target.rows("SELECT pattern FROM exclusion")}
+    assert patterns == {"a\ufffdb", "a\ufffdc", "a\x01", "b", "ä"}
+
+
+async def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, target: Target) -> None:
+    path, _ = await crawl_in(tmp_path)
+    with _sqlite(path) as connection:
+        connection.execute(f"UPDATE request SET status = {1 << 40}")
+    with pytest.raises(FrontierError, match="a row of request does not fit"):
+        await target.move(path)
+    assert await target.is_moving()
+
+
+async def test_says_how_far_it_is_now_and_then(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = await crawl_in(tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr(moving, "SLICE", 5)
+    await target.move(path, said.append)
+    assert said == ["comparing what is here with what is there"]
+    monkeypatch.setattr(moving, "SAY_SECONDS", 0.0)
+    other = Target(target.url)
+    await other.move(path, said.append)
+    await other.rows(f'DROP SCHEMA "{other.schema}" CASCADE')
+    assert "urls: 40 of 78" in said
+    assert "domains: 15 of 15" in said
+    assert "robots.txt records: 3" in said
+
+
+@contextmanager
+def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that commits and closes."""
+    connection = sqlite3.connect(path)
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()

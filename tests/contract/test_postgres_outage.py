@@ -1,0 +1,419 @@
+"""What happens when PostgreSQL goes away and comes back, lets nobody in, or is held up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from rove.errors import FrontierError, UsageError
+from rove.frontier import postgres_database
+from rove.frontier.contract import Policy
+from rove.frontier.postgres import PostgresFrontier
+from rove.frontier.postgres_database import Database, Session
+from rove.frontier.postgres_watch import HeldWatch
+from rove.model import UrlState
+from tests.contract.harness import PENDING, url, visited
+from tests.postgres import NoServer, PostgresServer, own_server, with_database
+
+SCHEMA = "outage"
+PASSWORD = "s3cret-w0rd"
+START_SECONDS = 30.0
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that these tests may stop."""
+    with own_server() as found:
+        asyncio.run(_make_roles(found))
+        yield found
+
+
+async def _make_roles(server: PostgresServer) -> None:
+    """One who needs a password, and one who may make nothing."""
+    rules = Path(server._data) / "pg_hba.conf"
+    locked = "host all locked 127.0.0.1/32 scram-sha-256\n"
+    rules.write_text(locked + rules.read_text())
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'")
+    await connection.execute("CREATE ROLE guest LOGIN")
+    await connection.execute("SELECT pg_reload_conf()")
+    await connection.close()
+
+
+class Crawl:
+    """A process that adds, claims and settles, until it is told to stop."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.news: list[str] = []
+        database.on_news = self.news.append
+        self.frontier = PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1)
+        self.is_over = False
+        self.added = 0
+        self.settled = 0
+
+    async def add(self) -> None:
+        while not self.is_over:
+            numbers = range(self.added, self.added + 5)
+            await self.frontier.add([url(f"http://h{i % 20}.test/{i}") for i in numbers])
+            self.added += 5
+            await asyncio.sleep(0.01)
+
+    async def visit(self) -> None:
+        while not self.is_over:
+            leases = await self.frontier.claim(3)
+            visits = [visited(lease, *[UrlState.DONE] * len(lease.urls)) for lease in leases]
+            self.settled += await self.frontier.settle(visits)
+            await asyncio.sleep(0.01)
+
+    async def goes_on(self) -> None:
+        """Wait until there is more of everything."""
+        added, settled = self.added, self.settled
+        async with asyncio.timeout(PATIENCE):
+            while self.added < added + 50 or self.settled < settled + 20:
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
+    """A crawl that is under way, in a schema of its own; what it has counted is right at its end."""
+    database = Database(server.url, SCHEMA)
+    await _drop(server)
+    await database.open(create=True)
+    crawl = Crawl(database)
+    await crawl.frontier.begin(run=1)
+    tasks = [asyncio.create_task(work()) for work in (crawl.add, crawl.visit, crawl.visit)]
+    try:
+        await crawl.goes_on()
+        yield crawl
+        crawl.is_over = True
+        await asyncio.gather(*tasks)
+        await _check(crawl)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await database.close()
+
+
+async def _check(crawl: Crawl) -> None:
+    """Nothing that was added is gone, and the counters are those of the rows."""
+    assert crawl.database._pool is not None
+    async with crawl.database._pool.acquire() as connection:
+        ((added,),) = await connection.fetch("SELECT count(*) FROM url")
+        pending = await connection.fetch(PENDING)
+    assert added == crawl.added
+    assert all(kept == counted for _, kept, counted in pending)
+    counts = await crawl.frontier.counts()
+    assert sum(counts.urls.values()) == added
+    assert counts.urls_pending == sum(counted for _, _, counted in pending)
+
+
+async def _drop(server: PostgresServer) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
+    await connection.close()
+
+
+def start(server: PostgresServer) -> None:
+    """Start; after a crash the last of the old server's processes may be in the way for a moment."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            server.start()
+            return
+        except NoServer:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+async def test_a_crawl_waits_for_its_server_and_goes_on(
+    server: PostgresServer, number: signal.Signals
+) -> None:
+    async with crawling(server) as crawl:
+        await asyncio.to_thread(server.stop, number)
+        try:
+            await asyncio.sleep(1.0)
+            while_away = crawl.added, crawl.settled
+            await asyncio.sleep(0.5)
+            assert (crawl.added, crawl.settled) == while_away
+        finally:
+            await asyncio.to_thread(start, server)
+        await crawl.goes_on()
+        assert [text.split("(")[0].split(" after")[0] for text in crawl.news] == [
+            "the database is away ",
+            "the database is back",
+        ]
+        assert crawl.frontier.outages >= 1
+
+
+async def test_it_is_lost_and_found_more_than_once(server: PostgresServer) -> None:
+    """Each time is told."""
+    async with crawling(server) as crawl:
+        for times in (1, 2):
+            await asyncio.to_thread(server.stop)
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while len(crawl.news) < 2 * times - 1:
+                        await asyncio.sleep(0.02)
+            finally:
+                await asyncio.to_thread(start, server)
+            await crawl.goes_on()
+            assert len(crawl.news) == 2 * times
+
+
+async def test_an_outage_counts_once(server: PostgresServer) -> None:
+    """However many connections it has cost."""
+    async with crawling(server) as crawl:
+        await asyncio.to_thread(server.stop)
+        try:
+            await asyncio.sleep(0.5)
+        finally:
+            await asyncio.to_thread(start, server)
+        await crawl.goes_on()
+        assert crawl.frontier.outages == 1
+
+
+async def test_lost_connections_are_made_anew_without_news(server: PostgresServer) -> None:
+    async with crawling(server) as crawl:
+        for _ in range(5):
+            connection = await asyncpg.connect(server.url)
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'rove'"
+            )
+            await connection.close()
+            await crawl.goes_on()
+        assert crawl.news == []
+
+
+async def test_a_crawl_that_is_to_stop_does_not_wait(server: PostgresServer) -> None:
+    await _stop_while_away(server)
+
+
+async def test_nor_when_it_has_been_waiting_for_long(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pauses have become long by then; it must not sleep to the end of one."""
+    monkeypatch.setattr(postgres_database, "FIRST_PAUSE", 15.0)
+    await _stop_while_away(server)
+
+
+async def _stop_while_away(server: PostgresServer) -> None:
+    await _drop(server)
+    database = Database(server.url, SCHEMA)
+    await database.open(create=True)
+    news: list[str] = []
+    database.on_news = news.append
+    frontier = PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1)
+    await asyncio.to_thread(server.stop)
+    try:
+        waiting = [
+            asyncio.create_task(frontier.add([url("http://a.test/")])),
+            asyncio.create_task(frontier.claim(1)),
+        ]
+        await asyncio.sleep(1.0)
+        assert len(news) == 1 and not any(task.done() for task in waiting)
+        frontier.stop_waiting(0.5)
+        began = time.monotonic()
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+        assert time.monotonic() - began < 5.0
+        assert [type(end) for end in ends] == [FrontierError] * 2
+        assert "is away" in str(ends[0])
+        with pytest.raises(FrontierError):
+            await frontier.claim(1)
+    finally:
+        await database.close()
+        await asyncio.to_thread(start, server)
+
+
+async def refusal(database_url: str, *, schema: str = SCHEMA) -> str:
+    """The sentence with which a database is refused, by both of the ways in."""
+    said = []
+    for opening in (_open, _look):
+        with pytest.raises(UsageError) as caught:
+            await opening(Database(database_url, schema))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert said[0] and "\n" not in said[0]
+    return said[0]
+
+
+async def _open(database: Database) -> None:
+    try:
+        await database.open(create=True)
+    finally:
+        await database.close()
+
+
+async def _look(database: Database) -> None:
+    await database.holds_schema()
+
+
+def as_user(server: PostgresServer, user: str) -> str:
+    return server.url.replace("rove@", f"{user}@")
+
+
+async def test_a_wrong_password(server: PostgresServer) -> None:
+    said = await refusal(as_user(server, "locked:wr0ng-w0rd"))
+    assert "does not let us in" in said and "password" in said
+    assert "wr0ng-w0rd" not in said and "locked:***@" in said
+
+
+async def test_a_missing_password(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSFILE", "/nonexistent")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert "password" in await refusal(as_user(server, "locked"))
+
+
+async def test_an_unknown_user(server: PostgresServer) -> None:
+    assert "does not let us in" in await refusal(as_user(server, "nobody_here"))
+
+
+async def test_an_unknown_host(server: PostgresServer) -> None:
+    said = await refusal(f"postgresql://rove:{PASSWORD}@no-such-host.invalid/postgres")
+    assert "is not known" in said and PASSWORD not in said
+
+
+async def test_a_port_where_nobody_listens(server: PostgresServer) -> None:
+    said = await refusal(f"postgresql://rove:{PASSWORD}@127.0.0.1:1/postgres")
+    assert "no PostgreSQL can be reached" in said and PASSWORD not in said
+
+
+async def test_a_missing_database(server: PostgresServer) -> None:
+    said = await refusal(with_database(as_user(server, f"rove:{PASSWORD}"), "nothing"))
+    assert "there is no database 'nothing'" in said and "createdb" in said
+    assert PASSWORD not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        f"mysql://rove:{PASSWORD}@127.0.0.1/postgres",
+        f"postgresql://rove:{PASSWORD}@127.0.0.1:port/postgres",
+        f"postgresql://rove:{PASSWORD}@[::1/postgres",
+        f"host=127.0.0.1 user=rove password={PASSWORD}",
+        f"postgresql://rove:a/{PASSWORD}@127.0.0.1/postgres",
+    ],
+)
+async def test_what_is_not_a_url(text: str) -> None:
+    said = await refusal(text)
+    assert "is not the URL of a PostgreSQL" in said
+    assert PASSWORD not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"postgresql://rove@127.0.0.1:1/postgres?password={PASSWORD}",
+        f"postgresql://127.0.0.1:1/postgres?user=rove&password={PASSWORD}&sslmode=disable",
+        f"postgresql://rove:a#{PASSWORD}@127.0.0.1:1/postgres",
+        f"postgresql://rove:a?{PASSWORD}@127.0.0.1:1/postgres",
+        f"postgresql://rove:a@{PASSWORD}@127.0.0.1:1/postgres",
+    ],
+)
+async def test_a_password_is_never_shown(text: str) -> None:
+    """Wherever it is written, and when signs in it are not escaped as they should be."""
+    assert PASSWORD not in await refusal(text)
+
+
+async def test_a_user_who_may_make_no_schema(server: PostgresServer) -> None:
+    with pytest.raises(UsageError) as caught:
+        await _open(Database(as_user(server, "guest"), "nobodys"))
+    assert "may not make or use the schema 'nobodys'" in str(caught.value)
+    assert 'GRANT CREATE ON DATABASE "postgres"' in str(caught.value)
+
+
+async def test_a_user_who_may_not_use_the_schema(server: PostgresServer) -> None:
+    await _drop(server)
+    owner = Database(server.url, SCHEMA)
+    await owner.open(create=True)
+    await owner.close()
+    for create in (False, True):
+        guest = Database(as_user(server, "guest"), SCHEMA)
+        with pytest.raises(UsageError) as caught:
+            await guest.open(create=create)
+        assert f"may not make or use the schema {SCHEMA!r}" in str(caught.value)
+
+
+async def test_a_crawl_that_is_not_there(server: PostgresServer) -> None:
+    database = Database(server.url, "absent")
+    with pytest.raises(UsageError, match="there is no crawl 'absent'"):
+        await database.open()
+    assert not await database.holds_schema()
+
+
+async def test_a_crawl_of_a_newer_version(server: PostgresServer) -> None:
+    await _drop(server)
+    database = Database(server.url, SCHEMA)
+    await database.open(create=True)
+    assert database._pool is not None
+    await database._pool.execute("INSERT INTO migration VALUES (1000)")
+    await database.close()
+    with pytest.raises(UsageError, match="newer rove"):
+        await Database(server.url, SCHEMA).open(create=True)
+
+
+async def test_a_connection_that_is_held_for_long_is_logged_once(
+    server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await _drop(server)
+    database = Database(server.url, SCHEMA)
+    await database.open(create=True)
+    database._watch = HeldWatch(threshold=0.1)
+    try:
+        with caplog.at_level(logging.WARNING):
+            await database.run("be quick", _ask)
+            for _ in range(2):
+                await database.transaction("dawdle", _hold_on)
+    finally:
+        await database.close()
+    (record,) = [r for r in caplog.records if "has been held" in r.getMessage()]
+    said = record.getMessage()
+    assert "to dawdle, in query pages" in said
+    assert "_hold_on" in said and "await _sleep_in()" in said, "it says where"
+
+
+async def _ask(session: Session) -> Any:
+    return await session.value("pages")
+
+
+async def _hold_on(session: Session) -> None:
+    await session.value("pages")
+    await _sleep_in()
+
+
+async def _sleep_in() -> None:
+    await asyncio.sleep(0.25)
+
+
+async def test_an_error_of_our_own_is_not_waited_out(server: PostgresServer) -> None:
+    await _drop(server)
+    database = Database(server.url, SCHEMA)
+    await database.open(create=True)
+    news: list[str] = []
+    database.on_news = news.append
+
+    async def wrong(session: Session) -> None:
+        await session.connection.execute("SELECT 1 / 0")
+
+    try:
+        with pytest.raises(FrontierError, match="division by zero"):
+            async with asyncio.timeout(5):
+                await database.run("divide", wrong)
+    finally:
+        await database.close()
+    assert news == [] and database.outages == 0
