@@ -15,9 +15,10 @@ from rove import __version__
 from rove.allowance import Allowance
 from rove.assembly import (
     assembled,
-    fitting_concurrency,
+    fitting,
     gate_of,
     policy_of,
+    raise_open_files,
     start_logging,
     whole_domains,
 )
@@ -166,7 +167,7 @@ class CrawlApp:
             settings=stage.settings,
             frontier=frontier,
             catalog=stage.backend.catalog,
-            concurrency=self._fitting(stage.concurrency(self._order)),
+            concurrency=self._fetches(stage, 1),
             name="rove",
             allowance=allowance,
         ) as crawl:
@@ -184,7 +185,7 @@ class CrawlApp:
             await _recover_store(stage.data)
             await _cut_leases(frontier, [process] if process else [])
 
-        fetches = stage.concurrency(self._order)
+        fetches = self._fetches(stage, processes)
         orders = [
             WorkOrder(
                 data_dir=str(stage.data.root),
@@ -192,7 +193,7 @@ class CrawlApp:
                 settings=stage.settings,
                 run=run,
                 number=number + 1,
-                concurrency=self._fitting(fetches // processes + (number < fetches % processes)),
+                concurrency=fetches // processes + (number < fetches % processes),
                 seconds_before=allowance.seconds_before,
                 started=allowance.started,
                 log_level=self._order.log_level,
@@ -265,13 +266,16 @@ class CrawlApp:
         wanted = self._order.processes or min(cores, most)
         return min(wanted, stage.concurrency(self._order))
 
-    def _fitting(self, concurrency: int) -> int:
-        """No more fetches than this process, or another like it, may have files open."""
-        fits = fitting_concurrency()
-        if fits is None or concurrency <= fits:
-            return concurrency
-        self._say(f"too few files may be open here: fetches of a process are limited to {fits:,}")
-        return fits
+    def _fetches(self, stage: _Stage, processes: int) -> int:
+        """Fetches in flight, no more than so many processes may have files open for."""
+        wanted, open_files = stage.concurrency(self._order), raise_open_files()
+        if open_files is None or wanted <= processes * fitting(open_files):
+            return wanted
+        lowered = processes * fitting(open_files)
+        self._say(
+            f"only {open_files:,} files may be open here: --concurrency is lowered from {wanted:,} to {lowered:,}"
+        )
+        return lowered
 
     def _tell(self, sentence: str) -> None:
         """Say what several processes notice at about the same time once."""

@@ -111,13 +111,16 @@ def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
     return found
 
 
-def fitting_concurrency() -> int | None:
-    """Raise the soft limit of open files to the hard one; how many fetches of one process that allows."""
+def raise_open_files() -> int | None:
+    """Raise the soft limit of open files, which processes inherit, to the hard one; None: there is none."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard == resource.RLIM_INFINITY:
-        return None
-    return int(max(1, (hard - SPARE_FILES) // FILES_PER_FETCH))
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def fitting(open_files: int) -> int:
+    """How many fetches a process can have in flight with so many open files."""
+    return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
 
 
 def start_logging(file: Path, level: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.contract import Backend
-from rove.frontier.postgres_backend import Machine, PostgresBackend
+from rove.frontier.contract import Backend, Machine
+from rove.frontier.postgres_backend import PostgresBackend
 from rove.frontier.postgres_errors import checked_name
 from rove.frontier.sqlite_backend import SqliteBackend
 

@@ -97,7 +97,7 @@ class Supervisor:
             self.stop()
             feeder.cancel()
             marking.cancel()
-            await asyncio.wait([*lives, feeder, marking])
+            await asyncio.gather(*lives, feeder, marking, return_exceptions=True)
             self._sum_up()
         return self._own_ending(endings)
 

@@ -17,7 +17,7 @@ import msgspec
 import uvloop
 
 from rove.allowance import Allowance
-from rove.assembly import assembled, fitting_concurrency, policy_of, start_logging
+from rove.assembly import assembled, policy_of, start_logging
 from rove.backends import backend_for
 from rove.config import Settings
 from rove.crawl import Crawl, Ending
@@ -119,7 +119,7 @@ class _Worker:
                     settings=order.settings,
                     frontier=frontier,
                     catalog=backend.catalog,
-                    concurrency=min(order.concurrency, fitting_concurrency() or order.concurrency),
+                    concurrency=order.concurrency,
                     name=f"rove-{order.number}",
                     allowance=Allowance(
                         limits=order.settings.limits,

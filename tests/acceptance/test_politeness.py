@@ -30,7 +30,7 @@ def reachable_hosts(web: ServedWeb) -> set[str]:
 def test_two_thousand_hosts_are_all_visited_and_all_politely(tmp_path: Path) -> None:
     with served(tmp_path, hosts=HOSTS, profile="full", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
-        options = crawl_options(tmp_path / "data", delay=DELAY, concurrency=300)
+        options = crawl_options(tmp_path / "data", delay=DELAY, concurrency=300, processes=2)
         result = rove("crawl", seeds, *options, *web.reach, "--max-duration", f"{SECONDS}s")
     assert result.returncode == 0, result.stderr
     assert "time limit reached" in result.stderr

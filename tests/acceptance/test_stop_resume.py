@@ -163,7 +163,7 @@ def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
     expected = {"leased": 0, "waiting": len(asked), "ready": len(hosts) - len(asked)}
     assert {name: status["domains"][name] for name in expected} == expected
     waiting = frontier_rows(
-        data, "SELECT name FROM domain WHERE ready_at > (SELECT max(seen) FROM run) + 1000"
+        data, "SELECT name FROM domain WHERE ready_at > (SELECT max(seen) FROM process) + 1000"
     )
     assert {row[0] for row in waiting} == {domain_of_url(url) for url in asked}
 
@@ -171,7 +171,7 @@ def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
 @scenario
 def a_limit_of_pages_is_kept_exactly_and_counts_anew(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    resume = ["crawl", "--resume", "--data-dir", data]
+    resume = ["crawl", "--resume", "--data-dir", data, "--processes", 1]
     with served(tmp_path, hosts=12, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = [*crawl_options(data, delay=0.05), *web.reach]
@@ -204,8 +204,8 @@ def a_limit_of_time_is_kept_and_counts_anew(tmp_path: Path) -> None:
     with site({"start.test/": links("/later")}) as web:
         for words in (
             [seeds, *crawl_options(data, delay=60), *web.reach, "--max-duration", "2s"],
-            ["--resume", "--data-dir", data],
-            ["--resume", "--data-dir", data, "--max-duration", "1s"],
+            ["--resume", "--data-dir", data, "--processes", 1],
+            ["--resume", "--data-dir", data, "--processes", 1, "--max-duration", "1s"],
         ):
             result = rove("crawl", *words)
             assert result.returncode == 0, result.stderr

@@ -233,11 +233,13 @@ def nowhere() -> Iterator[list[str]]:
         yield ["--connect-to", f"*=127.0.0.1:{port}", "--allow-private-addresses"]
 
 
-def crawl_options(data: Path, *, delay: float = 0.1, concurrency: int = 20) -> list[object]:
+def crawl_options(
+    data: Path, *, delay: float = 0.1, concurrency: int = 20, processes: int = 1
+) -> list[object]:
     """What nearly every crawl of a test is given."""
     return [
         *["--email", EMAIL, "--data-dir", data, "--delay", delay, "--allow-short-delay"],
-        *["--concurrency", concurrency],
+        *["--concurrency", concurrency, "--processes", processes],
     ]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tests.postgres import NoServer, PostgresServer, own_server, with_database
 SCHEMA = "outage"
 PASSWORD = "s3cret-w0rd"
 START_SECONDS = 30.0
-PATIENCE = 30.0
+PATIENCE = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,7 @@ class Crawl:
         database.on_news = self.news.append
         self.frontier = PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1)
         self.is_over = False
+        self.tasks: list[asyncio.Task[None]] = []
         self.added = 0
         self.settled = 0
 
@@ -78,10 +79,21 @@ class Crawl:
 
     async def goes_on(self) -> None:
         """Wait until there is more of everything."""
-        added, settled = self.added, self.settled
-        async with asyncio.timeout(PATIENCE):
-            while self.added < added + 50 or self.settled < settled + 20:
-                await asyncio.sleep(0.02)
+        added, settled = self.added + 50, self.settled + 20
+        await until(lambda: self._has_ended() or (self.added >= added and self.settled >= settled))
+        if self._has_ended():
+            await asyncio.gather(*self.tasks)
+
+    def _has_ended(self) -> bool:
+        return any(task.done() for task in self.tasks)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait, but not for ever."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that"
+        await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
@@ -92,7 +104,8 @@ async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
     await database.open(create=True)
     crawl = Crawl(database)
     await crawl.frontier.begin(run=1)
-    tasks = [asyncio.create_task(work()) for work in (crawl.add, crawl.visit, crawl.visit)]
+    works = (crawl.add, crawl.visit, crawl.visit)
+    tasks = crawl.tasks = [asyncio.create_task(work()) for work in works]
     try:
         await crawl.goes_on()
         yield crawl
@@ -165,9 +178,7 @@ async def test_it_is_lost_and_found_more_than_once(server: PostgresServer) -> No
         for times in (1, 2):
             await asyncio.to_thread(server.stop)
             try:
-                async with asyncio.timeout(PATIENCE):
-                    while len(crawl.news) < 2 * times - 1:
-                        await asyncio.sleep(0.02)
+                await until(lambda: len(crawl.news) % 2 == 1)
             finally:
                 await asyncio.to_thread(start, server)
             await crawl.goes_on()

@@ -265,7 +265,6 @@ async def test_a_late_settle_against_the_next_claim(postgres: PostgresHarness, s
     """The token decides: either the old lease is settled or the new one counts, never both."""
     chance = random.Random(seed)
     late, other = await postgres.open(), await postgres.open()
-    was_late = 0
     for number in range(25):
         first, second = (url(f"http://e{seed}x{number}.test/{i}") for i in range(2))
         await late.add([first, second])
@@ -287,7 +286,6 @@ async def test_a_late_settle_against_the_next_claim(postgres: PostgresHarness, s
         assert (settled, len(leases)) in ((1, 0), (0, 1)), where
         keys = [(u.domain, u.fingerprint) for u in (first, second)]
         if leases:
-            was_late += 1
             assert set((await late.states(keys)).values()) == {UrlState.PENDING}, where
             assert leases[0].token > old.token, where
             assert await late.settle([visited(old, UrlState.FAILED)]) == 0, where
@@ -312,7 +310,8 @@ async def test_adders_of_the_same_in_every_order(crawl: Crawl, seed: int) -> Non
         frontier = crawl.frontiers[number % len(crawl.frontiers)]
         return await add_all(frontier, shuffled, chance.randint(20, 120))
 
-    added = await asyncio.gather(*(adder(number) for number in range(20)))
+    async with asyncio.timeout(PATIENCE):
+        added = await asyncio.gather(*(adder(number) for number in range(20)))
     assert sum(added) == len(urls), f"seed {seed}"
     rows = await crawl.rows("SELECT domain, fingerprint FROM url")
     assert {tuple(row) for row in rows} == {(u.domain, u.fingerprint) for u in urls}

@@ -51,7 +51,7 @@ _SETTINGS = (
 @click.option(
     "--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl"
 )
-@data_dir_option("where everything of this crawl lives")
+@data_dir_option("where everything of this crawl lives", file_okay=False)
 @click.option(
     "--exclude",
     type=click.Path(path_type=Path),

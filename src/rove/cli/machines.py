@@ -26,7 +26,7 @@ from rove.relocate import relocate
 @click.command(short_help="take part in a crawl that another machine started")
 @click.argument("frontier", metavar="POSTGRESQL_URL")
 @crawl_name_option
-@data_dir_option("where this machine keeps the pages that it fetches")
+@data_dir_option("where this machine keeps the pages that it fetches", file_okay=False)
 @processes_option
 @click.option(
     "--concurrency",

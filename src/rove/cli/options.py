@@ -16,11 +16,11 @@ DEFAULT_DATA_DIR = Path("rove-data")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def data_dir_option(help: str) -> Callable[[F], F]:
+def data_dir_option(help: str, *, file_okay: bool = True) -> Callable[[F], F]:
     """--data-dir, with what it is for in this command."""
     return click.option(
         "--data-dir",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=click.Path(path_type=Path, file_okay=file_okay),
         default=DEFAULT_DATA_DIR,
         show_default=True,
         metavar="DIR",

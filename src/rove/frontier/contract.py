@@ -186,6 +186,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A data directory, as it is known to the others that take part in a crawl."""
+
+    key: str
+    """Stays the same, whatever becomes of host and path."""
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Participant:
     """One process that takes part in a crawl, or did."""
 

@@ -26,10 +26,10 @@ import msgspec
 from rove.errors import FrontierError, UsageError
 from rove.frontier import sqlite_database
 from rove.frontier.clock import CrawlClock
+from rove.frontier.contract import Machine
 from rove.frontier.order import RETRIED
-from rove.frontier.postgres_backend import Machine
 from rove.frontier.postgres_database import CONNECT_SECONDS, Database, Session
-from rove.frontier.postgres_errors import redacted
+from rove.frontier.postgres_errors import DRIVER_ERRORS, redacted
 from rove.frontier.rows import REQUEST_COLUMNS
 from rove.model import UrlState
 
@@ -76,6 +76,7 @@ class _Table:
 
     @property
     def slice(self) -> int:
+        """How many rows are taken at a time."""
         return min(SLICE, ORIGINS_PER_SLICE) if self.name == "origin" else SLICE
 
     @property
@@ -357,7 +358,7 @@ class _Move:
             return await self._start(session)
         if found.finished and found.state != self._source.state:
             raise UsageError(
-                f"{self._place} is an earlier copy of this crawl, which has gone on here since then; "
+                f"{self._place} is an earlier copy of this crawl, which has gone on here since; "
                 "choose another --crawl-name"
             )
         if has_settings and not found.finished:
@@ -518,7 +519,7 @@ class _Move:
             await self._advance_numbers(connection)
             await connection.execute(f"ANALYZE {', '.join(_TABLES)}")
             return rows
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             raise FrontierError(
                 f"the database at {redacted(self._database.url)} failed: {error}; "
                 "the same command goes on where it was"

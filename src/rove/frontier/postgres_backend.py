@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from rove.frontier.contract import Policy
+from rove.errors import UsageError
+from rove.frontier.contract import Machine, Policy
+from rove.frontier.move import is_moving
 from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_catalog import PostgresCatalog
 from rove.frontier.postgres_database import Database
 from rove.frontier.postgres_errors import redacted
 from rove.frontier.postgres_reader import PostgresReader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A data directory, as it is known to the others."""
-
-    key: str
-    host: str
-    path: str
 
 
 class PostgresBackend:
@@ -50,6 +42,8 @@ class PostgresBackend:
 
     async def open(self, *, create: bool = False) -> None:
         await self._database.open(create=create)
+        if await is_moving(self._database):
+            raise UsageError(f"a move into {self.place} is not finished; run 'rove move' again")
         machine = self._machine
         if machine is not None and not self._machine_id:
             self._machine_id = await self._database.run(

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.postgres_errors import is_lost, open_error, redacted
+from rove.frontier.postgres_errors import DRIVER_ERRORS, is_lost, open_error, redacted
 from rove.frontier.postgres_watch import HeldWatch
 from rove.frontier.queries import load_migrations, load_numbered_queries
 from rove.frontier.timing import Timings
@@ -120,9 +120,7 @@ class Database:
         except BaseException as error:
             if pool is not None:
                 pool.terminate()
-            if isinstance(
-                error, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
-            ):
+            if isinstance(error, (*DRIVER_ERRORS, ValueError)):
                 raise open_error(error, self.url, self.schema) from error
             raise
         self._pool = pool
@@ -131,7 +129,7 @@ class Database:
         """Whether there is anything of this crawl in the database."""
         try:
             connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+        except (*DRIVER_ERRORS, ValueError) as error:
             raise open_error(error, self.url, self.schema) from error
         try:
             _check_version(connection)
@@ -152,7 +150,7 @@ class Database:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await pool.close()
-        except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        except DRIVER_ERRORS:
             pool.terminate()
 
     def stop_waiting(self, seconds: float) -> None:
@@ -170,7 +168,7 @@ class Database:
             except asyncpg.DeadlockDetectedError:
                 log.warning("deadlock in %s: done again", what)
                 self.timings.add("deadlock", 0.0)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except DRIVER_ERRORS as error:
                 if not is_lost(error):
                     place = redacted(self.url)
                     raise FrontierError(f"the frontier at {place} failed: {error}") from error
@@ -234,7 +232,7 @@ class Database:
         try:
             async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
                 await connection.fetchval("SELECT 1", timeout=CONNECT_SECONDS)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             if not is_lost(error):
                 raise FrontierError(
                     f"the frontier at {redacted(self.url)} failed: {error}"

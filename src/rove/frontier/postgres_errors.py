@@ -10,6 +10,13 @@ import asyncpg
 
 from rove.errors import RoveError, UsageError
 
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that the server ended while nobody was using it
+    OSError,
+)
+"""All that can go wrong in talking to a server."""
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
@@ -19,6 +26,7 @@ _LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.IdleSessionTimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     OSError,
 )
 """TimeoutError and refused or reset connections are kinds of OSError."""

@@ -160,7 +160,6 @@ class Database:
             self._connection.execute("PRAGMA query_only = ON")
         else:
             # FULL: a claim that a power cut undid would let a domain be asked again too early.
-            self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
             for pragma in (
                 "journal_mode = WAL",
                 "synchronous = FULL",
@@ -170,6 +169,7 @@ class Database:
                 "wal_autocheckpoint = 25000",
             ):
                 self._connection.execute(f"PRAGMA {pragma}")
+            self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
         self._migrate()
 
     def _migrate(self) -> None:

@@ -60,7 +60,9 @@ class SqliteReader:
         ]
 
     async def _now(self) -> int:
-        return (self._given_clock or await self._database.run(self._database.clock))()
+        if self._given_clock is not None:
+            return self._given_clock()
+        return await self._database.run(lambda: self._database.clock()())
 
     def _runs_and_processes(self) -> tuple[list[Row], list[Row]]:
         with self._database.snapshot():

@@ -1,0 +1,493 @@
+"""Why domains are leased, not URLs: four ways to claim URLs, and rove's, on one PostgreSQL. Run by hand, ten minutes.
+
+    python benchmarks/claim_strategies.py            a million URLs
+    python benchmarks/claim_strategies.py --quick    under a minute
+
+Each of the first four is what a crawler comes to that claims URLs:
+
+- delete: read the head of the queue, delete the row to claim it, look at the domain; not ready: back to the end;
+- skip locked: mark the first unclaimed row, skipping locked ones, look at the domain; not ready: unclaim it;
+- joined: the same, but only rows whose domain is ready by its last fetch;
+- both locked: the same, with the domain's row locked too and its time written at the claim;
+- rove: a claimer leases domains in batches for all workers, and visits are settled in batches.
+
+The workers of the first four share up to 50 connections; rove has its own handful. A visit is a sleep of a few
+milliseconds, after which the URL is done and the domain's last fetch is noted. The delay is longer than a run, so that
+each domain is useful once: a second request to a domain is a rule broken. Either all URLs are spread evenly over the
+domains, or the head of the queue is clogged: its first URLs belong to five domains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import asyncpg
+import uvloop
+
+import plot
+from frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
+from report import about_machine, machine
+from rove.frontier.contract import Policy
+from rove.model import Lease, NewUrl, VisitResult
+from rove.url import fingerprint
+
+DELAY = 70.0
+VISIT_SECONDS = 0.005
+CONNECTIONS = 50
+CLOGGING_DOMAINS = 5
+GROUP = 256
+GROUP_SECONDS = 0.1
+PAUSE = 0.005
+"""After a claim that found nothing."""
+LOST, NOT_READY, NOTHING = "lost race", "domain not ready", "nothing found"
+SCHEMA = "strategies"
+_DELAY = timedelta(seconds=DELAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What is to be claimed."""
+
+    urls: int
+    domains: int
+    clogged: int
+    """URLs at the head that belong to a few domains."""
+
+    @property
+    def name(self) -> str:
+        """For the tables."""
+        return "head clogged" if self.clogged else "evenly spread"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the workers of one cell did."""
+
+    fetched: set[int] = field(default_factory=set)
+    useful: int = 0
+    broken: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    claims: list[float] = field(default_factory=list)
+    """Seconds of each claim, whatever it brought."""
+    waits: list[float] = field(default_factory=list)
+    """Seconds that a worker was without anything that it could fetch."""
+
+    def request(self, domain: int) -> None:
+        """A request is sent; within one run each domain may have one."""
+        if domain in self.fetched:
+            self.broken += 1
+        else:
+            self.useful += 1
+            self.fetched.add(domain)
+
+    def figures(self, seconds: float) -> dict[str, Any]:
+        """For the tables."""
+        return {
+            "useful_per_s": self.useful / seconds,
+            "useful": self.useful,
+            "no_request": dict(self.reasons),
+            "broken": self.broken,
+            "claims": len(self.claims),
+            "claim_p50_ms": _percentile(self.claims, 0.5),
+            "claim_p99_ms": _percentile(self.claims, 0.99),
+            "wait_p50_ms": _percentile(self.waits, 0.5),
+            "wait_p99_ms": _percentile(self.waits, 0.99),
+        }
+
+
+# The ways to claim a URL
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A URL that a worker may fetch."""
+
+    url: int
+    domain: int
+
+
+class Strategy(Protocol):
+    """One way to claim URLs."""
+
+    name: str
+    delete_done: bool
+
+    async def claim(self, connection: Any) -> Claim | str:
+        """A URL, or why there is none."""
+
+
+_IS_READY = "SELECT last_fetch < now() - $2::interval FROM domain WHERE id = $1"
+
+
+class Delete:
+    """Everybody reads the head and tries to delete it."""
+
+    name = "delete"
+    delete_done = True
+
+    async def claim(self, connection: Any) -> Claim | str:
+        head = await connection.fetchrow("SELECT id, domain FROM url ORDER BY id LIMIT 1")
+        if head is None:
+            return NOTHING
+        text = await connection.fetchval("DELETE FROM url WHERE id = $1 RETURNING text", head["id"])
+        if text is None:
+            return LOST
+        if await connection.fetchval(_IS_READY, head["domain"], _DELAY):
+            return Claim(head["id"], head["domain"])
+        await connection.execute(
+            "INSERT INTO url (domain, text) VALUES ($1, $2)", head["domain"], text
+        )
+        return NOT_READY
+
+
+class SkipLocked:
+    """Everybody marks an unclaimed row of his own, then looks at the domain."""
+
+    name = "skip locked"
+    delete_done = False
+
+    async def claim(self, connection: Any) -> Claim | str:
+        row = await connection.fetchrow(
+            "UPDATE url SET claimed_at = now() WHERE id = ("
+            "SELECT id FROM url WHERE claimed_at IS NULL ORDER BY id LIMIT 1 "
+            "FOR UPDATE SKIP LOCKED) RETURNING id, domain"
+        )
+        if row is None:
+            return NOTHING
+        if await connection.fetchval(_IS_READY, row["domain"], _DELAY):
+            return Claim(row["id"], row["domain"])
+        await connection.execute("UPDATE url SET claimed_at = NULL WHERE id = $1", row["id"])
+        return NOT_READY
+
+
+class Joined:
+    """Everybody marks an unclaimed row whose domain is ready, as far as one can see."""
+
+    name = "joined"
+    delete_done = False
+
+    async def claim(self, connection: Any) -> Claim | str:
+        row = await connection.fetchrow(
+            "UPDATE url SET claimed_at = now() WHERE id = ("
+            "SELECT u.id FROM url AS u JOIN domain AS d ON d.id = u.domain "
+            "WHERE u.claimed_at IS NULL AND d.last_fetch < now() - $1::interval "
+            "ORDER BY u.id LIMIT 1 FOR UPDATE OF u SKIP LOCKED) RETURNING id, domain",
+            _DELAY,
+        )
+        return NOTHING if row is None else Claim(row["id"], row["domain"])
+
+
+class BothLocked:
+    """The same, with the domain's row locked as well, and its time written at once."""
+
+    name = "both locked"
+    delete_done = False
+
+    async def claim(self, connection: Any) -> Claim | str:
+        async with connection.transaction():
+            row = await connection.fetchrow(
+                "SELECT u.id, u.domain FROM url AS u JOIN domain AS d ON d.id = u.domain "
+                "WHERE u.claimed_at IS NULL AND d.last_fetch < now() - $1::interval "
+                "ORDER BY u.id LIMIT 1 FOR UPDATE OF u, d SKIP LOCKED",
+                _DELAY,
+            )
+            if row is None:
+                return NOTHING
+            await connection.execute("UPDATE url SET claimed_at = now() WHERE id = $1", row["id"])
+            await connection.execute(
+                "UPDATE domain SET last_fetch = now() WHERE id = $1", row["domain"]
+            )
+        return Claim(row["id"], row["domain"])
+
+
+STRATEGIES: tuple[Strategy, ...] = (Delete(), SkipLocked(), Joined(), BothLocked())
+ROVE = "rove"
+NAMES = (*(strategy.name for strategy in STRATEGIES), ROVE)
+
+
+async def work(strategy: Strategy, pool: Any, ledger: Ledger) -> None:
+    """One worker: claim, visit, note, until it is cancelled."""
+    free_since = time.perf_counter()
+    try:
+        while True:
+            began = time.perf_counter()
+            async with pool.acquire() as connection:
+                claim = await strategy.claim(connection)
+            ledger.claims.append(time.perf_counter() - began)
+            if isinstance(claim, str):
+                ledger.reasons[claim] += 1
+                if claim == NOTHING:
+                    await asyncio.sleep(PAUSE)
+                continue
+            ledger.waits.append(time.perf_counter() - free_since)
+            ledger.request(claim.domain)
+            await asyncio.sleep(VISIT_SECONDS)
+            async with pool.acquire() as connection:
+                await note(strategy, connection, claim)
+            free_since = time.perf_counter()
+    except asyncio.CancelledError:
+        ledger.waits.append(time.perf_counter() - free_since)
+
+
+async def note(strategy: Strategy, connection: Any, claim: Claim) -> None:
+    """The visit is over: note the domain's last fetch, and that the URL is done."""
+    await connection.execute("UPDATE domain SET last_fetch = now() WHERE id = $1", claim.domain)
+    if not strategy.delete_done:
+        await connection.execute("UPDATE url SET done = true WHERE id = $1", claim.url)
+
+
+async def run_strategy(
+    url: str, strategy: Strategy, queue: Queue, workers: int, seconds: float
+) -> Ledger:
+    """One cell of the table."""
+    ledger = Ledger()
+    settings = {"search_path": SCHEMA, "jit": "off"}
+    async with asyncpg.create_pool(
+        url,
+        min_size=min(workers, CONNECTIONS),
+        max_size=min(workers, CONNECTIONS),
+        server_settings=settings,
+    ) as pool:
+        async with pool.acquire() as connection:
+            await fill(connection, queue)
+        await _for(seconds, [work(strategy, pool, ledger) for _ in range(workers)])
+        async with pool.acquire() as connection:
+            await connection.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+    return ledger
+
+
+async def fill(connection: Any, queue: Queue) -> None:
+    """The tables as such a crawler has them, with the partial index on what is unclaimed."""
+    await connection.execute(
+        f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA};"
+        "CREATE TABLE domain (id integer PRIMARY KEY, last_fetch timestamptz NOT NULL);"
+        "CREATE TABLE url (id bigserial, domain integer NOT NULL, claimed_at timestamptz, "
+        "done boolean NOT NULL DEFAULT false, text text NOT NULL)"
+    )
+    await connection.execute(
+        f"INSERT INTO domain SELECT number, '-infinity' FROM generate_series(0, {queue.domains - 1}) AS number;"
+        "INSERT INTO url (domain, text) SELECT "
+        f"CASE WHEN number < {queue.clogged} THEN number % {CLOGGING_DOMAINS} "
+        f"ELSE number % {queue.domains} END, "
+        "'https://www.site' || number || '.test/articles/2026/the-title-of-page' "
+        f"FROM generate_series(0, {queue.urls - 1}) AS number ORDER BY number",
+        timeout=300,
+    )
+    await connection.execute(
+        "ALTER TABLE url ADD PRIMARY KEY (id);"
+        "CREATE INDEX unclaimed ON url (id) WHERE claimed_at IS NULL",
+        timeout=300,
+    )
+    await connection.execute("VACUUM ANALYZE url")
+    await connection.execute("VACUUM ANALYZE domain")
+
+
+# rove's
+
+
+@dataclass(slots=True)
+class Crawl:
+    """What a crawl does with its frontier, with nothing fetched."""
+
+    frontier: Any
+    ledger: Ledger
+    workers: int
+    leased: asyncio.Queue[Lease] = field(default_factory=asyncio.Queue)
+    over: asyncio.Queue[VisitResult] = field(default_factory=asyncio.Queue)
+    settled: int = 0
+
+    async def claimer(self) -> None:
+        """Keep leases at hand for all workers."""
+        while True:
+            room = self.workers + GROUP // 2 - self.leased.qsize()
+            if room < GROUP // 4 or self.over.qsize() > 2 * GROUP:
+                await asyncio.sleep(0.001)
+                continue
+            began = time.perf_counter()
+            leases = await self.frontier.claim(min(room, GROUP))
+            self.ledger.claims.append(time.perf_counter() - began)
+            if not leases:
+                self.ledger.reasons[NOTHING] += 1
+                await asyncio.sleep(PAUSE)
+            for lease in leases:
+                self.leased.put_nowait(lease)
+
+    async def worker(self) -> None:
+        """Visit what is leased."""
+        free_since = time.perf_counter()
+        try:
+            while True:
+                lease = await self.leased.get()
+                self.ledger.waits.append(time.perf_counter() - free_since)
+                self.ledger.request(lease.domain)
+                await asyncio.sleep(VISIT_SECONDS)
+                self.over.put_nowait(visited(lease))
+                free_since = time.perf_counter()
+        except asyncio.CancelledError:
+            self.ledger.waits.append(time.perf_counter() - free_since)
+
+    async def settler(self) -> None:
+        """Settle in groups."""
+        while True:
+            group = [await self.over.get()]
+            if self.over.qsize() < GROUP:
+                await asyncio.sleep(GROUP_SECONDS)
+            while len(group) < GROUP and not self.over.empty():
+                group.append(self.over.get_nowait())
+            self.settled += await self.frontier.settle(group)
+
+
+async def run_rove(url: str, queue: Queue, workers: int, seconds: float) -> Ledger:
+    """One cell of the table, with rove's own frontier."""
+    ledger = Ledger()
+    async with _filled(url, queue) as place, place.opened(Policy(delay=DELAY, budget=180)) as front:
+        crawl = Crawl(front, ledger, workers)
+        tasks = [crawl.worker() for _ in range(workers)]
+        await _for(seconds, [crawl.claimer(), crawl.settler(), *tasks])
+    if crawl.leased.qsize():
+        ledger.reasons["left at the end"] = crawl.leased.qsize()
+    return ledger
+
+
+@asynccontextmanager
+async def _filled(url: str, queue: Queue) -> AsyncIterator[Postgres]:
+    place = Postgres(url, SCHEMA)
+    await place.drop()
+    rest = queue.urls - queue.clogged
+    await place.fill(Plan(queue.domains, rest // queue.domains))
+    if queue.clogged:
+        async with place.opened(Policy(delay=DELAY, budget=180)) as frontier:
+            clog = list(_clogging(queue.clogged))
+            for start in range(0, len(clog), 4096):
+                await frontier.add(clog[start : start + 4096])
+        async with place.connected() as connection:
+            await connection.execute("UPDATE domain SET ready_at = -1 WHERE name LIKE 'clog%'")
+            await connection.execute("VACUUM ANALYZE domain")
+    yield place
+    await place.drop()
+
+
+def _clogging(urls: int) -> Sequence[NewUrl]:
+    texts = [
+        (
+            f"clog{number % CLOGGING_DOMAINS}.test",
+            f"https://clog{number % CLOGGING_DOMAINS}.test/{number}",
+        )
+        for number in range(urls)
+    ]
+    return [NewUrl(fingerprint(name), name, fingerprint(text), text, 0) for name, text in texts]
+
+
+async def _for(seconds: float, works: Sequence[Any]) -> None:
+    """Run all of them for so long."""
+    tasks = [asyncio.create_task(work) for work in works]
+    ended, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for task in ended:
+        task.result()
+
+
+# What is told
+
+
+def table(cells: Sequence[dict[str, Any]]) -> str:
+    """All cells."""
+    rows = [
+        {
+            "queue": cell["queue"],
+            "workers": cell["workers"],
+            "strategy": cell["strategy"],
+            "useful claims/s": cell["useful_per_s"],
+            "no request": ", ".join(f"{n:,} {why}" for why, n in cell["no_request"].items()) or "0",
+            "rules broken": cell["broken"],
+            "claim p50 ms": cell["claim_p50_ms"],
+            "claim p99 ms": cell["claim_p99_ms"],
+            "worker waits p50 ms": cell["wait_p50_ms"],
+            "worker waits p99 ms": cell["wait_p99_ms"],
+            "load": cell["load"],
+        }
+        for cell in cells
+    ]
+    return plot.markdown(rows)
+
+
+def draw(path: Path, cells: Sequence[dict[str, Any]]) -> None:
+    """Useful claims, by queue and number of workers."""
+    groups: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        group = groups.setdefault(f"{cell['queue']},\n{cell['workers']} workers", {})
+        group[cell["strategy"]] = cell["useful_per_s"]
+    plot.bars(path, groups, title="Claims that led to an allowed request", y="per second", log=True)
+
+
+def _percentile(seconds: list[float], share: float) -> float:
+    ordered = sorted(seconds) or [0.0]
+    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def main() -> int:
+    """Measure every cell, print the table and save everything."""
+    options = _options().parse_args()
+    urls = 50_000 if options.quick else options.urls
+    seconds = 1.5 if options.quick else options.seconds
+    domains = urls // 10
+    queues = [Queue(urls, domains, 0), Queue(urls, domains, min(50_000, urls // 5))]
+    about = {**machine(), "server_settings": dict(SERVER_SETTINGS)}
+    cells: list[dict[str, Any]] = []
+    with postgres_url(options.postgres) as url:
+        for queue in queues:
+            for workers in options.workers:
+                for name in options.only or NAMES:
+                    ledger = uvloop.run(_cell(url, name, queue, workers, seconds))
+                    where = {"queue": queue.name, "workers": workers, "strategy": name}
+                    load = {"load": round(os.getloadavg()[0], 2)}
+                    cells.append({**where, **ledger.figures(seconds), **load})
+                    print(cells[-1], file=sys.stderr, flush=True)
+    settings = {"urls": urls, "domains": domains, "seconds": seconds, "delay": DELAY}
+    plot.save_json(
+        options.out / "claim_strategies.json",
+        {"machine": about, "settings": settings, "cells": cells},
+    )
+    draw(options.out / "claim_strategies.svg", cells)
+    print(table(cells))
+    print(f"\n- {urls:,} URLs, {domains:,} domains, {seconds:g} s a cell; fsync is off")
+    print(about_machine(about))
+    return 0
+
+
+async def _cell(url: str, name: str, queue: Queue, workers: int, seconds: float) -> Ledger:
+    if name == ROVE:
+        return await run_rove(url, queue, workers, seconds)
+    strategy = next(strategy for strategy in STRATEGIES if strategy.name == name)
+    return await run_strategy(url, strategy, queue, workers, seconds)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--postgres", metavar="URL", help="a server; else one of our own")
+    parser.add_argument("--urls", type=int, default=1_000_000, help="1000000; or 10 million")
+    parser.add_argument("--workers", type=int, nargs="+", default=[10, 200], help="10 200")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each cell: 10")
+    parser.add_argument("--only", action="append", choices=NAMES, help="repeatable")
+    parser.add_argument("--quick", action="store_true", help="under a minute")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "frontier", help="folder")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
