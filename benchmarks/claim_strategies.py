@@ -441,10 +441,10 @@ def _percentile(seconds: list[float], share: float) -> float:
 def main() -> int:
     """Measure every cell, print the table and save everything."""
     options = _options().parse_args()
-    urls = 50_000 if options.quick else options.urls
+    urls = 100_000 if options.quick else options.urls
     seconds = 1.5 if options.quick else options.seconds
-    domains = urls // 10
-    queues = [Queue(urls, domains, 0), Queue(urls, domains, min(50_000, urls // 5))]
+    domains = urls // 5
+    queues = [Queue(urls, domains, 0), Queue(urls, domains, min(50_000, urls // 10))]
     about = {**machine(), "server_settings": dict(SERVER_SETTINGS)}
     cells: list[dict[str, Any]] = []
     with postgres_url(options.postgres) as url:
@@ -455,7 +455,8 @@ def main() -> int:
                     where = {"queue": queue.name, "workers": workers, "strategy": name}
                     load = {"load": round(os.getloadavg()[0], 2)}
                     cells.append({**where, **ledger.figures(seconds), **load})
-                    print(cells[-1], file=sys.stderr, flush=True)
+                    done = f"{queue.name}, {workers} workers, {name}: {ledger.useful:,} useful"
+                    print(done, file=sys.stderr, flush=True)
     settings = {"urls": urls, "domains": domains, "seconds": seconds, "delay": DELAY}
     plot.save_json(
         options.out / "claim_strategies.json",

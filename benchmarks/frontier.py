@@ -29,13 +29,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import asyncpg
+import psutil
 import uvloop
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -295,69 +296,73 @@ def _counters(plan: Plan) -> dict[str, int]:
 # Claims and settles
 
 
-@dataclass(slots=True)
-class Claims:
-    """What a run of claims and settles came to."""
+@dataclass(frozen=True, slots=True)
+class Visiting:
+    """Who claims and settles, until the time is over or so many are settled."""
 
-    settled: int = 0
+    place: Place
+    seconds: float
+    most: int
+    with_requests: bool = False
+
+
+@dataclass(slots=True)
+class Done:
+    """What a process did: domains claimed and settled, or links offered."""
+
+    count: int = 0
+    new: int = 0
     seconds: float = 0.0
+    cpu: float = 0.0
     latencies: list[float] = field(default_factory=list)
     bound: int = LOWEST
 
-    @property
-    def per_s(self) -> float:
-        """Domains claimed and settled in a second."""
-        return self.settled / self.seconds if self.seconds else 0.0
 
-    def figures(self) -> dict[str, float]:
-        """For the tables."""
-        ordered = sorted(self.latencies) or [0.0]
-        last = self.latencies[-max(1, len(ordered) // 10) :] or [0.0]
-        return {
-            "per_s": self.per_s,
-            "settled": self.settled,
-            "seconds": self.seconds,
-            "claim_p50_ms": 1000 * statistics.median(ordered),
-            "claim_p99_ms": 1000 * ordered[int(0.99 * len(ordered))],
-            "last_tenth_p50_ms": 1000 * statistics.median(last),
-        }
-
-
-async def claim_and_settle(
-    place: Place, *, seconds: float, most: int, with_requests: bool = False
-) -> Claims:
-    """One task leases batches, another settles them, until the time is over or so many are settled."""
-    found = Claims()
-    async with place.opened(policy()) as frontier:
+async def claim_and_settle(visiting: Visiting, start: Any = None) -> Done:
+    """One task leases batches, another settles them."""
+    done = Done()
+    async with visiting.place.opened(policy()) as frontier:
         leased: asyncio.Queue[list[Lease] | None] = asyncio.Queue(maxsize=1)
-        started = time.perf_counter()
+        _wait_for(start)
+        began, cpu = time.perf_counter(), time.process_time()
 
         async def claim() -> None:
             claimed = 0
-            while claimed < most and time.perf_counter() - started < seconds:
+            while claimed < visiting.most and time.perf_counter() - began < visiting.seconds:
                 before = time.perf_counter()
-                leases = await frontier.claim(min(CLAIM_BATCH, most - claimed))
+                leases = await frontier.claim(min(CLAIM_BATCH, visiting.most - claimed))
                 if not leases:
                     await asyncio.sleep(0.001)
                     continue
-                found.latencies.append(time.perf_counter() - before)
+                done.latencies.append(time.perf_counter() - before)
                 claimed += len(leases)
                 await leased.put(leases)
             await leased.put(None)
 
         async def settle() -> None:
             while (leases := await leased.get()) is not None:
-                visits = [visited(lease, with_requests=with_requests) for lease in leases]
-                found.settled += await frontier.settle(visits)
+                visits = [visited(lease, visiting.with_requests) for lease in leases]
+                done.count += await frontier.settle(visits)
 
         await asyncio.gather(claim(), settle())
-        found.seconds = time.perf_counter() - started
+        done.seconds, done.cpu = time.perf_counter() - began, time.process_time() - cpu
         if isinstance(frontier, PostgresFrontier):
-            found.bound = frontier._bound.value
-    return found
+            done.bound = frontier._bound.value
+    return done
 
 
-def visited(lease: Lease, *, with_requests: bool = False) -> VisitResult:
+def latencies(done: Sequence[Done]) -> dict[str, float]:
+    """Of the claims, in milliseconds; of the last tenth of them as well, which shows what piled up."""
+    found = [1000 * latency for one in done for latency in one.latencies] or [0.0]
+    last = found[-max(1, len(found) // 10) :]
+    return {
+        "claim_p50_ms": statistics.median(found),
+        "claim_p99_ms": sorted(found)[int(0.99 * len(found))],
+        "last_tenth_p50_ms": statistics.median(last),
+    }
+
+
+def visited(lease: Lease, with_requests: bool = False) -> VisitResult:
     """A visit that fetched the lease's first URL."""
     return VisitResult(
         lease=lease,
@@ -460,51 +465,91 @@ def batches_of(offering: Offering, number: int) -> list[list[NewUrl]]:
     return batches
 
 
-def offer(offering: Offering, number: int, start: Any, results: Any) -> None:
-    """One process that offers links; its rate goes into the results."""
-    batches = batches_of(offering, number)
-    results.put(uvloop.run(_offer(offering, batches, start)))
-
-
-async def _offer(
-    offering: Offering, batches: list[list[NewUrl]], start: Any
-) -> tuple[int, int, float]:
+async def offer(offering: Offering, batches: list[list[NewUrl]], start: Any) -> Done:
+    """Offer links, one batch after the other; the first one warms up."""
+    done = Done()
     async with offering.place.opened(policy()) as frontier:
         await frontier.add(batches.pop())
-        start.wait()
-        offered = added = 0
-        began = time.perf_counter()
+        _wait_for(start)
+        began, cpu = time.perf_counter(), time.process_time()
         for batch in batches:
-            added += await frontier.add(batch)
-            offered += len(batch)
+            done.new += await frontier.add(batch)
+            done.count += len(batch)
             if time.perf_counter() - began > offering.seconds:
                 break
-        return offered, added, time.perf_counter() - began
+        done.seconds, done.cpu = time.perf_counter() - began, time.process_time() - cpu
+    return done
 
 
-def offer_links(offering: Offering, processes: int) -> dict[str, Any]:
-    """Links offered in a second by so many processes at once."""
+# Processes
+
+
+def process(task: Offering | Visiting, number: int, start: Any, results: Any) -> None:
+    """What one process does."""
+    if isinstance(task, Visiting):
+        results.put(uvloop.run(claim_and_settle(task, start)))
+    else:
+        results.put(uvloop.run(offer(task, batches_of(task, number), start)))
+
+
+def in_processes(task: Offering | Visiting, processes: int) -> list[Done]:
+    """The same task in so many processes, which start together."""
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(processes), context.Queue()
-    seed = random.randrange(1, 1 << 20) * 8
+    number = random.randrange(1, 1 << 20) * 8
     workers = [
-        context.Process(target=offer, args=(offering, seed + number, start, results))
-        for number in range(processes)
+        context.Process(target=process, args=(task, number + i, start, results))
+        for i in range(processes)
     ]
     for worker in workers:
         worker.start()
-    done = [results.get(timeout=300) for _ in workers]
+    done = [results.get(timeout=600) for _ in workers]
     for worker in workers:
         worker.join()
-    rates = [offered / seconds for offered, _, seconds in done]
-    return {
+    return done
+
+
+def figures(task: Offering | Visiting, processes: int) -> dict[str, Any]:
+    """The rate of all processes together, and the CPU time of one domain or link."""
+    before = server_cpu(task.place)
+    done = in_processes(task, processes)
+    after = server_cpu(task.place)
+    count = max(1, sum(one.count for one in done))
+    found: dict[str, Any] = {
         "processes": processes,
-        "by_page": offering.by_page,
-        "per_s": sum(rates),
-        "each": rates,
-        "offered": sum(offered for offered, _, _ in done),
-        "new": sum(added for _, added, _ in done),
+        "per_s": sum(one.count / one.seconds for one in done),
+        "each_per_s": [one.count / one.seconds for one in done],
+        "count": count,
+        "client_us": 1e6 * sum(one.cpu for one in done) / count,
+        "load": os.getloadavg()[0],
     }
+    if before is not None and after is not None:
+        found["server_us"] = 1e6 * (after - before) / count
+    if isinstance(task, Visiting):
+        return {**found, **latencies(done), "with_requests": task.with_requests}
+    return {**found, "by_page": task.by_page, "new": sum(one.new for one in done)}
+
+
+def server_cpu(place: Place) -> float | None:
+    """CPU seconds of all the server's processes that have ended, None where it is not ours to see."""
+    if isinstance(place, Sqlite):
+        return None
+    time.sleep(0.5)  # connections that were closed end a moment later
+    try:
+        times = psutil.Process(asyncio.run(_postmaster(place))).cpu_times()
+    except (asyncpg.PostgresError, psutil.Error):
+        return None
+    return float(times.children_user + times.children_system)
+
+
+async def _postmaster(place: Postgres) -> int:
+    async with place.connected() as connection:
+        return int((await connection.fetchval("SELECT pg_read_file('postmaster.pid')")).split()[0])
+
+
+def _wait_for(start: Any) -> None:
+    if start is not None:
+        start.wait()
 
 
 # The runs
@@ -513,43 +558,50 @@ def offer_links(offering: Offering, processes: int) -> dict[str, Any]:
 def measure(place: Place, urls: int, seconds: float) -> dict[str, Any]:
     """Everything about one frontier of one size."""
     plan = Plan(urls // URLS_PER_DOMAIN, URLS_PER_DOMAIN)
-    _say(f"{place.name}, {urls:,} URLs: filling")
     began = time.perf_counter()
     asyncio.run(place.fill(plan))
     found: dict[str, Any] = {"frontier": place.name, "urls": urls, "domains": plan.domains}
     found["fill_s"] = time.perf_counter() - began
-    found["load"] = os.getloadavg()[0]
+    _say(f"{place.name}, {urls:,} URLs: filled in {found['fill_s']:.1f} s")
     if isinstance(place, Postgres):
         found["buffers"] = asyncio.run(buffers_per_claim(place, LOWEST))
-    most = urls // 4
-    for name, with_requests in (("claims", False), ("claims_with_requests", True)):
-        claims = uvloop.run(
-            claim_and_settle(place, seconds=seconds, most=most, with_requests=with_requests)
-        )
-        found[name] = claims.figures()
-        if isinstance(place, Postgres):
-            found[name]["buffers"] = asyncio.run(buffers_per_claim(place, claims.bound))
-        _say(f"{place.name}, {urls:,} URLs: {claims.per_s:,.0f} claims + settles/s")
-    found["links"] = []
-    for by_page in (False, True):
-        for processes in (1, 2):
-            batches = 1 + min(urls, round(MOST_LINKS_PER_S * seconds / processes)) // LINK_BATCH
-            offering = Offering(place, plan, by_page, seconds, 1 + batches)
-            links = offer_links(offering, processes)
-            found["links"].append(links)
-            _say(f"{place.name}, {urls:,} URLs: {links['per_s']:,.0f} links/s ({links})")
+    found["claims"] = [
+        _told(place, urls, Visiting(place, seconds, urls // 5 // processes, kept), processes)
+        for processes, kept in ((1, False), (2, False), (1, True))
+    ]
+    if isinstance(place, Postgres):
+        found["buffers_after"] = asyncio.run(buffers_per_claim(place, LOWEST))
+    found["links"] = [
+        _told(place, urls, _offering(place, plan, by_page, seconds, processes), processes)
+        for by_page in (False, True)
+        for processes in (1, 2)
+    ]
     asyncio.run(place.drop())
+    return found
+
+
+def _offering(place: Place, plan: Plan, by_page: bool, seconds: float, processes: int) -> Offering:
+    links = min(plan.urls, round(MOST_LINKS_PER_S * seconds / processes))
+    return Offering(place, plan, by_page, seconds, 2 + links // LINK_BATCH)
+
+
+def _told(place: Place, urls: int, task: Offering | Visiting, processes: int) -> dict[str, Any]:
+    found = figures(task, processes)
+    what = "links" if isinstance(task, Offering) else "claims + settles"
+    rate = f"{found['per_s']:,.0f} {what}/s"
+    _say(f"{place.name}, {urls:,} URLs, {processes} process(es): {rate}")
     return found
 
 
 def wear(place: Postgres, urls: int, settles: int) -> list[dict[str, Any]]:
     """What claims cost after many settles, and after many more under an old snapshot."""
-    plan = Plan(urls // URLS_PER_DOMAIN, (urls + 2 * settles) // (urls // URLS_PER_DOMAIN) + 1)
+    domains = urls // URLS_PER_DOMAIN
+    plan = Plan(domains, (urls + 2 * settles) // domains + 1)
     asyncio.run(place.fill(plan))
     _say(f"{place.name}, {plan.urls:,} URLs: filled; now {settles:,} settles, twice")
-    found = [asyncio.run(_worn(place, "filled", LOWEST, {}))]
-    claims = uvloop.run(claim_and_settle(place, seconds=3600, most=settles))
-    found.append(asyncio.run(_worn(place, "after", claims.bound, claims.figures())))
+    found = [asyncio.run(_worn(place, "filled", Done()))]
+    done = uvloop.run(claim_and_settle(Visiting(place, 3600, settles)))
+    found.append(asyncio.run(_worn(place, f"{settles:,} settles later", done)))
     found.append(uvloop.run(_wear_under_snapshot(place, settles)))
     asyncio.run(place.drop())
     return [{**row, "urls": urls} for row in found]
@@ -560,25 +612,26 @@ async def _wear_under_snapshot(place: Postgres, settles: int) -> dict[str, Any]:
         transaction = holder.transaction(isolation="repeatable_read")
         await transaction.start()
         await holder.fetchval("SELECT count(*) FROM meta")
-        claims = await claim_and_settle(place, seconds=3600, most=settles)
-        found = await _worn(place, "under an old snapshot", claims.bound, claims.figures())
+        done = await claim_and_settle(Visiting(place, 3600, settles))
+        found = await _worn(place, f"{settles:,} more under an old snapshot", done)
         await transaction.rollback()
     return found
 
 
-async def _worn(place: Postgres, when: str, bound: int, claims: dict[str, Any]) -> dict[str, Any]:
+async def _worn(place: Postgres, when: str, done: Done) -> dict[str, Any]:
+    names = ("domain", "domain_due", "domain_pkey", "url", "url_pending")
     async with place.connected() as connection:
-        sizes = await connection.fetchrow(
-            "SELECT pg_table_size('domain') AS domain, pg_table_size('domain_due') AS domain_due, "
-            "pg_table_size('domain_pkey') AS domain_pkey, pg_table_size('url') AS url, "
-            "pg_table_size('url_pending') AS url_pending"
-        )
+        sizes = {
+            name: await connection.fetchval(f"SELECT pg_table_size('{name}')") for name in names
+        }
     return {
         "when": when,
-        **claims,
-        "buffers": await buffers_per_claim(place, bound),
+        "per_s": done.count / done.seconds if done.seconds else None,
+        **(latencies([done]) if done.latencies else {}),
+        "buffers": await buffers_per_claim(place, done.bound),
         "buffers_unbounded": await buffers_per_claim(place, LOWEST),
         "megabytes": {name: round(size / 1e6, 1) for name, size in sizes.items()},
+        "load": os.getloadavg()[0],
     }
 
 
@@ -595,18 +648,19 @@ def postgres_url(given: str | None) -> Iterator[str]:
 # What is told
 
 
-def links_table(results: list[dict[str, Any]]) -> str:
+def links_table(results: Sequence[dict[str, Any]]) -> str:
     """Offered links."""
     rows = [
         {
             "frontier": result["frontier"],
             "URLs": result["urls"],
-            "links": "60 a page" if links["by_page"] else "scattered",
+            "links": _kind(links),
             "processes": links["processes"],
             "links/s": links["per_s"],
-            "each process": ", ".join(f"{rate:,.0f}" for rate in links["each"]),
-            "new": f"{links['new'] / max(1, links['offered']):.0%}",
-            "load": result["load"],
+            "each process": ", ".join(f"{rate:,.0f}" for rate in links["each_per_s"]),
+            "client µs/link": links["client_us"],
+            "server µs/link": links.get("server_us"),
+            "load": links["load"],
         }
         for result in results
         for links in result["links"]
@@ -614,28 +668,44 @@ def links_table(results: list[dict[str, Any]]) -> str:
     return plot.markdown(rows)
 
 
-def claims_table(results: list[dict[str, Any]]) -> str:
+def claims_table(results: Sequence[dict[str, Any]]) -> str:
     """Claims and settles."""
     rows = [
         {
             "frontier": result["frontier"],
             "URLs": result["urls"],
-            "domains": result["domains"],
-            "claims + settles/s": result["claims"]["per_s"],
-            "claim p50 ms": result["claims"]["claim_p50_ms"],
-            "claim p99 ms": result["claims"]["claim_p99_ms"],
-            "with request rows/s": result["claims_with_requests"]["per_s"],
-            "buffers/claim": result.get("buffers"),
-            "buffers/claim, then": result["claims_with_requests"].get("buffers"),
-            "filled in s": result["fill_s"],
-            "load": result["load"],
+            "processes": claims["processes"],
+            "request rows": "kept" if claims["with_requests"] else "none",
+            "claims + settles/s": claims["per_s"],
+            "claim p50 ms": claims["claim_p50_ms"],
+            "claim p99 ms": claims["claim_p99_ms"],
+            "client µs": claims["client_us"],
+            "server µs": claims.get("server_us"),
+            "load": claims["load"],
         }
         for result in results
+        for claims in result["claims"]
     ]
     return plot.markdown(rows)
 
 
-def wear_table(worn: list[dict[str, Any]]) -> str:
+def buffers_table(results: Sequence[dict[str, Any]]) -> str:
+    """Buffers that a claim touches."""
+    rows = [
+        {
+            "URLs": result["urls"],
+            "domains": result["domains"],
+            "buffers/claim, filled": result["buffers"],
+            "after claims and settles": result["buffers_after"],
+            "filled in s": result["fill_s"],
+        }
+        for result in results
+        if "buffers" in result
+    ]
+    return plot.markdown(rows) if rows else ""
+
+
+def wear_table(worn: Sequence[dict[str, Any]]) -> str:
     """What many settles leave behind."""
     rows = [
         {
@@ -646,6 +716,7 @@ def wear_table(worn: list[dict[str, Any]]) -> str:
             "last tenth p50 ms": row.get("last_tenth_p50_ms"),
             "buffers/claim": row["buffers"],
             "without bound": row["buffers_unbounded"],
+            "load": row["load"],
             "MB": ", ".join(f"{name} {size:g}" for name, size in row["megabytes"].items()),
         }
         for row in worn
@@ -653,7 +724,7 @@ def wear_table(worn: list[dict[str, Any]]) -> str:
     return plot.markdown(rows)
 
 
-def draw(folder: Path, results: list[dict[str, Any]], worn: list[dict[str, Any]]) -> None:
+def draw(folder: Path, results: Sequence[dict[str, Any]], worn: Sequence[dict[str, Any]]) -> None:
     """The plots."""
     x = "URLs in the frontier"
     links: dict[str, list[tuple[float, float]]] = {}
@@ -662,18 +733,17 @@ def draw(folder: Path, results: list[dict[str, Any]], worn: list[dict[str, Any]]
     for result in results:
         name, urls = result["frontier"], result["urls"]
         for one in result["links"]:
-            kind = "60 a page" if one["by_page"] else "scattered"
-            key = f"{name}, {kind}, {one['processes']} process(es)"
+            key = f"{name}, {_kind(one)}, {one['processes']} process(es)"
             links.setdefault(key, []).append((urls, one["per_s"]))
-        claims.setdefault(name, []).append((urls, result["claims"]["per_s"]))
-        key = f"{name}, with a request row"
-        claims.setdefault(key, []).append((urls, result["claims_with_requests"]["per_s"]))
+        for one in result["claims"]:
+            key = f"{name}, {one['processes']} process(es)"
+            key += ", with request rows" if one["with_requests"] else ""
+            claims.setdefault(key, []).append((urls, one["per_s"]))
         if "buffers" in result:
             touched.setdefault("filled", []).append((urls, result["buffers"]))
-            then = result["claims_with_requests"]["buffers"]
-            touched.setdefault("after claims and settles", []).append((urls, then))
+            touched.setdefault("after claims", []).append((urls, result["buffers_after"]))
     for row in worn[1:]:
-        touched[f"{row['settled']:,} settles {row['when']}"] = [(row["urls"], row["buffers"])]
+        touched[row["when"]] = [(row["urls"], row["buffers"])]
     plot.lines(
         folder / "links.svg",
         links,
@@ -700,6 +770,10 @@ def draw(folder: Path, results: list[dict[str, Any]], worn: list[dict[str, Any]]
         )
 
 
+def _kind(links: Mapping[str, Any]) -> str:
+    return "60 a page" if links["by_page"] else "scattered"
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -712,7 +786,7 @@ def main() -> int:
         sizes.append(options.urls)
     if options.only_size:
         sizes = options.only_size
-    seconds = 1.5 if options.quick else options.seconds
+    seconds = 1.0 if options.quick else options.seconds
     settles = 20_000 if options.quick else options.settles
     about = {**machine(), "server_settings": dict(SERVER_SETTINGS)}
     results: list[dict[str, Any]] = []
@@ -728,13 +802,12 @@ def main() -> int:
                 if settles:
                     size = 20_000 if options.quick else options.settles_urls
                     worn = wear(Postgres(url, "bench_worn"), size, settles)
-    figures = {"machine": about, "results": results, "worn": worn}
-    plot.save_json(options.out / "frontier.json", figures)
+    everything = {"machine": about, "results": results, "worn": worn}
+    plot.save_json(options.out / "frontier.json", everything)
     draw(options.out, results, worn)
-    print(links_table(results), claims_table(results), sep="\n\n")
-    if worn:
-        print(f"\n{wear_table(worn)}")
-    print(f"\n{about_machine(about)}")
+    tables = [links_table(results), claims_table(results), buffers_table(results)]
+    tables += [wear_table(worn)] if worn else []
+    print(*filter(None, tables), about_machine(about), sep="\n\n")
     return 0
 
 

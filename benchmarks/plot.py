@@ -7,13 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "rove"  # the same figures give the same file
-
-from matplotlib import pyplot  # noqa: E402
-
 Points = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT = 7.0, 4.0
 
@@ -43,7 +36,7 @@ def lines(
     target: float | None = None,
 ) -> None:
     """One line for each series, over a logarithmic x."""
-    figure, axes = pyplot.subplots(figsize=(_WIDTH, _HEIGHT))
+    figure, axes = _axes(_WIDTH)
     for name, points in series.items():
         axes.plot(*zip(*points, strict=True), marker="o", label=name)
     if target is not None:
@@ -62,7 +55,7 @@ def bars(
     log: bool = False,
 ) -> None:
     """Groups of bars, in each one for every name."""
-    figure, axes = pyplot.subplots(figsize=(_WIDTH + 2, _HEIGHT))
+    figure, axes = _axes(_WIDTH + 2)
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     width = 0.8 / len(names)
     for place, name in enumerate(names):
@@ -76,6 +69,16 @@ def bars(
     _save(path, figure, axes, title, "", y)
 
 
+def _axes(width: float) -> tuple[Any, Any]:
+    """An empty plot. Imported here: processes that only measure need none."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = "rove"  # the same figures give the same file
+    figure = Figure(figsize=(width, _HEIGHT))
+    return figure, figure.subplots()
+
+
 def _save(path: Path, figure: Any, axes: Any, title: str, x: str, y: str) -> None:
     axes.set(title=title, xlabel=x, ylabel=y)
     axes.grid(axis="y", alpha=0.3)
@@ -84,7 +87,6 @@ def _save(path: Path, figure: Any, axes: Any, title: str, x: str, y: str) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
     figure.savefig(path, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
 
 
 def _is_number(rows: Sequence[Mapping[str, Any]], head: str) -> bool:

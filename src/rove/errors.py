@@ -17,6 +17,10 @@ class UsageError(RoveError):
     exit_code = 2
 
 
+class Unreachable(UsageError):
+    """The frontier's database cannot be reached; perhaps later."""
+
+
 class FrontierError(RoveError):
     """The frontier's database cannot be used."""
 

@@ -16,7 +16,7 @@ import msgspec
 from rove.crawl import Ending
 from rove.errors import RoveError
 from rove.progress import Progress
-from rove.worker import Report, WorkOrder
+from rove.worker import NOT_NOW, Report, WorkOrder
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -127,10 +127,12 @@ class Supervisor:
                 return self._ending
             if time.monotonic() - began > STEADY_SECONDS:
                 member.pause = FIRST_PAUSE
-            self._say(
-                f"process {member.order.number} died ({_how(member)}); it is started again in {member.pause:.0f} s"
-            )
             log.warning("process %d died (%s)", member.order.number, _how(member))
+            if member.process is None or member.process.returncode != NOT_NOW:
+                self._say(
+                    f"process {member.order.number} died ({_how(member)}); "
+                    f"it is started again in {member.pause:.0f} s"
+                )
             with suppress(TimeoutError):
                 async with asyncio.timeout(member.pause):
                     await self._stopping.wait()

@@ -22,11 +22,13 @@ from rove.backends import backend_for
 from rove.config import Settings
 from rove.crawl import Crawl, Ending
 from rove.datadir import DataDir, Remote
-from rove.errors import RoveError
+from rove.errors import RoveError, Unreachable
 from rove.frontier.clock import steady_seconds
 from rove.progress import Progress
 
 REPORT_SECONDS = 0.5
+NOT_NOW = 75
+"""The exit code of a process that could not begin, but might later."""
 SWITCH_SECONDS = 0.001
 """How long the event loop may keep the interpreter while the threads of the frontier and the store wait for it: they
 want it often, and for microseconds."""
@@ -80,6 +82,10 @@ def main() -> None:
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:
         uvloop.run(_Worker(order).run())
+    except Unreachable as error:
+        log.warning("%s", error)
+        send(Report(news=f"the database is away ({error}); waiting for it"))
+        sys.exit(NOT_NOW)
     except RoveError as error:
         log.error("%s", error, exc_info=error)
         send(Report(failure=str(error), exit_code=error.exit_code))

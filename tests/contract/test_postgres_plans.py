@@ -53,7 +53,7 @@ USED = {
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
     "lift_caps": ["domain_capped: pages_epoch", "url_pending: domain", "domain_pkey: id"],
     "create_excluded": [],
-    "lock_not_excluded": ["domain_pkey: id"],
+    "lock_to_exclude": ["domain_pkey: id"],
     "block_pending": ["url_pending: domain"],
     "exclude_domains": ["domain_pkey: id"],
     "count_ready": ["domain_due: ready_at"],

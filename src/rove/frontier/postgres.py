@@ -49,6 +49,7 @@ class PostgresFrontier:
 
         async def work(session: Session) -> int:
             epoch = self._policy.limits_epoch
+            await session.fetch("lock_capped", epoch=epoch)
             await session.fetch("lift_caps", epoch=epoch, retried=RETRIED, held=HELD)
             if run is None:
                 return 0
@@ -402,8 +403,10 @@ class PostgresFrontier:
                 unseen=list(unseen.values()),
             )
             changes["urls.pending"] += sum(unseen.values())
-            changes["domains.total"] += sum(is_new for _, _, is_new in raised)
-            changes["domains.active"] += sum(pending == unseen[id] for id, pending, _ in raised)
+            changes["domains.total"] += sum(is_new for _, _, is_new, _ in raised)
+            changes["domains.active"] += sum(
+                pending == unseen[id] and not excluded for id, pending, _, excluded in raised
+            )
         await _count(session, changes)
         return sum(unseen.values())
 
@@ -432,19 +435,20 @@ class PostgresFrontier:
             failures=failures,
             valid_for=valid_for,
         )
-        await session.fetch("lengthen_delays", domains=sorted(set(domains)), delay=self._delay())
+        leased = sorted(set(domains))
+        await session.fetch("lock_domains", domains=leased)
+        await session.fetch("lengthen_delays", domains=leased, delay=self._delay())
 
     async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> None:
         ids, names = _columns(domains, 2)
-        new = await session.fetch("create_excluded", domains=ids, names=names)
-        changed = await session.fetch("lock_not_excluded", domains=ids)
-        pending = dict(changed)
+        locked = await session.fetch("lock_to_exclude", domains=ids, names=names)
+        pending = {id: count for id, count, is_new in locked if not is_new}
         await session.fetch("block_pending", domains=list(pending))
         await session.fetch("exclude_domains", domains=list(pending))
         blocked = sum(pending.values())
         changes = {
-            "domains.total": len(new),
-            "domains.excluded": len(new) + len(pending),
+            "domains.total": len(locked) - len(pending),
+            "domains.excluded": len(locked),
             "domains.active": -sum(count > 0 for count in pending.values()),
             "urls.pending": -blocked,
             "urls.blocked": blocked,

@@ -12,11 +12,12 @@
 -- the CTE, and a row that somebody else has taken is skipped, never waited for. Both times cover the visit and the
 -- delay after it: a crash at any point can then shorten no delay, and a lost lease comes back by itself.
 -- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
--- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them.
+-- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them. For the same reason
+-- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
 WITH clock AS MATERIALIZED (
     SELECT clock_ms() AS now
 ), due AS MATERIALIZED (
-    SELECT id, ready_at FROM domain
+    SELECT ctid, ready_at FROM domain
     WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT now FROM clock)
     ORDER BY ready_at
     LIMIT :limit::bigint
@@ -30,7 +31,7 @@ UPDATE domain AS d SET
     unsettled  = unsettled + 1,
     failing    = false
 FROM due CROSS JOIN clock
-WHERE d.id = due.id
+WHERE d.ctid = due.ctid
 RETURNING d.id, d.name, d.crawl_delay, d.unsettled, d.token, due.ready_at AS was_due, clock.now;
 
 -- name: head_urls
@@ -66,27 +67,28 @@ LIMIT :limit::bigint;
 
 -- name: lock_leases
 -- The leases that still count, locked in id order: two settles, or a settle and an add, that share domains then wait
--- for each other and never in a circle.
+-- for each other and never in a circle. (num_nonnulls: not by the index of all leases, once for each of the batch.)
 SELECT d.id
 FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
 JOIN domain AS d ON d.id = e.id
-WHERE d.token = e.token AND d.owner IS NOT NULL
+WHERE d.token = e.token AND num_nonnulls(d.owner) = 1
 ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
 -- name: settle_urls
--- Only what is pending leaves pending: a settle may be sent twice.
+-- Only what is pending leaves pending: a settle may be sent twice. `+ 0` keeps the planner from the index of what is
+-- pending, which it takes for small while the table is empty, and would then read from end to end.
 UPDATE url AS u SET state = e.state, reason = e.reason, visit = e.visit
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :states::smallint[], :reasons::text[], :visits::bigint[])
     AS e (domain, fingerprint, state, reason, visit)
-WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state = 0
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.state;
 
 -- name: defer_urls
 UPDATE url AS u SET priority = e.priority, position = (SELECT clock_ms()) + e.wait, attempts = e.attempts
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[], :attempts::integer[])
     AS e (domain, fingerprint, priority, wait, attempts)
-WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state = 0;
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 
 -- name: close_leases
 -- Ends leases whose rows are locked. A visit that asked nothing costs no delay; the domain was due when it was claimed,
@@ -188,7 +190,7 @@ ON CONFLICT (id) DO UPDATE SET
     failing  = d.failing AND (d.capped OR d.excluded),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
-RETURNING d.id, d.pending, d.xmax = 0 AS is_new;
+RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded;
 
 -- name: known_domains
 -- Those that have a row: with --seeds-only, the domains of the seeds.
@@ -214,6 +216,12 @@ ON CONFLICT (domain, origin) DO UPDATE SET
     status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
     failures = excluded.failures, expires_at = excluded.expires_at;
 
+-- name: lock_domains
+-- A statement of its own before one that reads other rows: what that one reads is then as new as the lock.
+SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
+ORDER BY d.id
+FOR NO KEY UPDATE OF d;
+
 -- name: lengthen_delays
 -- A lease that is out reckoned with the old delay: where the new one is longer, both times move by the difference. The
 -- page is asked only after this is committed.
@@ -226,8 +234,6 @@ WITH longest AS MATERIALIZED (
         ELSE greatest(0, greatest(:delay::bigint, l.crawl_delay) - greatest(:delay::bigint, d.crawl_delay)) END AS more
     FROM longest AS l JOIN domain AS d ON d.id = l.id
     WHERE d.crawl_delay <> l.crawl_delay
-    ORDER BY d.id
-    FOR NO KEY UPDATE OF d
 )
 UPDATE domain AS d SET
     crawl_delay = c.crawl_delay, ready_at = d.ready_at + c.more, not_before = d.not_before + c.more
@@ -270,10 +276,13 @@ RETURNING d.id;
 -- name: own_processes
 SELECT id FROM process WHERE machine = :machine::integer AND id <> :process::bigint;
 
+-- name: lock_capped
+SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id FOR NO KEY UPDATE;
+
 -- name: lift_caps
--- Domains that had reached the limit of an earlier epoch go on.
+-- Domains that had reached the limit of an earlier epoch, and are locked, go on.
 WITH capped AS MATERIALIZED (
-    SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer
 ), head AS MATERIALIZED (
     SELECT c.id, u.priority, u.position
     FROM capped AS c
@@ -294,23 +303,19 @@ UPDATE domain AS d SET
 FROM head AS h
 WHERE d.id = h.id;
 
--- name: create_excluded
-INSERT INTO domain (id, name, excluded)
+-- name: lock_to_exclude
+-- Creates or locks those that are not excluded yet, all in id order.
+INSERT INTO domain AS d (id, name, excluded)
 SELECT e.id, e.name, true FROM unnest(:domains::bigint[], :names::text[]) AS e (id, name)
 ORDER BY e.id
-ON CONFLICT DO NOTHING
-RETURNING id;
-
--- name: lock_not_excluded
-SELECT d.id, d.pending FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
-WHERE NOT d.excluded
-ORDER BY d.id
-FOR NO KEY UPDATE OF d;
+ON CONFLICT (id) DO UPDATE SET excluded = false WHERE NOT d.excluded
+RETURNING d.id, d.pending, d.xmax = 0 AS is_new;
 
 -- name: block_pending
 UPDATE url SET state = 2, reason = 'excluded'
 FROM unnest(:domains::bigint[]) AS e (id)
-WHERE url.domain = e.id AND url.state = 0;
+CROSS JOIN LATERAL (SELECT fingerprint FROM url WHERE domain = e.id AND state = 0 OFFSET 0) AS p
+WHERE url.domain = e.id AND url.fingerprint = p.fingerprint AND url.state + 0 = 0;
 
 -- name: exclude_domains
 UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL, pending = 0
@@ -329,7 +334,7 @@ RETURNING pattern;
 SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
 
 -- name: count_leased
-SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at > (SELECT clock_ms());
+SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms());
 
 -- name: count_capped
 SELECT count(*) FROM domain WHERE capped;

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import asyncpg
@@ -93,6 +93,7 @@ class Database:
         self._pool: asyncpg.Pool | None = None
         self._watch = HeldWatch()
         self._patience: float | None = None
+        self._hurry = asyncio.Event()
         self._outage: asyncio.Task[None] | None = None
         self.outages = 0
         """How often the server was lost."""
@@ -107,7 +108,7 @@ class Database:
         try:
             pool = await asyncpg.create_pool(
                 self.url,
-                min_size=1,
+                min_size=0,
                 max_size=self._connections,
                 timeout=CONNECT_SECONDS,
                 command_timeout=COMMAND_SECONDS,
@@ -156,6 +157,7 @@ class Database:
     def stop_waiting(self, seconds: float) -> None:
         """From now on a lost server is waited for no longer than this."""
         self._patience = time.monotonic() + seconds
+        self._hurry.set()
 
     async def run(
         self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
@@ -199,6 +201,10 @@ class Database:
                 self._watch.over(what, session),
             ):
                 yield session
+        except BaseException as error:
+            if is_lost(error):
+                connection.terminate()  # the pool would give it to the next
+            raise
         finally:
             await self._pool.release(connection, timeout=CONNECT_SECONDS)
 
@@ -207,27 +213,40 @@ class Database:
     async def _wait_until_back(self, error: BaseException) -> None:
         """All work that the server failed waits here for one task that tries to reach it."""
         if self._outage is None or self._outage.done():
-            self._outage = asyncio.create_task(self._reach(error))
+            log.debug("lost the database", exc_info=error)
+            self._outage = asyncio.create_task(self._reach())
         await asyncio.shield(self._outage)
 
-    async def _reach(self, error: BaseException) -> None:
+    async def _reach(self) -> None:
+        assert self._pool is not None, "the database is open"
         started, pause, has_said = time.monotonic(), FIRST_PAUSE, False
         self.outages += 1
-        while not await self._answers():
+        await self._pool.expire_connections()
+        while (trouble := await self._trouble()) is not None:
             if not has_said:
                 has_said = True
-                self.on_news(f"the database is away ({_short(error)}); waiting for it")
-            if self._patience is not None and time.monotonic() + pause > self._patience:
+                self.on_news(f"the database is away ({trouble}); waiting for it")
+            if self._patience is not None and time.monotonic() > self._patience:
                 raise FrontierError(
-                    f"the database at {redacted(self.url)} is away ({_short(error)}); what was fetched and could "
+                    f"the database at {redacted(self.url)} is away ({trouble}); what was fetched and could "
                     "not be written will be fetched again"
                 )
-            await asyncio.sleep(pause)
+            await self._rest(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         if has_said:
             self.on_news(f"the database is back after {time.monotonic() - started:.1f} s")
 
-    async def _answers(self) -> bool:
+    async def _rest(self, seconds: float) -> None:
+        """Pause; whoever is told meanwhile to stop waiting tries once more a second."""
+        if self._hurry.is_set():
+            await asyncio.sleep(min(seconds, 1.0))
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+
+    async def _trouble(self) -> str | None:
+        """Why the server cannot be reached, None if it can."""
         assert self._pool is not None, "the database is not open"
         try:
             async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
@@ -237,8 +256,8 @@ class Database:
                 raise FrontierError(
                     f"the frontier at {redacted(self.url)} failed: {error}"
                 ) from error
-            return False
-        return True
+            return str(error).splitlines()[0] if str(error) else type(error).__name__
+        return None
 
     # Migrations
 
@@ -290,7 +309,3 @@ def _check_version(connection: Any) -> None:
         raise UsageError(
             f"the server is PostgreSQL {version.major}.{version.minor}; rove needs {OLDEST_SERVER} or newer"
         )
-
-
-def _short(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

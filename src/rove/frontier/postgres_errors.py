@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
-from rove.errors import RoveError, UsageError
+from rove.errors import RoveError, Unreachable, UsageError
 
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
@@ -30,6 +30,9 @@ _LOST = (
     OSError,
 )
 """TimeoutError and refused or reset connections are kinds of OSError."""
+_PASSWORD = re.compile(r"(://[^:/@]*):.*@")
+"""Up to the last @: a password may hold anything."""
+_WORD = re.compile(r"(password=)[^&\s]*")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -53,18 +56,20 @@ def checked_name(name: str) -> str:
 
 def redacted(url: str) -> str:
     """A URL without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    user, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
+    return _WORD.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def _database(url: str) -> str:
+    try:
+        return unquote(urlsplit(url).path.lstrip("/")) or "of that name"
+    except ValueError:
+        return "of that name"
 
 
 def open_error(error: BaseException, url: str, schema: str) -> RoveError:
     """The sentence for a database that cannot be used."""
     place = redacted(url)
-    parts = urlsplit(url)
-    database = unquote(parts.path.lstrip("/")) or "of that name"
+    database = _database(url)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return UsageError(f"there is no database {database!r} at {place}; make it with createdb")
     if isinstance(
@@ -77,13 +82,15 @@ def open_error(error: BaseException, url: str, schema: str) -> RoveError:
             f'GRANT CREATE ON DATABASE "{database}"'
         )
     if isinstance(error, asyncpg.TooManyConnectionsError):
-        return UsageError(f"PostgreSQL at {place} has no connection to spare: {error}")
+        return Unreachable(f"PostgreSQL at {place} has no connection to spare: {error}")
     if isinstance(error, socket.gaierror):
         return UsageError(f"the host of {place} is not known: {error.strerror}")
     if isinstance(error, TimeoutError):
-        return UsageError(f"PostgreSQL at {place} does not answer")
+        return Unreachable(f"PostgreSQL at {place} does not answer")
+    if isinstance(error, asyncpg.CannotConnectNowError):
+        return Unreachable(f"PostgreSQL at {place} is not ready: {error}")
     if isinstance(error, OSError):
-        return UsageError(f"no PostgreSQL can be reached at {place}: {error.strerror or error}")
+        return Unreachable(f"no PostgreSQL can be reached at {place}: {error.strerror or error}")
     if isinstance(error, (ValueError, asyncpg.ClientConfigurationError)):
-        return UsageError(f"{place!r} is not the URL of a PostgreSQL: {error}")
+        return UsageError(f"{place!r} is not the URL of a PostgreSQL")
     return UsageError(f"the database at {place} cannot be used: {error}")

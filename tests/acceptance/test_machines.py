@@ -1,0 +1,285 @@
+"""One frontier on PostgreSQL for many processes and data directories, judged from the web's log and the database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from rove.demo.log import judge
+from tests.acceptance.web import (
+    EMAIL,
+    Reply,
+    Scenarios,
+    ServedWeb,
+    crawl_options,
+    exported_urls,
+    rove,
+    rove_each,
+    served,
+    site,
+    started,
+    status_of,
+    wait_for,
+)
+from tests.postgres import own_server, server_url, with_database
+
+DELAY = 0.3
+KNOBS = ["crawl_delay=0.5"]
+PAGES_PER_VISIT = 4
+
+scenario = Scenarios()
+
+
+@dataclass(frozen=True)
+class OnPostgres:
+    """The options with which a crawl is in a database."""
+
+    url: str
+    name: str
+
+    @property
+    def options(self) -> list[object]:
+        return ["--frontier", self.url, "--crawl-name", self.name]
+
+    def rows(self, sql: str) -> list[Any]:
+        """What the crawl's schema says."""
+
+        async def work() -> list[Any]:
+            settings = {"search_path": f'"{self.name}"'}
+            connection = await asyncpg.connect(self.url, server_settings=settings)
+            try:
+                found: list[Any] = await connection.fetch(sql)
+                return found
+            finally:
+                await connection.close()
+
+        return asyncio.run(work())
+
+
+_shared: dict[str, str] = {}
+"""The server that scenarios share, which run in threads of their own."""
+
+
+def database_for(name: str) -> OnPostgres:
+    return OnPostgres(_shared["url"], f"acceptance_{name}_{os.getpid()}")
+
+
+def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) -> None:
+    """Rules 1 to 4: delays, robots.txt, no URL twice but for what was cut off, nothing lost."""
+    found: set[str] = set()
+    for place in places:
+        pages = exported_urls(place)
+        assert not pages & found, "a page is in two places"
+        found |= pages
+    assert found == web.expected()
+    verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=cut_off * PAGES_PER_VISIT)
+    assert verdict.polite, verdict
+    wrong = crawl.rows(
+        "SELECT d.name FROM domain d LEFT JOIN url u ON u.domain = d.id AND u.state = 0 "
+        "GROUP BY d.id HAVING d.pending <> count(u.domain) OR d.owner IS NOT NULL "
+        "OR (d.pending > 0) <> (d.ready_at IS NOT NULL)"
+    )
+    assert not wrong, "counts and rows differ, or a lease was left"
+
+
+@scenario
+def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
+    crawl = database_for("two")
+    here, there = tmp_path / "here", tmp_path / "there"
+    with served(tmp_path, hosts=150, profile="calm", knobs=KNOBS) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(here, delay=DELAY, concurrency=3, processes=1)
+        with started("crawl", seeds, *options, *web.reach, *crawl.options) as first:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            words = ["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", there]
+            with started(*words, "--processes", 2, "--concurrency", 4) as second:
+                wait_for(lambda: any((there / "warc").glob("*")))
+                wait_for(lambda: len(running_nodes(here)) == 2)
+                assert status_of(there)["running"]
+                assert first.communicate(timeout=150)[1] is None and first.returncode == 0
+                said, _ = second.communicate(timeout=60)
+                assert second.returncode == 0 and "exhausted" in said, said
+        check_end(web, crawl, here, there, cut_off=0)
+        check_where_to_look(here, there)
+
+
+def running_nodes(data: Path) -> list[dict[str, Any]]:
+    result = rove("nodes", "--json", "--data-dir", data)
+    assert result.returncode == 0, result.stderr
+    nodes = [json.loads(line) for line in result.stdout.splitlines()]
+    return [node for node in nodes if node["state"] == "running"]
+
+
+def check_where_to_look(here: Path, there: Path) -> None:
+    """A page of the other machine is known here, but not its text."""
+    url = min(exported_urls(there))
+    shown = rove("show", url, "--data-dir", here)
+    assert shown.returncode == 0, shown.stderr
+    assert f":{there.resolve()}; look there" in shown.stdout
+    assert "done" in shown.stdout
+    exported = rove("export", "--data-dir", here)
+    assert f"pages are not here but at {os.uname().nodename}:{there.resolve()}" in exported.stderr
+    left = rove("nodes", "--data-dir", there).stdout.splitlines()
+    assert len(left) == 2 and all("left" in line for line in left), left
+
+
+@scenario
+def a_machine_whose_clock_is_an_hour_wrong_is_no_less_polite(tmp_path: Path) -> None:
+    """One process lives an hour ahead, another an hour behind; both share the domains."""
+    crawl = database_for("clocks")
+    ahead, behind = tmp_path / "ahead", tmp_path / "behind"
+    with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(ahead, delay=DELAY, concurrency=8, processes=2)
+        with started(
+            *["crawl", seeds, *options, *web.reach, *crawl.options],
+            env=wrong_clock(tmp_path / "plus", 3600),
+        ) as first:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            with started(
+                *["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", behind],
+                *["--concurrency", 8],
+                env=wrong_clock(tmp_path / "minus", -3600),
+            ) as second:
+                for process in (first, second):
+                    output, _ = process.communicate(timeout=150)
+                    assert process.returncode == 0 and "exhausted" in output, output
+        check_end(web, crawl, ahead, behind, cut_off=0)
+        times = crawl.rows("SELECT max(started) - min(started) FROM request")
+        assert times[0][0] > 7000, "the clocks were not wrong: nothing was shown"
+
+
+def wrong_clock(folder: Path, seconds: float) -> dict[str, str]:
+    """An environment in which Python starts with a wall clock that is wrong."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import time\n"
+        "_time, _ns = time.time, time.time_ns\n"
+        f"time.time = lambda: _time() + {seconds}\n"
+        f"time.time_ns = lambda: _ns() + {int(seconds)} * 10**9\n"
+    )
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+@scenario
+def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None:
+    """The delay is made so long that nothing more is asked: not by the machine that only joined either."""
+    crawl = database_for("changed")
+    here, there = tmp_path / "here", tmp_path / "there"
+    with served(tmp_path, hosts=40, profile="calm", knobs=KNOBS) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(here, delay=1.0, concurrency=4, processes=1)
+        asked = ["crawl", seeds, *options, *web.reach, *crawl.options, "--max-pages", 5]
+        assert rove(*asked).returncode == 0
+        more = ["crawl", "--resume", "--data-dir", here, "--max-pages", 100_000]
+        assert rove(*more, "--delay", 1.0, "--max-duration", "1s").returncode == 0
+        longer = ["crawl", "--resume", "--data-dir", here, "--max-duration", "20s"]
+        words = ["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", there]
+        with started(*longer, "--delay", 1.0) as first, started(*words) as second:
+            wait_for(lambda: any((there / "warc").glob("*")))
+            first.send_signal(2)
+            first.communicate(timeout=30)
+            assert rove(*longer, "--delay", 3000, "--max-duration", "3s").returncode == 0
+            quiet_from = time.monotonic()
+            time.sleep(3)
+            late = [r for r in web.requests() if r.start > quiet_from + 1.5]
+            assert not late, "the joined machine kept the old delay"
+            second.send_signal(2)
+            said, _ = second.communicate(timeout=30)
+            assert "the settings of the crawl were changed" in said, said
+
+
+@scenario
+def a_crawl_is_moved_from_sqlite_to_postgres_and_goes_on(tmp_path: Path) -> None:
+    crawl = database_for("moved")
+    data = tmp_path / "data"
+    with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=DELAY, concurrency=12)
+        result = rove("crawl", seeds, *options, *web.reach, "--max-pages", 80)
+        assert result.returncode == 0, result.stderr
+        before = status_of(data)
+        moved = rove("move", "--to", crawl.url, "--crawl-name", crawl.name, "--data-dir", data)
+        assert moved.returncode == 0, moved.stderr
+        after = status_of(data)
+        assert {**after, "domains": None} == {**before, "domains": None}
+        assert not (data / "frontier.sqlite").exists()
+        again = rove("move", "--to", crawl.url, "--crawl-name", crawl.name, "--data-dir", data)
+        assert again.returncode == 2 and "no crawl in SQLite" in again.stderr
+        result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 100_000)
+        assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+        check_end(web, crawl, data, cut_off=0)
+
+
+@scenario
+def a_database_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("a.test\n")
+    url = _shared["url"]
+    cases = [
+        ("postgresql://127.0.0.1:1/postgres", "no PostgreSQL can be reached"),
+        (with_database(url, "no_such_database"), "there is no database 'no_such_database'"),
+        ("postgresql://user:secret@nowhere.invalid/x", "is not known"),
+        ("mysql://127.0.0.1/x", "is not a postgresql:// URL"),
+        ("postgresql://127.0.0.1:port/x", "is not the URL of a PostgreSQL"),
+    ]
+    places = [tmp_path / f"data{i}" for i in range(len(cases))]
+    commands: list[list[object]] = [
+        ["crawl", seeds, "--email", EMAIL, "--data-dir", place, "--frontier", case[0]]
+        for case, place in zip(cases, places, strict=True)
+    ]
+    commands += [["join", cases[0][0], "--data-dir", tmp_path / "joined"]]
+    commands += [["join", url, "--crawl-name", "not_there", "--data-dir", tmp_path / "joined"]]
+    sentences = [case[1] for case in cases]
+    sentences += ["no PostgreSQL can be reached", "start it with 'rove crawl --frontier'"]
+    for result, sentence in zip(rove_each(commands), sentences, strict=True):
+        assert result.returncode == 2, result.stderr
+        assert len(result.stderr.splitlines()) == 1 and sentence in result.stderr, result.stderr
+        assert "secret" not in result.stderr
+    assert not any(place.exists() for place in places), "something was left behind"
+
+
+@scenario
+def a_stop_while_the_database_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
+    data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"http://host{i}.test/\n" for i in range(50)))
+    with own_server() as server, site(lambda host, path: Reply("hello")) as web:
+        crawl = OnPostgres(server.url, "away")
+        options = crawl_options(data, delay=0.5, concurrency=8, processes=2)
+        with started("crawl", seeds, *options, *web.reach, *crawl.options) as process:
+            wait_for(lambda: len(web.pages) > 30)
+            server.stop()
+            time.sleep(2)
+            process.send_signal(2)
+            output, _ = process.communicate(timeout=40)
+        assert process.returncode == 1, output
+        assert "is away" in output and "Traceback" not in output
+        server.start()
+        result = rove("crawl", "--resume", "--data-dir", data)
+        assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+        assert exported_urls(data) == {f"http://host{i}.test/" for i in range(50)}
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    with server_url() as url:
+        _shared["url"] = url
+        with scenario.under_way(request, tmp_path_factory) as begun:
+            yield begun
+
+
+@pytest.mark.parametrize("scenario", scenario.names)
+def test_machines(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+    outcomes[scenario].result()

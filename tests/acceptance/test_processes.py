@@ -1,0 +1,169 @@
+"""Several processes on one SQLite file: one dies, the supervisor dies, limits count over all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rove.datadir import DataDir
+from rove.demo.log import judge
+from tests.acceptance.web import (
+    Process,
+    Reply,
+    Scenarios,
+    crawl_options,
+    exported_urls,
+    frontier_rows,
+    rove,
+    served,
+    site,
+    started,
+    status_of,
+    wait_for,
+)
+
+DELAY = 0.3
+KNOBS = ["crawl_delay=0.5"]
+PAGES_PER_VISIT = 4
+
+scenario = Scenarios()
+
+
+def workers_of(process: Process) -> list[psutil.Process]:
+    """The crawling processes of a supervisor."""
+    try:
+        return [
+            child
+            for child in psutil.Process(process.pid).children()
+            if "rove.worker" in child.cmdline()
+        ]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def leases_out(data: Path) -> int:
+    return int(frontier_rows(data, "SELECT count(*) FROM domain WHERE owner IS NOT NULL")[0][0])
+
+
+@scenario
+def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=DELAY, concurrency=16, processes=2)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            first = workers_of(crawl)
+            assert len(first) == 2
+            victim = first[0]
+            victim.kill()
+            wait_for(lambda: len({w.pid for w in workers_of(crawl)} - {victim.pid}) == 2)
+            output, _ = crawl.communicate(timeout=150)
+        assert crawl.returncode == 0, output
+        assert "died (signal 9); it is started again in 1 s" in output
+        assert "exhausted" in output
+    assert exported_urls(data) == web.expected()
+    verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT)
+    assert verdict.polite, verdict
+    assert len(list((data / "warc").glob("rove-1-*"))) + len(
+        list((data / "warc").glob("rove-2-*"))
+    ) == len(list((data / "warc").iterdir())), "each process has files of its own"
+
+
+@scenario
+def processes_whose_supervisor_is_killed_stop_and_a_new_start_waits_for_them(
+    tmp_path: Path,
+) -> None:
+    data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"http://host{i}.test/\n" for i in range(30)))
+
+    def never(host: str, path: str) -> Reply:
+        return Reply(status=404) if path == "/robots.txt" else Reply(held=True)
+
+    with site(never) as web:
+        options = crawl_options(data, delay=60, concurrency=8, processes=2)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: len(web.pages) == 8)
+            workers = workers_of(crawl)
+            os.kill(crawl.pid, signal.SIGKILL)
+            crawl.wait()
+            assert DataDir(data).in_use(), "its processes are still there"
+            with started("crawl", "--resume", "--data-dir", data, "--processes", 2) as again:
+                wait_for(lambda: len(web.pages) == 16)
+                assert len(workers) == 2 and not any(worker.is_running() for worker in workers)
+                again.send_signal(signal.SIGINT)
+                output, _ = again.communicate(timeout=20)
+        assert "waiting for the processes of an earlier start" in output
+        assert len(web.pages) == len(set(web.pages)), "a domain was asked again before its delay"
+    assert leases_out(data) == 0
+
+
+@scenario
+def a_limit_of_pages_counts_over_all_processes(tmp_path: Path) -> None:
+    data, limit, in_flight = tmp_path / "data", 60, 10
+    with served(tmp_path, hosts=40, profile="calm") as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=0.05, concurrency=in_flight, processes=2)
+        result = rove("crawl", seeds, *options, *web.reach, "--max-pages", limit)
+    assert result.returncode == 0, result.stderr
+    assert "page limit reached" in result.stderr
+    assert limit <= status_of(data)["pages"] <= limit + in_flight
+
+
+@scenario
+def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with served(tmp_path, hosts=60, profile="calm") as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=DELAY, concurrency=16, processes=3)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            workers = workers_of(crawl)
+            assert len(workers) == 3
+            os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does it
+            begun = time.monotonic()
+            output, _ = crawl.communicate(timeout=30)
+            assert time.monotonic() - begun < 10
+        assert crawl.returncode == 130, output
+        assert not any(worker.is_running() for worker in workers)
+    assert leases_out(data) == 0, "leases were not given back"
+    assert "Traceback" not in output
+
+
+@scenario
+def nobody_ever_reads_that_the_database_is_locked(tmp_path: Path) -> None:
+    """Four processes that write all the time, and somebody who looks on."""
+    data = tmp_path / "data"
+    with served(tmp_path, hosts=300, profile="calm", knobs=["crawl_delay=0.02"]) as web:
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=0.01, concurrency=100, processes=4)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: (data / "rove-4.log").exists())
+            while crawl.poll() is None:
+                result = rove("status", "--data-dir", data)
+                assert result.returncode == 0, result.stderr
+            output = crawl.communicate()[0]
+        assert crawl.returncode == 0, output
+    assert exported_urls(data) == web.expected()
+    for log in data.glob("rove*.log"):
+        assert "is locked" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def under_way(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    with scenario.under_way(request, tmp_path_factory) as begun:
+        yield begun
+
+
+@pytest.mark.parametrize("scenario", scenario.names)
+def test_processes(scenario: str, under_way: dict[str, Future[None]]) -> None:
+    under_way[scenario].result()

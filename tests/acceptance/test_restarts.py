@@ -1,0 +1,45 @@
+"""Three processes on one PostgreSQL, and everything that can be killed is: what the web and the database saw."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.acceptance.test_machines import DELAY, KNOBS, OnPostgres, check_end
+from tests.acceptance.test_processes import workers_of
+from tests.acceptance.web import crawl_options, kill_hard, rove, served, start, started, wait_for
+from tests.postgres import own_server
+
+
+def test_three_processes_through_kills_and_a_restart_of_the_server(tmp_path: Path) -> None:
+    """One process is killed, the server is restarted, and a second machine joins and is killed."""
+    data, other = tmp_path / "data", tmp_path / "other"
+    with (
+        own_server() as server,
+        served(tmp_path, hosts=120, profile="calm", knobs=KNOBS) as web,
+    ):
+        crawl = OnPostgres(server.url, "three")
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=DELAY, concurrency=18, processes=3)
+        with started("crawl", seeds, *options, *web.reach, *crawl.options) as main:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 100)
+            workers_of(main)[1].kill()
+            joined = start(
+                *["join", server.url, "--crawl-name", "three", "--data-dir", other],
+                *["--processes", 1, "--concurrency", 8],
+            )
+            wait_for(lambda: any((other / "warc").glob("*")))
+            server.stop()
+            time.sleep(1.0)
+            server.start()
+            asked = len(web.requests())
+            wait_for(lambda: len(web.requests()) > asked + 50)
+            kill_hard(joined)
+            output, _ = main.communicate(timeout=200)
+        assert main.returncode == 0, output
+        assert "exhausted" in output and "Traceback" not in output
+        assert output.count("the database is away") == 1, output
+        assert output.count("the database is back") == 1, output
+        result = rove("join", server.url, "--crawl-name", "three", "--data-dir", other)
+        assert result.returncode == 0, result.stderr
+        check_end(web, crawl, data, other, cut_off=18 + 8 + 18)
