@@ -22,7 +22,7 @@ SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin"}
 COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
 """They hold only what is leased or capped, and are read from end to end where that is counted."""
-SORTED_INDEXES = {"cut_leases": "domain_leased", "lift_caps": "domain_capped"}
+SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """What is sorted by id: the leases of processes that are dead; the capped domains when a limit is given anew."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
 COMPARISON = re.compile(r" [<>=]+ ")
@@ -31,7 +31,7 @@ STATES = ("empty", "just filled", "analyzed")
 """Of the tables. A plan made when they were empty is kept until somebody counts them."""
 
 USED = {
-    "lease": ["domain_due: ready_at >= $1, ready_at <= ", "domain_pkey: id"],
+    "lease": ["domain_due: ready_at >= $1, ready_at <= "],
     "head_urls": ["url_pending: domain, priority"],
     "more_urls": ["url_pending: domain, priority, position"],
     "lock_leases": ["domain_pkey: id"],
@@ -51,9 +51,10 @@ USED = {
     "pages": [],
     "next_due": ["domain_due: ready_at"],
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
-    "lift_caps": ["domain_capped: pages_epoch", "url_pending: domain", "domain_pkey: id"],
-    "create_excluded": [],
-    "lock_to_exclude": ["domain_pkey: id"],
+    "lift_caps": ["url_pending: domain", "domain_pkey: id"],
+    "lock_to_exclude": [],
+    "lock_domains": ["domain_pkey: id"],
+    "lock_capped": ["domain_capped: pages_epoch"],
     "block_pending": ["url_pending: domain"],
     "exclude_domains": ["domain_pkey: id"],
     "count_ready": ["domain_due: ready_at"],

@@ -49,8 +49,8 @@ class PostgresFrontier:
 
         async def work(session: Session) -> int:
             epoch = self._policy.limits_epoch
-            await session.fetch("lock_capped", epoch=epoch)
-            await session.fetch("lift_caps", epoch=epoch, retried=RETRIED, held=HELD)
+            capped = [row[0] for row in await session.fetch("lock_capped", epoch=epoch)]
+            await session.fetch("lift_caps", domains=capped, retried=RETRIED, held=HELD)
             if run is None:
                 return 0
             process: int = await session.value(
@@ -435,9 +435,9 @@ class PostgresFrontier:
             failures=failures,
             valid_for=valid_for,
         )
-        leased = sorted(set(domains))
-        await session.fetch("lock_domains", domains=leased)
-        await session.fetch("lengthen_delays", domains=leased, delay=self._delay())
+        locked = await session.fetch("lock_domains", domains=list(set(domains)))
+        ids = [row[0] for row in locked]
+        await session.fetch("lengthen_delays", domains=ids, delay=self._delay())
 
     async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> None:
         ids, names = _columns(domains, 2)

@@ -281,11 +281,9 @@ SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id
 
 -- name: lift_caps
 -- Domains that had reached the limit of an earlier epoch, and are locked, go on.
-WITH capped AS MATERIALIZED (
-    SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer
-), head AS MATERIALIZED (
+WITH head AS MATERIALIZED (
     SELECT c.id, u.priority, u.position
-    FROM capped AS c
+    FROM unnest(:domains::bigint[]) AS c (id)
     LEFT JOIN LATERAL (
         SELECT priority, position FROM url
         WHERE url.domain = c.id AND state = 0
