@@ -9,21 +9,37 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from tests.postgres import own_server
 
 from loops import EMAIL
 from rove.demo.log import LoggedRequest, LogKind, judge
 from watch import Watch
 from web import ServedWeb, WebPlan, served
 
+SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
+"""PostgreSQL as it comes, with some memory: what it says is committed is on the disk."""
 SLACK = 1.5
 """Seconds that a contestant runs on after what is measured of it."""
 LOOPS = Path(__file__).with_name("loops.py")
 ROVE = "rove"
-CONTESTANTS = ("raw", "fetch", "bare", ROVE)
+CRAWLS = {
+    ROVE: (1, False),
+    "rove-2": (2, False),
+    "rove-4": (4, False),
+    "postgres": (1, True),
+    "postgres-2": (2, True),
+    "postgres-4": (4, True),
+}
+"""The real command: how many processes, and whether on PostgreSQL."""
+LOOP_NAMES = ("raw", "fetch", "bare")
+CONTESTANTS = (*LOOP_NAMES, *CRAWLS)
+USUAL = (*LOOP_NAMES, ROVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +55,7 @@ class Trial:
 
     def seconds_of(self, contestant: str) -> float:
         """What is measured of a contestant."""
-        return self.seconds if contestant == ROVE else self.seconds / 2
+        return self.seconds if contestant in CRAWLS else self.seconds / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +91,12 @@ class Figures:
 
 def measure(contestant: str, trial: Trial) -> Figures:
     """Run one contestant on a fresh web and see what it does."""
-    with TemporaryDirectory(prefix="rove-bench-") as name:
+    with TemporaryDirectory(prefix="rove-bench-") as name, ExitStack() as stack:
         folder = Path(name)
+        on_postgres = CRAWLS.get(contestant, (1, False))[1]
+        database = stack.enter_context(own_server(SERVER_SETTINGS)).url if on_postgres else ""
         with served(trial.plan, folder) as web:
-            command = command_of(contestant, trial, web, folder)
+            command = command_of(contestant, trial, web, folder, database)
             output, messages = folder / "output", folder / "messages"
             with (
                 output.open("w") as out,
@@ -95,10 +113,12 @@ def measure(contestant: str, trial: Trial) -> Figures:
         return _figures(contestant, trial, web, watch, told)
 
 
-def command_of(contestant: str, trial: Trial, web: ServedWeb, folder: Path) -> list[str]:
-    """How a contestant is started."""
+def command_of(
+    contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str
+) -> list[str]:
+    """How a contestant is started; with a database, its frontier is there."""
     lasts = trial.warm_up + trial.seconds_of(contestant) + SLACK
-    if contestant == ROVE:
+    if contestant in CRAWLS:
         seeds = folder / "seeds.txt"
         seeds.write_text("".join(f"http://{host}/\n" for host in trial.plan.web.seeds()))
         return [
@@ -106,6 +126,8 @@ def command_of(contestant: str, trial: Trial, web: ServedWeb, folder: Path) -> l
             *("--data-dir", str(folder / "data"), "--concurrency", str(trial.concurrency)),
             *("--delay", str(trial.delay), "--allow-short-delay", "--max-duration", f"{lasts}s"),
             *("--connect-to", web.connect_to, "--allow-private-addresses"),
+            *("--processes", str(CRAWLS[contestant][0])),
+            *(("--frontier", database) if database else ()),
         ]
     knobs = [word for knob in trial.plan.knobs for word in ("--set", knob)]
     return [
@@ -117,7 +139,7 @@ def command_of(contestant: str, trial: Trial, web: ServedWeb, folder: Path) -> l
 
 def _told(contestant: str, output: Path, folder: Path) -> dict[str, Any]:
     """What the contestant says of itself."""
-    if contestant != ROVE:
+    if contestant not in CRAWLS:
         told: dict[str, Any] = json.loads(output.read_text())
         return {**told, "errors": {"failed": told["errors"]} if told["errors"] else {}}
     command = [sys.executable, "-m", "rove", "status", "--json", "--data-dir", f"{folder}/data"]
@@ -140,7 +162,7 @@ def _figures(
     server = watch.used(lambda sample: sample.server_cpu, start, end)
     machine = watch.used(lambda sample: sample.machine_cpu, start, end)
     errors = Counter(told["errors"]) + Counter(_fault(entry) for entry in log if _fault(entry))
-    details = _details_of_rove(trial, log, count / seconds, told) if contestant == ROVE else {}
+    details = _details_of_rove(trial, log, count / seconds, told) if contestant in CRAWLS else {}
     return Figures(
         contestant=contestant,
         pages_per_s=count / seconds,

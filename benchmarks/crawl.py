@@ -19,7 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from contestants import CONTESTANTS, Figures, Trial, measure
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the server for tests serves here as well
+
+from contestants import CONTESTANTS, USUAL, Figures, Trial, measure
 from report import NAMES, as_json, as_text, machine
 from web import WebPlan
 
@@ -39,7 +41,7 @@ def main() -> int:
         seconds=options.seconds,
     )
     about = machine()
-    chosen = [name for name in CONTESTANTS if name in (options.only or CONTESTANTS)]
+    chosen = [name for name in CONTESTANTS if name in (options.only or USUAL)]
     rounds: list[list[Figures]] = []
     for number in range(options.rounds):
         rounds.append([])

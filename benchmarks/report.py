@@ -20,6 +20,11 @@ NAMES = {
     "fetch": "fetch alone",
     "bare": "bare loop: fetch + parse",
     ROVE: "rove crawl",
+    "rove-2": "rove, SQLite, 2 processes",
+    "rove-4": "rove, SQLite, 4 processes",
+    "postgres": "rove, PostgreSQL",
+    "postgres-2": "rove, PostgreSQL, 2 processes",
+    "postgres-4": "rove, PostgreSQL, 4 processes",
 }
 _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "best of the rounds": lambda f: NAMES[f.contestant],

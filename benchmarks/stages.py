@@ -141,7 +141,7 @@ def main() -> int:
     with TemporaryDirectory(prefix="rove-bench-") as name:
         folder = Path(name)
         with served(trial.plan, folder) as web:
-            command = command_of(ROVE, trial, web, folder)
+            command = command_of(ROVE, trial, web, folder, "")
             quiet = subprocess.DEVNULL
             with subprocess.Popen(command, stdout=quiet, stderr=quiet) as crawl:
                 time.sleep(options.warm_up)
