@@ -526,7 +526,8 @@ def figures(task: Offering | Visiting, processes: int) -> dict[str, Any]:
     if before is not None and after is not None:
         found["server_us"] = 1e6 * (after - before) / count
     if isinstance(task, Visiting):
-        return {**found, **latencies(done), "with_requests": task.with_requests}
+        bound = max(one.bound for one in done)
+        return {**found, **latencies(done), "with_requests": task.with_requests, "bound": bound}
     return {**found, "by_page": task.by_page, "new": sum(one.new for one in done)}
 
 
@@ -563,6 +564,19 @@ def measure(place: Place, urls: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {"frontier": place.name, "urls": urls, "domains": plan.domains}
     found["fill_s"] = time.perf_counter() - began
     _say(f"{place.name}, {urls:,} URLs: filled in {found['fill_s']:.1f} s")
+    found |= measure_claims(place, urls, seconds)
+    found["links"] = [
+        _told(place, urls, _offering(place, plan, by_page, seconds, processes), processes)
+        for by_page in (False, True)
+        for processes in (1, 2)
+    ]
+    asyncio.run(place.drop())
+    return found
+
+
+def measure_claims(place: Place, urls: int, seconds: float) -> dict[str, Any]:
+    """Claims and settles, and the buffers that a claim touches before and after."""
+    found: dict[str, Any] = {}
     if isinstance(place, Postgres):
         found["buffers"] = asyncio.run(buffers_per_claim(place, LOWEST))
     found["claims"] = [
@@ -570,13 +584,9 @@ def measure(place: Place, urls: int, seconds: float) -> dict[str, Any]:
         for processes, kept in ((1, False), (2, False), (1, True))
     ]
     if isinstance(place, Postgres):
-        found["buffers_after"] = asyncio.run(buffers_per_claim(place, LOWEST))
-    found["links"] = [
-        _told(place, urls, _offering(place, plan, by_page, seconds, processes), processes)
-        for by_page in (False, True)
-        for processes in (1, 2)
-    ]
-    asyncio.run(place.drop())
+        bound = found["claims"][-1]["bound"]
+        found["buffers_after"] = asyncio.run(buffers_per_claim(place, bound))
+        found["buffers_after_unbounded"] = asyncio.run(buffers_per_claim(place, LOWEST))
     return found
 
 
@@ -697,6 +707,7 @@ def buffers_table(results: Sequence[dict[str, Any]]) -> str:
             "domains": result["domains"],
             "buffers/claim, filled": result["buffers"],
             "after claims and settles": result["buffers_after"],
+            "the same without bound": result["buffers_after_unbounded"],
             "filled in s": result["fill_s"],
         }
         for result in results

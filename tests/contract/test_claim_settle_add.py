@@ -567,3 +567,15 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     assert lost > 0
     counts = await frontier.counts()
     assert counts.urls[DONE] == 1000 and counts.urls_pending == 0
+
+
+async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness) -> None:
+    """A title may hold anything, NUL and halves of surrogate pairs included, which not every database stores."""
+    frontier = await harness.open()
+    await frontier.add([url("http://a.test/")])
+    (lease,) = await frontier.claim(1)
+    row = page_row(lease, "http://a.test/", title="a\0b \ud800 \u00e9 \U0001f600", target="/\0")
+    settled = visited(lease, DONE, requests=[row])
+    assert await frontier.settle([settled]) == 1
+    (kept,) = await harness.reader().requests(lease.token)
+    assert kept.title == "a\ufffdb \ufffd \u00e9 \U0001f600"

@@ -31,6 +31,7 @@ from rove.frontier.order import RETRIED
 from rove.frontier.postgres_database import CONNECT_SECONDS, Database, Session
 from rove.frontier.postgres_errors import DRIVER_ERRORS, redacted
 from rove.frontier.rows import REQUEST_COLUMNS
+from rove.frontier.storable import UNSTORABLE
 from rove.model import UrlState
 
 SLICE = 20_000
@@ -44,7 +45,6 @@ Key = list[int | str]
 """Where a slice ends; a text is in hexadecimal, as it is in the file: it may hold what PostgreSQL cannot."""
 
 _encode = msgspec.json.Encoder().encode
-_UNSTORABLE = {0: "\ufffd", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -596,5 +596,5 @@ def _text(data: bytes) -> str:
             text = data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return data.decode("utf-8", "replace").replace("\0", "\ufffd")
-        return text.translate(_UNSTORABLE)
+        return text.translate(UNSTORABLE)
     return text.replace("\0", "\ufffd") if "\0" in text else text

@@ -20,6 +20,7 @@ from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
 from rove.frontier.rows import REQUEST_COLUMNS, origin_record, pending_url, request_row_values
+from rove.frontier.storable import storable
 from rove.model import (
     Counts,
     Lease,
@@ -254,7 +255,7 @@ class PostgresFrontier:
         valid = [visit for visit in visits if visit.lease.domain in current]
         changes: Counter[str] = Counter()
         rows = [
-            (visit.lease.domain, s.fingerprint, s.state, s.reason, visit.lease.token)
+            (visit.lease.domain, s.fingerprint, s.state, storable(s.reason), visit.lease.token)
             for visit in valid
             for s in visit.settled
         ]

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from rove.frontier.storable import storable
 from rove.model import (
     Location,
     OriginRecord,
@@ -48,12 +49,12 @@ def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
         row.finished,
         row.status,
         row.error,
-        row.media_type,
+        storable(row.media_type),
         row.size,
         row.truncated,
         row.content_hash,
-        row.target,
-        row.title,
+        storable(row.target),
+        storable(row.title),
         *_location_values(text),
         *_location_values(raw),
     ]

@@ -17,6 +17,7 @@ from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.rows import origin_record, pending_url, request_row_values
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database
+from rove.frontier.storable import storable
 from rove.model import (
     Counts,
     Lease,
@@ -274,7 +275,7 @@ class SqliteFrontier:
     def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:
         """Move URLs out of pending; return how many left it, by domain."""
         rows = [
-            [visit.lease.domain, s.fingerprint, s.state, s.reason, visit.lease.token]
+            [visit.lease.domain, s.fingerprint, s.state, storable(s.reason), visit.lease.token]
             for visit in visits
             for s in visit.settled
         ]
