@@ -278,6 +278,15 @@ class VisitResult:
     not_accepted: Mapping[str, int] = field(default_factory=dict)
     """URLs that were met and not offered to the frontier, by reason."""
 
+    @property
+    def unasked_because(self) -> str:
+        """Why no request was made; '' if one was."""
+        if self.asked:
+            return ""
+        if self.settled:
+            return "blocked"
+        return "deferred" if self.deferred else "given-back"
+
 
 class RobotsStatus(enum.StrEnum):
     """What asking for a robots.txt came to."""
@@ -316,6 +325,10 @@ class Counts:
     """URLs that were offered and not taken into the frontier, by reason."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed requests by kind."""
+    leases: int = 0
+    """Leases that have ended."""
+    unasked: Mapping[str, int] = field(default_factory=dict)
+    """Those of them that ended without a request, by reason."""
 
     @property
     def urls_pending(self) -> int:

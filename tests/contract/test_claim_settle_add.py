@@ -579,3 +579,23 @@ async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness
     assert await frontier.settle([settled]) == 1
     (kept,) = await harness.reader().requests(lease.token)
     assert kept.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
+
+
+async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: Harness) -> None:
+    frontier = await harness.open()
+    await frontier.add([url(f"http://h{i}.test/") for i in range(4)])
+    asked, blocked, unused, put_off = await frontier.claim(4)
+    later = Deferred(
+        fingerprint=put_off.urls[0].fingerprint, seconds=9.0, attempts=0, failing=False
+    )
+    await frontier.settle(
+        [
+            visited(asked, DONE),
+            visited(blocked, UrlState.BLOCKED, asked=False),
+            visited(unused, asked=False),
+            visited(put_off, asked=False, deferred=[later]),
+        ]
+    )
+    counts = await frontier.counts()
+    assert counts.leases == 4
+    assert counts.unasked == {"blocked": 1, "given-back": 1, "deferred": 1}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
-from rove.model import Counts, UrlState
+from rove.model import Counts, UrlState, VisitResult
 
 
 def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int) -> Counts:
@@ -25,7 +26,21 @@ def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int
         requests=kept.get("requests", 0),
         not_accepted=_family(kept, "not_accepted."),
         failures=_family(kept, "errors."),
+        leases=kept.get("leases", 0),
+        unasked=_family(kept, "unasked."),
     )
+
+
+def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
+    """What is counted of leases that end."""
+    changes: Counter[str] = Counter()
+    for visit in visits:
+        changes["leases"] += 1
+        if visit.unasked_because:
+            changes[f"unasked.{visit.unasked_because}"] += 1
+        for reason, count in visit.not_accepted.items():
+            changes[f"not_accepted.{reason}"] += count
+    return changes
 
 
 def _family(kept: Mapping[str, int], prefix: str) -> dict[str, int]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.counts import lease_counters
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_counts import read_counts
@@ -214,7 +215,7 @@ class PostgresFrontier:
         urls = await self._head_urls(session, leased, now, URLS_PER_LEASE)
         empty = [domain for domain in leased if domain not in urls]
         if empty:
-            changes: Counter[str] = Counter()
+            changes = Counter({"leases": len(empty), "unasked.empty": len(empty)})
             await self._close(session, [(domain, 0, False, 0, 0) for domain in empty], changes)
             await _count(session, changes)
         return rows, urls
@@ -273,9 +274,7 @@ class PostgresFrontier:
         ]
         await self._close(session, closing, changes)
         await self._insert_requests(session, visits, current, changes)
-        for visit in valid:
-            for reason, count in visit.not_accepted.items():
-                changes[f"not_accepted.{reason}"] += count
+        changes.update(lease_counters(valid))
         await _count(session, changes)
         return len(valid)
 

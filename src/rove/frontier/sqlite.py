@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.counts import lease_counters
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.rows import origin_record, pending_url, request_row_values
 from rove.frontier.sqlite_counts import read_counts
@@ -224,6 +225,7 @@ class SqliteFrontier:
         """Take back leases for which there was nothing to do."""
         if domains:
             self._close_leases([[domain, 0, 0, 0, 0] for domain in domains], now)
+            self._count({"leases": len(domains), "unasked.empty": len(domains)})
 
     def _close_leases(self, rows: list[list[int]], now: int) -> None:
         closed = self._database.batch(
@@ -265,9 +267,7 @@ class SqliteFrontier:
                 now,
             )
             self._insert_requests(visits, current, changes)
-            for visit in valid:
-                for reason, count in visit.not_accepted.items():
-                    changes[f"not_accepted.{reason}"] += count
+            changes.update(lease_counters(valid))
             self._count(changes)
             self._database.execute("seen_now", now=now, process=self.process)
         return len(valid)

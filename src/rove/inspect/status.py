@@ -57,6 +57,8 @@ def as_json(status: Status) -> dict[str, Any]:
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
         "errors": dict(counts.failures),
+        "leases": counts.leases,
+        "leases_without_request": dict(counts.unasked),
     }
 
 
@@ -76,6 +78,10 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
+    if counts.unasked:
+        lines.append(
+            f"leases     {counts.leases:,}, of which without a request: {_listed(counts.unasked)}"
+        )
     if counts.not_accepted:
         lines.append("not taken  " + _listed(counts.not_accepted))
     if counts.failures:
