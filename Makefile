@@ -6,7 +6,7 @@ SEEDS  ?=
 EMAIL  ?=
 DATA   ?= rove-data
 
-.PHONY: help demo crawl test test-long lint bench clean
+.PHONY: help demo crawl test test-long lint bench bench-frontier clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,6 +19,10 @@ $(VENV)/.runtime: pyproject.toml
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.runtime
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	@touch $@
 
 demo: $(VENV)/.runtime ## crawl a small web on this machine for half a minute
@@ -43,6 +47,10 @@ test-long: $(VENV)/.dev ## the same random tests with many more rounds
 
 bench: $(VENV)/.dev ## pages per second, against the bare loop
 	$(BIN)/python benchmarks/crawl.py
+
+bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/frontier.md)
+	$(BIN)/python benchmarks/claim_strategies.py
+	$(BIN)/python benchmarks/frontier.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

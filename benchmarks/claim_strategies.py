@@ -276,7 +276,8 @@ async def fill(connection: Any, queue: Queue) -> None:
         "done boolean NOT NULL DEFAULT false, text text NOT NULL)"
     )
     await connection.execute(
-        f"INSERT INTO domain SELECT number, '-infinity' FROM generate_series(0, {queue.domains - 1}) AS number;"
+        "INSERT INTO domain SELECT number, '-infinity' "
+        f"FROM generate_series(0, {queue.domains - 1}) AS number;"
         "INSERT INTO url (domain, text) SELECT "
         f"CASE WHEN number < {queue.clogged} THEN number % {CLOGGING_DOMAINS} "
         f"ELSE number % {queue.domains} END, "

@@ -154,7 +154,8 @@ class Sqlite:
             base.execute("PRAGMA synchronous = OFF")
             base.execute("BEGIN")
             base.executemany(
-                "INSERT INTO domain (id, name, ready_at, pending, first_add) VALUES (?, ?, ?, ?, 0)",
+                "INSERT INTO domain (id, name, ready_at, pending, first_add) "
+                "VALUES (?, ?, ?, ?, 0)",
                 sorted(
                     (fingerprint(domain_name(number)), domain_name(number), number, plan.per_domain)
                     for number in range(plan.domains)
@@ -517,7 +518,7 @@ def figures(task: Offering | Visiting, processes: int) -> dict[str, Any]:
     count = max(1, sum(one.count for one in done))
     found: dict[str, Any] = {
         "processes": processes,
-        "per_s": sum(one.count / one.seconds for one in done),
+        "per_s": count / max(one.seconds for one in done),
         "each_per_s": [one.count / one.seconds for one in done],
         "count": count,
         "client_us": 1e6 * sum(one.cpu for one in done) / count,

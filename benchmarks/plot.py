@@ -62,7 +62,7 @@ def bars(
         at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(groups))]
         heights = [group.get(name, 0.0) for group in groups.values()]
         drawn = axes.bar(at, heights, width, label=name)
-        axes.bar_label(drawn, labels=[f"{height:,.0f}" for height in heights], fontsize=7)
+        axes.bar_label(drawn, labels=[_word(float(height)) for height in heights], fontsize=7)
     axes.set_xticks(range(len(groups)), list(groups))
     if log:
         axes.set_yscale("symlog", linthresh=10)
@@ -83,10 +83,10 @@ def _save(path: Path, figure: Any, axes: Any, title: str, x: str, y: str) -> Non
     axes.set(title=title, xlabel=x, ylabel=y)
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.legend(fontsize=8)
+    axes.margins(y=0.1)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
 
 
 def _is_number(rows: Sequence[Mapping[str, Any]], head: str) -> bool:

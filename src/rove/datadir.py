@@ -56,7 +56,9 @@ class DataDir:
             return msgspec.json.decode(self._remote.read_bytes(), type=Remote)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except NotADirectoryError:
+            return None
+        except (OSError, ValueError) as error:
             raise UsageError(
                 f"{self._remote}, which says where the crawl is, cannot be read: {error}"
             ) from error
@@ -80,6 +82,8 @@ class DataDir:
                 os.fsync(file.fileno())
             partial.rename(self._remote)
         except OSError as error:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
             raise StoreError(f"{self._remote} cannot be written: {error.strerror}") from error
 
     @contextmanager

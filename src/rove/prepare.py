@@ -70,7 +70,7 @@ async def check(order: Order, backend: Backend) -> None:
     if order.join:
         if not await backend.exists():
             raise UsageError(
-                f"{backend.place} does not exist; start it with 'rove crawl --frontier'"
+                f"{backend.place} holds no crawl to join; start one with 'rove crawl --frontier'"
             )
     elif order.resume:
         if not await backend.exists():

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -91,7 +92,7 @@ class Supervisor:
         feeder = asyncio.ensure_future(feed())
         marking = asyncio.create_task(self._keep_marking())
         try:
-            await _all_or_first_failure([*lives, feeder])
+            await _all_or_first_failure(lives, feeder)
             endings = [life.result() for life in lives]
         finally:
             self.stop()
@@ -164,10 +165,14 @@ class Supervisor:
 
     async def _listen(self, member: _Member) -> None:
         assert member.process is not None and member.process.stdout is not None, "it was asked for"
-        while line := await member.process.stdout.readline():
+        while True:
+            line = b"(a line too long to read)"
             try:
+                line = await member.process.stdout.readline()
+                if not line:
+                    return
                 report = msgspec.json.decode(line, type=Report)
-            except msgspec.DecodeError:
+            except ValueError:
                 log.warning("process %d said %r", member.order.number, line[:200])
                 continue
             if report.news:
@@ -225,8 +230,12 @@ def _how(member: _Member) -> str:
     return f"exit code {code}; rove-{member.order.number}.log may tell why"
 
 
-async def _all_or_first_failure(tasks: list[asyncio.Task[Ending] | asyncio.Future[None]]) -> None:
-    """Wait until all are done, or one has failed, which is raised."""
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    for task in done:
-        task.result()
+async def _all_or_first_failure(
+    lives: list[asyncio.Task[Ending]], feeder: asyncio.Future[None]
+) -> None:
+    """Wait until all lives are over, or one of them or the feeder has failed, which is raised."""
+    pending: set[asyncio.Future[Any]] = {*lives, feeder}
+    while not all(life.done() for life in lives):
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()

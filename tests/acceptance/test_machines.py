@@ -241,7 +241,7 @@ def a_database_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None
     commands += [["join", cases[0][0], "--data-dir", tmp_path / "joined"]]
     commands += [["join", url, "--crawl-name", "not_there", "--data-dir", tmp_path / "joined"]]
     sentences = [case[1] for case in cases]
-    sentences += ["no PostgreSQL can be reached", "start it with 'rove crawl --frontier'"]
+    sentences += ["no PostgreSQL can be reached", "holds no crawl to join"]
     for result, sentence in zip(rove_each(commands), sentences, strict=True):
         assert result.returncode == 2, result.stderr
         assert len(result.stderr.splitlines()) == 1 and sentence in result.stderr, result.stderr

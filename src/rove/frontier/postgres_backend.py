@@ -33,7 +33,7 @@ class PostgresBackend:
             self._database.on_news = on_news
         self._machine = machine if register else None
         self._machine_id = 0
-        self.place = f"the crawl {schema!r} at {redacted(url)}"
+        self.place = f"the schema {schema!r} of {redacted(url)}"
         self.catalog = PostgresCatalog(self._database, lambda: self._machine_id)
         self.reader = PostgresReader(self._database, machine.key)
 

@@ -30,9 +30,10 @@ _LOST = (
     OSError,
 )
 """TimeoutError and refused or reset connections are kinds of OSError."""
-_PASSWORD = re.compile(r"(://[^:/@]*):.*@")
-"""Up to the last @: a password may hold anything."""
-_WORD = re.compile(r"(password=)[^&\s]*")
+_PLAIN_URL = re.compile(
+    r"(postgres(?:ql)?://)(?:([\w.%+-]+)(:[^@/?#\s]*)?@)?((?:[\w.,%-]|:\d+|\[[\da-fA-F:.]*\])*(?:/[\w.%-]*)?)(?:\?[^@\s]*)?"
+)
+"""Scheme, user, password, place; what follows may hold a password as well."""
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -55,8 +56,13 @@ def checked_name(name: str) -> str:
 
 
 def redacted(url: str) -> str:
-    """A URL without its password."""
-    return _WORD.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+    """A URL without its password, nor anything that could be a part of one: what is not plain is not shown."""
+    plain = _PLAIN_URL.fullmatch(url)
+    if plain is None:
+        return "postgresql://***" if re.search("[:=@]", url) else url
+    scheme, user, password, place = plain.groups()
+    before = f"{user}:***@" if password else f"{user}@" if user else ""
+    return f"{scheme}{before}{place}"
 
 
 def _database(url: str) -> str:

@@ -1,0 +1,294 @@
+"""A data directory that belongs to a crawl elsewhere, and the processes that work in it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rove import datadir
+from rove.datadir import DataDir, Remote
+from rove.errors import StoreError, UsageError
+
+REMOTE = Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine", machine="00ff")
+FILE = "frontier.json"
+PATIENCE = 5.0
+
+WORKER = """
+import sys
+from pathlib import Path
+from rove.datadir import DataDir
+with DataDir(Path(sys.argv[1])).worked_in():
+    print("working", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    made = DataDir(tmp_path / "data")
+    made.root.mkdir()
+    return made
+
+
+def names(data: DataDir) -> set[str]:
+    return {path.name for path in data.root.iterdir()}
+
+
+def test_what_is_remembered_is_read_back(data: DataDir) -> None:
+    assert data.remote() is None
+    data.remember(REMOTE)
+    assert data.remote() == DataDir(data.root).remote() == REMOTE
+    assert names(data) == {FILE}
+
+
+def test_where_there_is_no_directory_nothing_is_remembered(tmp_path: Path) -> None:
+    data = DataDir(tmp_path / "nothing")
+    assert data.remote() is None
+    assert not data.root.exists()
+
+
+def test_a_machine_is_given_a_name_that_stays(data: DataDir) -> None:
+    one, two = (Remote(url="postgresql://h/x", crawl_name="mine") for _ in range(2))
+    assert one.machine != two.machine
+    data.remember(one)
+    assert data.remote() == one
+
+
+@pytest.fixture(params=[0o000, 0o022])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    old = os.umask(request.param)
+    yield
+    os.umask(old)
+
+
+@pytest.mark.usefixtures("umask")
+def test_only_its_owner_may_read_it(data: DataDir) -> None:
+    for _ in range(2):
+        data.remember(REMOTE)
+        assert (data.root / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_it_can_be_remembered_anew(data: DataDir) -> None:
+    data.remember(Remote(url="postgresql://" + "long" * 100, crawl_name="mine"))
+    data.remember(REMOTE)
+    assert data.remote() == REMOTE
+
+
+def test_a_note_left_half_written_is_no_hindrance(data: DataDir) -> None:
+    (data.root / "frontier.partial").write_text("x" * 1000)
+    assert data.remote() is None
+    data.remember(REMOTE)
+    assert data.remote() == REMOTE
+
+
+def test_it_can_be_forgotten(data: DataDir) -> None:
+    data.remember(REMOTE)
+    data.forget()
+    assert data.remote() is None
+    assert names(data) == set()
+    data.forget()  # there is nothing to forget
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"nonsense",
+        b'{"url": "postgresql://h/x", "crawl_na',
+        b"[]",
+        b'{"url": "postgresql://h/x"}',
+        b'{"url": 5, "crawl_name": "mine"}',
+        b"\xff\xfe",
+        b'{"url": "\xff", "crawl_name": "mine"}',
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_in_words(data: DataDir, text: bytes) -> None:
+    (data.root / FILE).write_bytes(text)
+    with pytest.raises(UsageError, match="which says where the crawl is, cannot be read"):
+        data.remote()
+    assert (data.root / FILE).read_bytes() == text
+
+
+def test_a_folder_in_its_place_is_refused_in_words(data: DataDir) -> None:
+    (data.root / FILE).mkdir()
+    with pytest.raises(UsageError, match="cannot be read"):
+        data.remote()
+    with pytest.raises(StoreError, match="cannot be written"):
+        data.remember(REMOTE)
+
+
+def test_where_it_cannot_be_written_that_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=f"{FILE} cannot be written: No such file"):
+        DataDir(tmp_path / "nothing").remember(REMOTE)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No byte comes to the disk."""
+
+    def failing(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datadir.os, "fsync", failing)
+        yield
+
+
+def test_what_was_remembered_before_stays_when_the_new_cannot_be_written(data: DataDir) -> None:
+    data.remember(REMOTE)
+    with full_disk(), pytest.raises(StoreError, match="No space left"):
+        data.remember(Remote(url="postgresql://new.test/x", crawl_name="mine"))
+    assert data.remote() == REMOTE
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    data = DataDir(tmp_path / "new")
+    with full_disk(), pytest.raises(StoreError), data.held():
+        data.remember(REMOTE)
+    assert not data.root.exists()
+
+
+def test_a_data_directory_of_a_crawl_elsewhere_is_kept(tmp_path: Path) -> None:
+    """There is no frontier in it, but it is not empty."""
+    data = DataDir(tmp_path / "new")
+    with data.held():
+        data.remember(REMOTE)
+    assert data.remote() == REMOTE
+    assert names(data) == {FILE, "lock"}, "with all that was made for it"
+
+
+def test_a_crawl_elsewhere_that_did_not_come_into_being_leaves_nothing(tmp_path: Path) -> None:
+    data = DataDir(tmp_path / "new")
+    with pytest.raises(UsageError), data.held():
+        data.remember(REMOTE)
+        with data.worked_in():
+            data.forget()
+        raise UsageError("no seeds")
+    assert not data.root.exists()
+
+
+def test_a_frontier_that_was_moved_stays_under_another_name(data: DataDir) -> None:
+    data.frontier.write_text("a crawl")
+    data.set_frontier_aside()
+    assert not data.frontier.exists()
+    assert data.moved.read_text() == "a crawl"
+    assert names(data) == {"frontier.sqlite.moved"}
+
+
+def test_every_process_has_a_log_of_its_own(data: DataDir) -> None:
+    logs = [data.log_of(number) for number in (1, 2, 10)]
+    assert [log.name for log in logs] == ["rove-1.log", "rove-2.log", "rove-10.log"]
+    assert data.log not in logs
+
+
+def test_a_directory_that_is_worked_in_is_in_use(data: DataDir) -> None:
+    """Also when nobody holds it any more."""
+    assert not data.in_use()
+    with data.worked_in():
+        assert data.in_use()
+    assert not data.in_use()
+
+
+def test_many_can_work_in_it_at_a_time(data: DataDir) -> None:
+    with ExitStack() as first:
+        first.enter_context(data.worked_in())
+        with ExitStack() as second:
+            second.enter_context(DataDir(data.root).worked_in())
+            first.close()
+            assert data.in_use(), "the second is still there"
+    assert not data.in_use()
+
+
+def test_those_who_work_in_it_do_not_keep_it_from_being_held(data: DataDir) -> None:
+    """Whoever holds it then waits for them."""
+    data.frontier.touch()
+    with data.held(), data.worked_in():
+        assert data.in_use()
+    with data.worked_in(), data.held():
+        assert data.in_use()
+    assert not data.in_use()
+
+
+def test_looking_whether_it_is_worked_in_makes_nothing(data: DataDir) -> None:
+    assert not data.in_use()
+    assert names(data) == set()
+
+
+@contextmanager
+def working(data: DataDir) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that works in it."""
+    command = [sys.executable, "-c", WORKER, str(data.root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"working\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+async def test_a_start_waits_for_another_process_whatever_ends_it(data: DataDir) -> None:
+    said: list[str] = []
+    with working(data) as process:
+        assert data.in_use()
+        waiting = asyncio.create_task(data.wait_for_workers(said.append))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        process.kill()
+        async with asyncio.timeout(PATIENCE):
+            await waiting
+    assert said == ["waiting for the processes of an earlier start to end"]
+    assert not data.in_use()
+
+
+async def test_nobody_waits_where_nobody_works(data: DataDir, tmp_path: Path) -> None:
+    said: list[str] = []
+    with data.worked_in():
+        pass
+    for place in (data, DataDir(tmp_path / "nothing")):
+        await place.wait_for_workers(said.append)
+    assert said == []
+
+
+async def test_it_waits_for_the_last_of_them_and_says_so_once(data: DataDir) -> None:
+    said: list[str] = []
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(data.worked_in())
+        second.enter_context(data.worked_in())
+        waiting = asyncio.create_task(data.wait_for_workers(said.append))
+        await asyncio.sleep(0.15)
+        first.close()
+        await asyncio.sleep(0.15)
+        assert not waiting.done()
+        second.close()
+        async with asyncio.timeout(PATIENCE):
+            await waiting
+    assert len(said) == 1
+
+
+async def test_it_does_not_wait_for_ever(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datadir, "ORPHAN_SECONDS", 0.05)
+    said: list[str] = []
+    with data.worked_in():
+        with pytest.raises(UsageError, match="still crawling"):
+            async with asyncio.timeout(PATIENCE):
+                await data.wait_for_workers(said.append)
+        assert data.in_use(), "they are left alone"
+    assert len(said) == 1
+
+
+def test_looking_takes_nothing_from_those_who_come_after(data: DataDir) -> None:
+    """The lock that was tried is given back at once."""
+    with data.worked_in():
+        pass
+    assert not data.in_use()
+    with data.worked_in():
+        assert data.in_use()
