@@ -40,7 +40,7 @@ from rove.supervisor import Supervisor
 from rove.worker import WorkOrder
 
 BAD_LINES_SHOWN = 5
-SQLITE_PROCESSES = 2
+SQLITE_PROCESSES = 3
 """More processes than these wait for each other's turn to write into one SQLite file (docs/performance.md)."""
 QUIET_SECONDS = 10.0
 """News that several processes bring within so long is said once."""

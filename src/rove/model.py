@@ -205,9 +205,8 @@ class NewUrl(NamedTuple):
     """From a bare domain in the seeds: https is a guess, http will do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingUrl:
-    """A URL waiting in a leased domain."""
+class PendingUrl(NamedTuple):
+    """A URL waiting in a leased domain. A tuple, as a claim brings a thousand."""
 
     fingerprint: int
     url: str

@@ -37,7 +37,7 @@ processes_option = click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="crawling processes on this machine [default: one a core, on SQLite at most 2]",
+    help="crawling processes on this machine [default: one a core, on SQLite at most 3]",
 )
 log_level_option = click.option(
     "--log-level",

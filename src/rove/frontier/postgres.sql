@@ -97,38 +97,34 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- which an add raises under the same lock, is what keeps a new URL from being slept over.
 WITH clock AS MATERIALIZED (
     SELECT clock_ms() AS now
-), closing AS MATERIALIZED (
-    SELECT d.id, d.pending - e.settled AS pending,
-        CASE WHEN e.asked THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END AS not_before,
-        CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + e.pages AS pages,
-        d.excluded
+), head AS MATERIALIZED (
+    SELECT e.*, now, u.priority, u.position
     FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[])
         AS e (id, settled, asked, since_finish, pages)
-    JOIN domain AS d ON d.id = e.id
     CROSS JOIN clock
-), head AS MATERIALIZED (
-    SELECT c.*, c.pages >= :cap::integer AS capped, u.priority, u.position
-    FROM closing AS c
     LEFT JOIN LATERAL (
         SELECT priority, position FROM url
-        WHERE url.domain = c.id AND state = 0
+        WHERE url.domain = e.id AND state = 0
         ORDER BY priority, position
         LIMIT 1
     ) AS u ON true
 )
 UPDATE domain AS d SET
-    pending     = h.pending,
-    not_before  = h.not_before,
+    pending     = d.pending - h.settled,
+    not_before  = CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END,
     owner       = NULL,
     unsettled   = 0,
-    pages       = h.pages,
+    pages       = CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages,
     pages_epoch = :epoch::integer,
-    capped      = coalesce(h.capped, false),
+    capped      = coalesce(CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages
+        >= :cap::integer, false),
     failing     = coalesce(h.priority = :held::integer, false),
     ready_at    = CASE
-        WHEN h.priority IS NULL OR h.excluded OR coalesce(h.capped, false) THEN NULL
-        WHEN h.priority >= :retried::integer THEN greatest(h.not_before, h.position)
-        ELSE h.not_before END
+        WHEN h.priority IS NULL OR d.excluded
+            OR CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages >= :cap::integer THEN NULL
+        ELSE greatest(
+            CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END,
+            CASE WHEN h.priority >= :retried::integer THEN h.position END) END
 FROM head AS h
 WHERE d.id = h.id
 RETURNING d.id, d.pending;

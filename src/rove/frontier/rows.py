@@ -87,16 +87,8 @@ def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
 
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """A pending URL from the columns of head_urls."""
-    return PendingUrl(
-        fingerprint=row[1],
-        url=row[2],
-        depth=row[3],
-        hops=row[4],
-        attempts=row[5],
-        bare=bool(row[6]),
-        priority=row[7],
-        position=row[8],
-    )
+    _, fingerprint, url, depth, hops, attempts, bare, priority, position = row
+    return PendingUrl(fingerprint, url, depth, hops, attempts, bool(bare), priority, position)
 
 
 def origin_record(row: Sequence[Any]) -> OriginRecord:
