@@ -1,25 +1,19 @@
-"""What the inspecting commands read from the embedded frontier, also while a crawl writes to it.
-
-Everything is read in slices, each a short read of its own: no read transaction stays open that would keep
-the write-ahead log from being emptied.
-"""
+"""What the inspecting commands read from the embedded frontier, also while a crawl writes to it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from rove.frontier.contract import Participant, Run, UrlRecord
+from rove.frontier.contract import Participant, Run
+from rove.frontier.paging import PagedReader
 from rove.frontier.rows import request_row
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
-from rove.model import Counts, RequestKind, RequestRow, UrlState
-
-SLICE = 500
-_LOWEST = -(1 << 63)
-_HIGHEST = (1 << 63) - 1
+from rove.model import Counts, RequestRow
 
 
-class SqliteReader:
+class SqliteReader(PagedReader):
     """A reader of one crawl."""
 
     def __init__(self, database: Database, clock: Callable[[], int] | None = None) -> None:
@@ -68,63 +62,8 @@ class SqliteReader:
         with self._database.snapshot():
             return self._database.execute("runs"), self._database.execute("processes")
 
-    async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
-        rows = await self._database.run(
-            lambda: self._database.execute("url_record", domain=domain, fingerprint=fingerprint)
-        )
-        if not rows:
-            return None
-        row = rows[0]
-        return UrlRecord(
-            domain=row[0],
-            fingerprint=row[1],
-            url=row[2],
-            state=UrlState(row[3]),
-            depth=row[4],
-            attempts=row[5],
-            reason=row[6],
-            visit=row[7],
-        )
+    async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        return await self._database.run(lambda: self._database.execute(query, **parameters))
 
-    async def requests(self, visit: int) -> list[RequestRow]:
-        rows = await self._database.run(
-            lambda: self._database.execute("requests_of_visit", visit=visit)
-        )
-        return [request_row(row) for row in rows]
-
-    async def pages(
-        self, *, domain: int | None = None, status: int | None = None
-    ) -> AsyncIterator[RequestRow]:
-        rows = self._newest() if domain is None else self._of_domain(domain)
-        async for row in rows:
-            if row.kind is RequestKind.PAGE and status in (None, row.status):
-                yield row
-
-    async def _newest(self) -> AsyncIterator[RequestRow]:
-        visit, seq = _HIGHEST, 0
-        while True:
-            found = await self._database.run(
-                lambda visit=visit, seq=seq: self._database.execute(  # type: ignore[misc]
-                    "requests_before", visit=visit, seq=seq, limit=SLICE
-                )
-            )
-            for row in found:
-                yield request_row(row)
-            if len(found) < SLICE:
-                return
-            visit, seq = found[-1][0], found[-1][1]
-
-    async def _of_domain(self, domain: int) -> AsyncIterator[RequestRow]:
-        last = _LOWEST
-        while True:
-            found = await self._database.run(
-                lambda last=last: self._database.execute(  # type: ignore[misc]
-                    "requests_of_domain", domain=domain, fingerprint=last, limit=SLICE
-                )
-            )
-            for row in found:
-                if row[1] is not None:
-                    yield request_row(row[1:])
-            if not found:
-                return
-            last = found[-1][0]
+    async def _request(self, row: Sequence[Any]) -> RequestRow:
+        return request_row(row)

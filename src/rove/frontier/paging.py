@@ -1,0 +1,84 @@
+"""URLs and requests read from a frontier, whatever database it is in.
+
+Everything is read in slices, each a statement of its own: no read transaction or snapshot stays open that would keep
+SQLite's log from being emptied, or PostgreSQL's vacuum away, while a person pages through.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from rove.frontier.contract import UrlRecord
+from rove.model import RequestKind, RequestRow, UrlState
+
+SLICE = 500
+_LOWEST = -(1 << 63)
+_HIGHEST = (1 << 63) - 1
+
+
+class PagedReader(ABC):
+    """The part of a reader that both databases share: they have the same named queries."""
+
+    @abstractmethod
+    async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        """What a named query brings."""
+
+    @abstractmethod
+    async def _request(self, row: Sequence[Any]) -> RequestRow:
+        """A request from its columns."""
+
+    async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
+        """One URL."""
+        rows = await self._fetch("url_record", domain=domain, fingerprint=fingerprint)
+        if not rows:
+            return None
+        row = rows[0]
+        return UrlRecord(
+            domain=row[0],
+            fingerprint=row[1],
+            url=row[2],
+            state=UrlState(row[3]),
+            depth=row[4],
+            attempts=row[5],
+            reason=row[6],
+            visit=row[7],
+        )
+
+    async def requests(self, visit: int) -> list[RequestRow]:
+        """All requests of one visit, in order."""
+        rows = await self._fetch("requests_of_visit", visit=visit)
+        return [await self._request(row) for row in rows]
+
+    async def pages(
+        self, *, domain: int | None = None, status: int | None = None
+    ) -> AsyncIterator[RequestRow]:
+        """Requests for pages, newest first; of one domain, in its own order."""
+        rows = self._newest() if domain is None else self._of_domain(domain)
+        async for row in rows:
+            if row.kind is RequestKind.PAGE and status in (None, row.status):
+                yield row
+
+    async def _newest(self) -> AsyncIterator[RequestRow]:
+        visit, seq = _HIGHEST, 0
+        while True:
+            found = await self._fetch("requests_before", visit=visit, seq=seq, limit=SLICE)
+            for row in found:
+                yield await self._request(row)
+            if len(found) < SLICE:
+                return
+            visit, seq = found[-1][0], found[-1][1]
+
+    async def _of_domain(self, domain: int) -> AsyncIterator[RequestRow]:
+        last = _LOWEST
+        while True:
+            found = await self._fetch(
+                "requests_of_domain", domain=domain, fingerprint=last, limit=SLICE
+            )
+            for row in found:
+                if row[1] is not None:
+                    yield await self._request(row[1:])
+            if not found:
+                return
+            last = found[-1][0]
