@@ -121,7 +121,8 @@ class Supervisor:
             if last.failure:
                 self.stop()
                 raise WorkerFailed(last.failure, last.exit_code)
-            if last.ending:
+            was_stopped_alone = last.ending == Ending.STOPPED and self._ending is None
+            if last.ending and not was_stopped_alone:
                 return Ending(last.ending)
             await self._on_death(last.process)
             if self._ending is not None:
@@ -227,6 +228,8 @@ def _how(member: _Member) -> str:
     code = None if member.process is None else member.process.returncode
     if code is not None and code < 0:
         return f"signal {-code}"
+    if code == 0:
+        return "somebody stopped it"
     return f"exit code {code}; rove-{member.order.number}.log may tell why"
 
 

@@ -234,6 +234,15 @@ async def test_one_that_does_not_read_its_order_is_a_death(hire: Hire) -> None:
     assert crew.deaths == [0]
 
 
+async def test_one_that_somebody_stopped_alone_is_started_again(hire: Hire) -> None:
+    crew = hire(
+        f"if {FIRST_TIME}; then {says(pages=2, ending='stopped')}; exit 0; fi",
+        says(pages=3, ending="exhausted"),
+    )
+    assert await crew.run() is Ending.EXHAUSTED
+    assert crew.progress.pages == 5
+
+
 async def test_the_others_go_on_when_one_dies(hire: Hire) -> None:
     crew = hire(
         f"if [ $number = 2 ] && {FIRST_TIME}; then exit 1; fi",
@@ -382,8 +391,6 @@ async def test_who_is_told_to_stop_before_the_beginning_still_gets_an_order(hire
         (["exhausted", "page limit reached"], Ending.MAX_PAGES),
         (["time limit reached", "exhausted"], Ending.MAX_DURATION),
         (["time limit reached", "page limit reached"], Ending.MAX_PAGES),
-        (["stopped", "page limit reached"], Ending.MAX_PAGES),
-        (["exhausted", "stopped"], Ending.STOPPED),
     ],
 )
 async def test_the_crawl_ends_as_its_processes_end(
