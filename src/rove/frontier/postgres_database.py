@@ -27,6 +27,8 @@ CONNECTIONS = 4
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 """After so long without an answer the server is taken to be lost."""
+TIMINGS_SECONDS = 600.0
+"""How often it goes into the log how long queries take, and connections are held."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
 OLDEST_SERVER = 14
@@ -89,6 +91,7 @@ class Database:
         self.url = url
         self.schema = schema
         self.timings = Timings()
+        self._logged_at = time.monotonic()
         self._connections = connections
         self._pool: asyncpg.Pool | None = None
         self._watch = HeldWatch()
@@ -145,8 +148,7 @@ class Database:
             self._outage.cancel()
         if self._pool is None:
             return
-        for line in self.timings.lines():
-            log.info("%s", line)
+        self._log_timings()
         pool, self._pool = self._pool, None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -163,6 +165,8 @@ class Database:
         self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
     ) -> T:
         """Do work, in a connection of its own, until it is done; or not `again`: WasLost once the server is back."""
+        if time.monotonic() - self._logged_at > TIMINGS_SECONDS:
+            self._log_timings()
         while True:
             try:
                 async with self._held(what) as session:
@@ -188,6 +192,11 @@ class Database:
                 return await work(session)
 
         return await self.run(what, whole, again=again)
+
+    def _log_timings(self) -> None:
+        self._logged_at = time.monotonic()
+        for line in self.timings.lines():
+            log.info("%s", line)
 
     @asynccontextmanager
     async def _held(self, what: str) -> AsyncIterator[Session]:
