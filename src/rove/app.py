@@ -24,7 +24,7 @@ from rove.assembly import (
 )
 from rove.backends import backend_for, remote_given
 from rove.config import Settings, settings_from_json
-from rove.crawl import Ending
+from rove.crawl import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
@@ -207,6 +207,7 @@ class CrawlApp:
             on_death=on_death,
             say=self._say,
             on_news=self._tell,
+            on_stop=lambda: frontier.stop_waiting(2 * GRACE_SECONDS),
         )
         loader = await self._loader(stage, frontier, lambda: None)
         async with self._watched(stage, supervisor, frontier, allowance):

@@ -60,9 +60,11 @@ class Supervisor:
         on_death: Callable[[int], Awaitable[None]],
         say: Callable[[str], None],
         on_news: Callable[[str], None],
+        on_stop: Callable[[], None],
     ) -> None:
         """`on_death` looks after what a process that died, by its number in the frontier, has left behind."""
         self._on_news = on_news
+        self._on_stop = on_stop
         self._members = [_Member(order) for order in orders]
         self.progress = progress
         self._clock = clock
@@ -77,6 +79,7 @@ class Supervisor:
         """Tell all processes to stop in good order."""
         if self._ending is None:
             self._ending = ending
+            self._on_stop()
             self._stopping.set()
 
     def kill(self) -> None:

@@ -57,6 +57,7 @@ class Crew:
         self.said: list[str] = []
         self.news: list[str] = []
         self.deaths: list[int] = []
+        self.stops: list[None] = []
         self.supervisor = Supervisor(
             [order_of(number + 1) for number in range(processes)],
             progress=Progress(started=0.0),
@@ -64,6 +65,7 @@ class Crew:
             on_death=self._bury,
             say=self.said.append,
             on_news=self.news.append,
+            on_stop=lambda: self.stops.append(None),
         )
         for member in self.supervisor._members:
             member.pause = pause
@@ -510,6 +512,17 @@ async def test_seeds_that_cannot_be_loaded_end_the_crawl(hire: Hire) -> None:
     with pytest.raises(OSError, match="the seeds are gone"):
         await crew.run(feed)
     assert crew.wrote("told"), "the process was told to stop in good order"
+
+
+async def test_a_stop_is_told_once_to_whoever_waits_for_a_database(hire: Hire) -> None:
+    crew = hire(says(pages=1), UNTIL_TOLD)
+    running = asyncio.create_task(crew.run())
+    await until(lambda: crew.progress.pages == 1)
+    assert not crew.stops
+    crew.supervisor.stop()
+    crew.supervisor.stop()
+    await running
+    assert len(crew.stops) == 1
 
 
 async def test_a_stop_does_not_wait_for_the_seeds(hire: Hire) -> None:

@@ -212,7 +212,8 @@ class Database:
                 yield session
         except BaseException as error:
             if is_lost(error):
-                connection.terminate()  # the pool would give it to the next
+                with suppress(asyncpg.InterfaceError):  # the pool may have noticed
+                    connection.terminate()
             raise
         finally:
             await self._pool.release(connection, timeout=CONNECT_SECONDS)
