@@ -7,9 +7,11 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from rove import __version__
 from rove.allowance import Allowance
@@ -26,10 +28,11 @@ from rove.backends import backend_for, remote_given
 from rove.config import Settings, settings_from_json
 from rove.crawl import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
-from rove.errors import UsageError
+from rove.errors import RoveError, UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend, Frontier, FrontierReader, SeedSource, crawled_seconds
+from rove.frontier.postgres_errors import redacted
 from rove.model import Counts
 from rove.prepare import Order, check, prepare
 from rove.progress import Progress
@@ -114,8 +117,14 @@ class CrawlApp:
 
     async def run(self) -> Summary:
         """Crawl from what was asked for to how it ended."""
-        order = self._order
-        data = DataDir(order.data_dir)
+        data = DataDir(self._order.data_dir)
+        known = data.remote()
+        order = replace(self._order, crawl_identity=known.crawl if known else "")
+        if known is not None and known.crawl and not (order.resume or order.join):
+            raise UsageError(
+                f"{data.root} belongs to the crawl {known.crawl_name!r} at {redacted(known.url)}; "
+                "add --resume to go on with it, or choose another --data-dir"
+            )
         remote = remote_given(data, order.frontier, order.crawl_name)
         backend = backend_for(data, remote, on_news=self._tell)
         for rule in order.options.get("connect_to", ()):
@@ -126,6 +135,9 @@ class CrawlApp:
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
                     await prepare(order, data, backend)
+                if remote is not None:
+                    identity = await backend.catalog.identity()
+                    data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, order.log_level)
                 while True:
                     summary = await self._crawl(await _stage(data, remote, backend))
@@ -310,10 +322,10 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     backend = backend_for(data, data.remote(), read_only=True)
     try:
         if not await backend.exists():
-            raise UsageError(f"{data_dir} holds no crawl")
+            raise UsageError(f"{backend.place} holds no crawl")
         await backend.open()
         if await backend.catalog.settings() is None:
-            raise UsageError(f"{data_dir} holds no crawl")
+            raise UsageError(f"{backend.place} holds no crawl")
         yield Archive(
             data=data, place=backend.place, reader=backend.reader, pages=WarcReader(data.warc)
         )
@@ -344,7 +356,12 @@ async def _stop_when_changed(stage: _Stage, crew: Crew) -> None:
     """A crawl on several machines may be given other settings on one of them: all must keep to them."""
     while True:
         await asyncio.sleep(REVISION_SECONDS)
-        if stage.revision != await stage.backend.catalog.revision():
+        try:
+            revision = await stage.backend.catalog.revision()
+        except RoveError as error:
+            log.warning("whether the settings have changed could not be seen: %s", error)
+            continue
+        if stage.revision != revision:
             crew.stop(Ending.CHANGED)
             return
 
@@ -352,12 +369,14 @@ async def _stop_when_changed(stage: _Stage, crew: Crew) -> None:
 @contextmanager
 def _remembered(data: DataDir, remote: Remote | None) -> Iterator[None]:
     """Note where the crawl is, before anything of this directory is in there; unless nothing comes of it."""
-    is_new = remote is not None and data.remote() is None
+    before = data.remote()
     if remote is not None:
         data.remember(remote)
     try:
         yield
     except BaseException:
-        if is_new:
+        if before is not None:
+            data.remember(before)
+        elif remote is not None:
             data.forget()
         raise

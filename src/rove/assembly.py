@@ -66,7 +66,11 @@ async def assembled(
     )
 
     async def all_fed() -> bool:
-        return all(source.finished for source in await catalog.seed_sources())
+        # Seeds that nobody loads are not waited for; but the scope of --seeds-only would be wrong without them.
+        return all(
+            source.finished or (source.is_abandoned and not settings.seeds_only)
+            for source in await catalog.seed_sources()
+        )
 
     try:
         yield Crawl(

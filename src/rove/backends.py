@@ -9,7 +9,7 @@ from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
 from rove.frontier.contract import Backend, Machine
 from rove.frontier.postgres_backend import PostgresBackend
-from rove.frontier.postgres_errors import checked_name, redacted
+from rove.frontier.postgres_errors import checked_name
 from rove.frontier.sqlite_backend import SqliteBackend
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -20,11 +20,13 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
     """The PostgreSQL that is meant: the one given, or the one that the data directory belongs to."""
     known = data.remote()
     if url is None:
-        if crawl_name is not None and (known is None or known.crawl_name != crawl_name):
+        if crawl_name is not None and known is None:
             raise UsageError("--crawl-name names a crawl in a PostgreSQL: give --frontier as well")
+        if crawl_name is not None and known is not None and known.crawl_name != crawl_name:
+            raise UsageError(f"{data.root} belongs to the crawl {known.crawl_name!r}")
         return known
     if not url.startswith(SCHEMES):
-        raise UsageError(f"{redacted(url)!r} is not a postgresql:// URL")
+        raise UsageError("what was given is not a postgresql:// URL")
     name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
     if data.frontier.exists() and known is None:
         raise UsageError(
@@ -42,7 +44,7 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """The PostgreSQL that a crawl is moved to; the same machine again where a move is gone on with."""
     if not url.startswith(SCHEMES):
-        raise UsageError(f"{redacted(url)!r} is not a postgresql:// URL")
+        raise UsageError("what was given is not a postgresql:// URL")
     known = data.remote()
     name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
     return Remote(url=url, crawl_name=name, **({"machine": known.machine} if known else {}))

@@ -30,6 +30,8 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     crawl_name: str
     machine: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
     """A name for this data directory that stays, whatever becomes of its path."""
+    crawl: str = ""
+    """The identity of the crawl, known once this directory has taken part in it."""
 
 
 class DataDir:
@@ -75,7 +77,8 @@ class DataDir:
         """Note where the crawl is; only its owner may read it, as there may be a password in the URL."""
         partial = self._remote.with_suffix(".partial")
         try:
-            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            partial.unlink(missing_ok=True)
+            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(remote))
                 file.flush()

@@ -40,6 +40,8 @@ class Order:
     join: bool = False
     """Take part in a crawl that somebody else started: nothing of it can be changed."""
     processes: int | None = None
+    crawl_identity: str = ""
+    """Of the crawl that the data directory belongs to; '' if that is not known."""
     own_concurrency: int | None = None
     """Fetches in flight on this machine, whatever the crawl's settings say."""
 
@@ -104,6 +106,11 @@ async def _new(order: Order, backend: Backend) -> Settings:
 
 async def _old(order: Order, backend: Backend) -> Settings:
     await backend.open()
+    if order.crawl_identity and await backend.catalog.identity() != order.crawl_identity:
+        raise UsageError(
+            f"{order.data_dir} belongs to another crawl than the one in {backend.place}; "
+            "choose another --data-dir"
+        )
     kept = await backend.catalog.settings()
     if kept is None:
         raise UsageError(f"{backend.place} holds no crawl to resume")

@@ -14,6 +14,8 @@ async def relocate(
     data: DataDir, url: str, crawl_name: str | None, *, say: Callable[[str], None]
 ) -> Moved:
     """Copy the frontier, then have the data directory belong to the copy; may be killed and done again."""
+    if not data.frontier.exists() and data.moved.exists():
+        raise UsageError(f"{data.root} was moved already; go on with 'rove crawl --resume'")
     if not data.frontier.exists():
         raise UsageError(f"{data.root} holds no crawl in SQLite to move")
     with data.held():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -50,6 +52,16 @@ class OnPostgres:
     @property
     def options(self) -> list[object]:
         return ["--frontier", self.url, "--crawl-name", self.name]
+
+    def rows_outside(self, sql: str) -> None:
+        """Run a statement that is not of the crawl."""
+
+        async def work() -> None:
+            connection = await asyncpg.connect(self.url)
+            await connection.execute(sql)
+            await connection.close()
+
+        asyncio.run(work())
 
     def rows(self, sql: str) -> list[Any]:
         """What the crawl's schema says."""
@@ -215,10 +227,45 @@ def a_crawl_is_moved_from_sqlite_to_postgres_and_goes_on(tmp_path: Path) -> None
         assert {**after, "domains": None} == {**before, "domains": None}
         assert not (data / "frontier.sqlite").exists()
         again = rove("move", "--to", crawl.url, "--crawl-name", crawl.name, "--data-dir", data)
-        assert again.returncode == 2 and "no crawl in SQLite" in again.stderr
+        assert again.returncode == 2 and "moved already" in again.stderr
         result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 100_000)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
         check_end(web, crawl, data, cut_off=0)
+
+
+@scenario
+def a_data_directory_keeps_to_its_crawl(tmp_path: Path) -> None:
+    """Neither a slip of the hand nor a copy of it makes it part of another, or of the same crawl twice."""
+    crawl = database_for("keeps")
+    elsewhere = OnPostgres(with_database(crawl.url, f"second_{os.getpid()}"), crawl.name)
+    crawl.rows_outside(f"CREATE DATABASE second_{os.getpid()}")
+    data, other, copy = tmp_path / "data", tmp_path / "other", tmp_path / "copy"
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"http://host{i}.test/\n" for i in range(20)))
+    with site(lambda host, path: Reply('<a href="/later">later</a>')) as web:
+        first = ["crawl", seeds, *crawl_options(data, delay=60), *web.reach]
+        second = ["crawl", seeds, *crawl_options(other, delay=60), *web.reach]
+        assert rove(*second, *elsewhere.options, "--max-pages", 2).returncode == 0
+        assert rove(*first, *crawl.options, "--max-pages", 2).returncode == 0
+        before = (data / "frontier.json").read_bytes()
+        wrong = [
+            (first + elsewhere.options, "belongs to the crawl"),
+            (["join", elsewhere.url, *elsewhere.options[2:], "--data-dir", data], "another crawl"),
+            (["crawl", "--resume", "--data-dir", data, *elsewhere.options], "another crawl"),
+        ]
+        for words, sentence in wrong:
+            result = rove(*words)
+            assert result.returncode == 2 and sentence in result.stderr, result.stderr
+            assert (data / "frontier.json").read_bytes() == before
+        resume = ["crawl", "--resume", "--max-pages", 100, "--data-dir"]
+        with started(*resume, data) as running:
+            wait_for(lambda: len(running_nodes(data)) == 1)
+            shutil.copytree(data, copy)
+            result = rove(*resume, copy)
+            assert result.returncode == 2 and "is a copy of" in result.stderr, result.stderr
+            running.send_signal(signal.SIGHUP)
+            running.communicate(timeout=30)
+            assert running.returncode == 128 + signal.SIGHUP
 
 
 @scenario

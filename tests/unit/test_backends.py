@@ -83,8 +83,11 @@ def test_a_data_directory_belongs_to_one_crawl(joined: DataDir) -> None:
 
 @pytest.mark.parametrize("name", ["theirs", DEFAULT_CRAWL_NAME])
 def test_a_name_without_a_server_is_refused(joined: DataDir, tmp_path: Path, name: str) -> None:
-    for place in (joined, DataDir(tmp_path / "other")):
-        with pytest.raises(UsageError, match="give --frontier as well"):
+    for place, sentence in (
+        (joined, "belongs to the crawl 'mine'"),
+        (DataDir(tmp_path / "other"), "give --frontier as well"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
             remote_given(place, None, name)
 
 

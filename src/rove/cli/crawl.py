@@ -24,7 +24,6 @@ from rove.cli.options import (
 )
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
-from rove.frontier.postgres_errors import redacted
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY
 from rove.prepare import Order
@@ -153,7 +152,7 @@ def run_crawl(order: Order) -> int:
 
     async def watch(running: Running) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, stop, running, number)
         panel = Panel(
             console,
@@ -203,11 +202,6 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
         is_default = order.data_dir == DEFAULT_DATA_DIR
         place = "" if is_default else f" --data-dir {shlex.quote(str(order.data_dir))}"
         limit = _NEW_LIMIT.get(summary.ending, "")
-        console.print(f"{pending:,} URLs are pending; go on with: {_again(order)}{place}{limit}")
-
-
-def _again(order: Order) -> str:
-    if order.join:
-        name = f" --crawl-name {order.crawl_name}" if order.crawl_name else ""
-        return f"rove join {redacted(str(order.frontier))}{name}"
-    return "rove crawl --resume"
+        console.print(
+            f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}{limit}"
+        )

@@ -55,6 +55,8 @@ class SeedSource:
     finished: bool = False
     is_here: bool = True
     """The copy of the file is in this machine's data directory."""
+    is_abandoned: bool = False
+    """It is on a machine that does not take part any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,9 @@ class Catalog(Protocol):
 
     async def settings(self) -> str | None:
         """The settings last saved, None for a frontier that holds no crawl yet."""
+
+    async def identity(self) -> str:
+        """What tells this crawl from every other, even one of the same name; '' where there can be only one."""
 
     async def revision(self) -> int:
         """A number that rises when settings or exclusions change."""

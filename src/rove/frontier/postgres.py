@@ -164,6 +164,7 @@ class PostgresFrontier:
                     "own_processes", machine=self._machine, process=self.process
                 )
                 owners = [row[0] for row in rows]
+            await session.fetch("mark_gone", processes=list(owners))
             cut = await session.fetch("cut_leases", processes=list(owners), delay=self._delay())
             return len(cut)
 

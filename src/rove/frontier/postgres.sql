@@ -269,6 +269,10 @@ FROM lost CROSS JOIN clock
 WHERE d.id = lost.id
 RETURNING d.id;
 
+-- name: mark_gone
+UPDATE process SET has_left = true, pages_per_s = 0, in_flight = 0
+WHERE id = ANY (:processes::bigint[]) AND NOT has_left;
+
 -- name: own_processes
 SELECT id FROM process WHERE machine = :machine::integer AND id <> :process::bigint;
 
@@ -338,6 +342,13 @@ INSERT INTO machine (key, host, path) VALUES (:key::text, :host::text, :path::te
 ON CONFLICT (key) DO UPDATE SET host = excluded.host, path = excluded.path
 RETURNING id;
 
+-- name: same_machine_elsewhere
+-- A copy of a data directory has the key of the one that it was copied from.
+SELECT m.host, m.path FROM machine AS m JOIN process AS p ON p.machine = m.id
+WHERE m.key = :key::text AND (m.host, m.path) <> (:host::text, :path::text)
+    AND NOT p.has_left AND p.seen > clock_ms() - :alive_ms::bigint
+LIMIT 1;
+
 -- name: machines
 SELECT id, key, host, path FROM machine;
 
@@ -371,12 +382,20 @@ SELECT value FROM meta WHERE key = :key::text;
 -- name: set_meta
 INSERT INTO meta (key, value) VALUES (:key::text, :value::text) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- name: identify
+INSERT INTO meta (key, value) VALUES ('identity', :identity::text) ON CONFLICT DO NOTHING;
+
 -- name: revise
 INSERT INTO meta (key, value) VALUES ('revision', '1')
 ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text;
 
 -- name: seed_sources
-SELECT id, path, name, "offset", lines, good, bad, finished, machine = :machine::integer FROM seed_source ORDER BY id;
+-- Whoever has the copy of a file may be gone.
+SELECT s.id, s.path, s.name, s."offset", s.lines, s.good, s.bad, s.finished, s.machine = :machine::integer,
+    s.machine <> :machine::integer AND NOT EXISTS (
+        SELECT FROM process AS p
+        WHERE p.machine = s.machine AND NOT p.has_left AND p.seen > clock_ms() - :alive_ms::bigint)
+FROM seed_source AS s ORDER BY s.id;
 
 -- name: add_seed_source
 INSERT INTO seed_source (machine, path, name) VALUES (:machine::integer, :path::text, :name::text);

@@ -14,6 +14,9 @@ from rove.frontier.postgres_database import Database
 from rove.frontier.postgres_errors import redacted
 from rove.frontier.postgres_reader import PostgresReader
 
+ALIVE_MS = 15_000
+"""A process that was seen within this time is taken to be alive."""
+
 
 class PostgresBackend:
     """The step to many machines."""
@@ -46,11 +49,29 @@ class PostgresBackend:
             raise UsageError(f"a move into {self.place} is not finished; run 'rove move' again")
         machine = self._machine
         if machine is not None and not self._machine_id:
+            await self._refuse_copy(machine)
             self._machine_id = await self._database.run(
                 "name this machine",
                 lambda session: session.value(
                     "this_machine", key=machine.key, host=machine.host, path=machine.path
                 ),
+            )
+
+    async def _refuse_copy(self, machine: Machine) -> None:
+        found = await self._database.run(
+            "look for a copy of this machine",
+            lambda session: session.fetch(
+                "same_machine_elsewhere",
+                key=machine.key,
+                host=machine.host,
+                path=machine.path,
+                alive_ms=ALIVE_MS,
+            ),
+        )
+        for host, path in found:
+            raise UsageError(
+                f"{machine.path} is a copy of the data directory {host}:{path}, which is crawling; "
+                "use a new one with 'rove join'"
             )
 
     async def begin_run(self) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 
 from rove.frontier.contract import SeedSource
 from rove.frontier.postgres_database import Database, Session
+
+GONE_SECONDS = 60
+"""A machine that has been silent for so long does not load its seeds any more."""
 
 
 class PostgresCatalog:
@@ -19,11 +23,15 @@ class PostgresCatalog:
     async def settings(self) -> str | None:
         return await self._meta("settings")
 
+    async def identity(self) -> str:
+        return await self._meta("identity") or ""
+
     async def revision(self) -> int:
         return int(await self._meta("revision") or 0)
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         async def work(session: Session) -> None:
+            await session.fetch("identify", identity=secrets.token_hex(8))
             if await session.value("get_meta", key="settings") != settings:
                 await session.fetch("set_meta", key="settings", value=settings)
                 await session.fetch("revise")
@@ -50,7 +58,9 @@ class PostgresCatalog:
     async def seed_sources(self) -> list[SeedSource]:
         rows = await self._database.run(
             "read seed files",
-            lambda session: session.fetch("seed_sources", machine=self._machine()),
+            lambda session: session.fetch(
+                "seed_sources", machine=self._machine(), alive_ms=GONE_SECONDS * 1000
+            ),
         )
         return [
             SeedSource(
@@ -63,8 +73,9 @@ class PostgresCatalog:
                 bad=bad,
                 finished=finished,
                 is_here=is_here,
+                is_abandoned=is_abandoned,
             )
-            for id, path, name, offset, lines, good, bad, finished, is_here in rows
+            for id, path, name, offset, lines, good, bad, finished, is_here, is_abandoned in rows
         ]
 
     async def save_progress(self, source: SeedSource) -> None:

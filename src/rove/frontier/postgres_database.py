@@ -29,6 +29,8 @@ COMMAND_SECONDS = 60.0
 """After so long without an answer the server is taken to be lost."""
 TIMINGS_SECONDS = 600.0
 """How often it goes into the log how long queries take, and connections are held."""
+MOMENT = 0.1
+"""Before work that failed is done again, where the server is there: it may fail again."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
 OLDEST_SERVER = 14
@@ -243,7 +245,9 @@ class Database:
                 )
             await self._rest(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        if has_said:
+        if not has_said:
+            await asyncio.sleep(MOMENT)
+        else:
             self.on_news(f"the database is back after {time.monotonic() - started:.1f} s")
 
     async def _rest(self, seconds: float) -> None:
@@ -256,11 +260,16 @@ class Database:
                 await self._hurry.wait()
 
     async def _trouble(self) -> str | None:
-        """Why the server cannot be reached, None if it can."""
-        assert self._pool is not None, "the database is not open"
+        """Why the server cannot be used, None if it can; by a new connection, as those of the pool may be dead."""
+        sql = "SELECT current_setting('transaction_read_only')"
         try:
-            async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
-                await connection.fetchval("SELECT 1", timeout=CONNECT_SECONDS)
+            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
+            try:
+                is_read_only = await connection.fetchval(sql, timeout=CONNECT_SECONDS) == "on"
+            finally:
+                connection.terminate()
+            if is_read_only:
+                return "it is read-only"
         except DRIVER_ERRORS as error:
             if not is_lost(error):
                 raise FrontierError(

@@ -25,6 +25,8 @@ _LOST = (
     asyncpg.TooManyConnectionsError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.IdleSessionTimeoutError,
+    asyncpg.QueryCanceledError,
+    asyncpg.ReadOnlySQLTransactionError,  # a stand-by that has not taken over yet
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     OSError,

@@ -114,6 +114,7 @@ class SqliteFrontier:
                 if owners is None:
                     rows = self._database.execute("other_processes", process=self.process)
                     owners = [row[0] for row in rows]
+                self._database.batch("mark_gone", list(owners))
                 cut = self._database.batch(
                     "cut_leases", list(owners), now=self._now(), delay=self._delay()
                 )

@@ -205,6 +205,12 @@ FROM json_each(:rows) AS e
 WHERE domain.owner = e.value
 RETURNING id;
 
+-- name: mark_gone
+-- rows: processes.
+UPDATE process SET has_left = 1, pages_per_s = 0, in_flight = 0
+FROM json_each(:rows) AS e
+WHERE process.id = e.value AND has_left = 0;
+
 -- name: other_processes
 SELECT id FROM process WHERE id <> :process;
 

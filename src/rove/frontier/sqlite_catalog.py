@@ -17,6 +17,10 @@ class SqliteCatalog:
     async def settings(self) -> str | None:
         return await self._database.run(lambda: self._database.get_meta("settings"))
 
+    async def identity(self) -> str:
+        """The crawl is in the data directory itself."""
+        return ""
+
     async def revision(self) -> int:
         """Nobody else can change a crawl whose data directory is held."""
         return 0
