@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,10 @@ def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None
         assert rove(*more, "--delay", 1.0, "--max-duration", "1s").returncode == 0
         longer = ["crawl", "--resume", "--data-dir", here, "--max-duration", "20s"]
         words = ["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", there]
-        with started(*longer, "--delay", 1.0) as first, started(*words) as second:
+        with ExitStack() as stack:
+            first = stack.enter_context(started(*longer, "--delay", 1.0))
+            wait_for(lambda: len(running_nodes(here)) == 1)
+            second = stack.enter_context(started(*words))
             wait_for(lambda: any((there / "warc").glob("*")))
             first.send_signal(2)
             first.communicate(timeout=30)
