@@ -51,7 +51,8 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
-    text = "".join(path.read_text() for path in SOURCES.glob("sqlite*.py"))
+    files = [*SOURCES.glob("sqlite*.py"), SOURCES / "paging.py"]
+    text = "".join(path.read_text() for path in files)
     known = set(load_queries("sqlite.sql"))
     asked = set(re.findall(r"""\.(?:execute|batch)\(\s*"([a-z]\w*)""", text))
     assert asked and asked <= known
@@ -113,7 +114,7 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [*SOURCES.glob("postgres*.py"), SOURCES / "move.py"]
+    files = [*SOURCES.glob("postgres*.py"), SOURCES / "move.py", SOURCES / "paging.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres.sql"))
     asked = set(re.findall(r"""(?:session\.(?:fetch|value)|_fetch)\(\s*"([a-z]\w*)""", text))
