@@ -110,10 +110,12 @@ class _Worker:
         self._order = order
         self._data = DataDir(Path(order.data_dir))
         self._process = 0
+        self._under_way: Crawl | None = None
 
     async def run(self) -> None:
         """Crawl as ordered, and say how it ended."""
         order = self._order
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._heard)
         backend = backend_for(self._data, order.remote, on_news=self._tell)
         with self._data.worked_in():
             try:
@@ -143,7 +145,7 @@ class _Worker:
     async def _crawl(self, crawl: Crawl) -> Ending:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, crawl.stop)
-        loop.add_reader(sys.stdin.fileno(), self._heard, crawl)
+        self._under_way = crawl
         reporting = asyncio.create_task(self._keep_reporting(crawl))
         try:
             return await crawl.run()
@@ -151,12 +153,16 @@ class _Worker:
             reporting.cancel()
             loop.remove_reader(sys.stdin.fileno())
 
-    def _heard(self, crawl: Crawl) -> None:
+    def _heard(self) -> None:
         """Whatever comes after the order, and its end too, means: stop."""
         os.read(sys.stdin.fileno(), 4096)
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         log.info("told to stop")
-        crawl.stop()
+        if self._under_way is None:
+            # Nothing has begun; it may be waiting for a database that is away.
+            send(Report(ending=Ending.STOPPED))
+            os._exit(0)
+        self._under_way.stop()
 
     async def _keep_reporting(self, crawl: Crawl) -> None:
         while True:
