@@ -48,6 +48,14 @@ def workers_of(process: Process) -> list[psutil.Process]:
         return []
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """Whether a process has not ended; one whose parent is gone may stay in the list for a while."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def leases_out(data: Path) -> int:
     return int(frontier_rows(data, "SELECT count(*) FROM domain WHERE owner IS NOT NULL")[0][0])
 
@@ -97,7 +105,7 @@ def processes_whose_supervisor_is_killed_stop_and_a_new_start_waits_for_them(
             assert DataDir(data).in_use(), "its processes are still there"
             with started("crawl", "--resume", "--data-dir", data, "--processes", 2) as again:
                 wait_for(lambda: len(web.pages) == 16)
-                assert len(workers) == 2 and not any(worker.is_running() for worker in workers)
+                assert len(workers) == 2 and not any(map(is_alive, workers))
                 again.send_signal(signal.SIGINT)
                 output, _ = again.communicate(timeout=20)
         assert "waiting for the processes of an earlier start" in output
@@ -132,7 +140,7 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
             output, _ = crawl.communicate(timeout=30)
             assert time.monotonic() - begun < 10
         assert crawl.returncode == 130, output
-        assert not any(worker.is_running() for worker in workers)
+        assert not any(map(is_alive, workers))
     assert leases_out(data) == 0, "leases were not given back"
     assert "Traceback" not in output
 
