@@ -19,6 +19,8 @@ class UrlState(enum.IntEnum):
     BLOCKED = 2
     FAILED = 3
     REDIRECTED = 4
+    READ = 5
+    """Fetched for the URLs that it lists, not stored: a sitemap."""
 
 
 class FailureKind(enum.StrEnum):
@@ -71,6 +73,8 @@ class Request:
     """Media types whose body is read; None reads any (robots.txt)."""
     timeout: float = 60.0
     """Seconds that the whole request may take."""
+    headers: Sequence[tuple[str, str]] = ()
+    """Sent besides those that every request has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,10 @@ class Response:
             if key.lower() == name:
                 return value
         return None
+
+    def all_headers(self, name: str) -> list[str]:
+        """All values of a header that may be sent several times, by its lower-case name."""
+        return [value for key, value in self.headers if key.lower() == name]
 
     @property
     def media_type(self) -> str:
@@ -152,6 +160,32 @@ class RequestKind(enum.StrEnum):
 
     PAGE = "page"
     ROBOTS = "robots"
+    SITEMAP = "sitemap"
+
+
+class DelaySource(enum.StrEnum):
+    """Why a domain is left alone for as long as it is."""
+
+    DELAY = "delay"
+    """What the person who runs the crawl chose."""
+    CRAWL_DELAY = "crawl-delay"
+    RETRY_AFTER = "retry-after"
+    BACKOFF = "backoff"
+    """It answered 429 or 503 without saying when to come back."""
+    SLOW = "slow"
+    """Ten times what its last answer took."""
+    FAILURES = "failures"
+    """It has not answered several times in a row."""
+
+
+class Fate(enum.StrEnum):
+    """What became of the visit that a request belonged to."""
+
+    SETTLED = ""
+    LATE = "late"
+    """Its lease had run out, or its domain was excluded meanwhile: what it found does not count."""
+    LOST = "lost"
+    """Its process was killed before the visit was settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,17 +199,31 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """What is kept of one request, for ever."""
+    """One request in the ledger: written once, never changed, kept for ever.
+
+    Only where its page is stored may change, when a domain is purged.
+    """
 
     visit: int
     seq: int
     domain: int
+    """The domain that was asked; a robots.txt may lead to another one than that of the visit."""
     kind: RequestKind
     url: str
     fingerprint: int
     started: float
     """Wall-clock seconds since the epoch, for people; nothing is decided by it."""
-    finished: float
+    began: int
+    """When it was begun, in milliseconds of the crawl's own clock, which all machines share."""
+    ended: int
+    """Likewise; the same as `began` where the end is not known."""
+    address: str = ""
+    """The address that was asked, '' where it did not come to that."""
+    delay: float = 0.0
+    """Seconds that the domain of the visit is left alone after it."""
+    delay_from: DelaySource = DelaySource.DELAY
+    process: int = 0
+    fate: Fate = Fate.SETTLED
     status: int = 0
     error: str = ""
     media_type: str = ""
@@ -183,12 +231,18 @@ class RequestRow:
     """Bytes of body received."""
     truncated: bool = False
     content_hash: int | None = None
+    """Of the text of a page; of a robots.txt: under which its copy is kept."""
     target: str = ""
     title: str = ""
     text: Location | None = None
     raw: Location | None = None
     place: str = ""
     """The machine and data directory that has the page; '' is this one."""
+
+    @property
+    def finished(self) -> float:
+        """Wall-clock seconds at the end."""
+        return self.started + (self.ended - self.began) / 1000
 
 
 class NewUrl(NamedTuple):
@@ -203,6 +257,8 @@ class NewUrl(NamedTuple):
     """Redirects that led here since the last page or seed; bounds endless chains."""
     bare: bool = False
     """From a bare domain in the seeds: https is a guess, http will do."""
+    sitemap_of: str = ""
+    """A sitemap, and the host whose URLs it may list; '' for what is a page."""
 
 
 class PendingUrl(NamedTuple):
@@ -216,6 +272,17 @@ class PendingUrl(NamedTuple):
     bare: bool
     priority: int
     position: int
+    sitemap_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """What a domain's answers have taught about how often it may be asked; kept with it."""
+
+    backoff: float = 0.0
+    """Seconds between visits that its 429 and 503 answers have led to, 0 if none."""
+    failures: int = 0
+    """Visits in a row that brought no answer at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,8 +296,13 @@ class Lease:
     crawl_delay: float
     """The longest Crawl-delay known for the domain, 0 if none."""
     urls: Sequence[PendingUrl]
+    pace: Pace = Pace()
+    claimed_ms: int = 0
+    """When it was leased, by the crawl's clock."""
     deadline: float = 0.0
-    """By the crawl's own steady clock: nothing may be asked after it."""
+    """By the process's own steady clock: nothing may be asked after it."""
+    clock_offset: float = 0.0
+    """Seconds that the crawl's clock is ahead of the process's steady clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +348,11 @@ class VisitResult:
     requests: Sequence[RequestRow] = ()
     not_accepted: Mapping[str, int] = field(default_factory=dict)
     """URLs that were met and not offered to the frontier, by reason."""
+    pace: Pace = Pace()
+    """What is kept of how the domain answers."""
+    pause: float = 0.0
+    """Seconds after its end for which the visit itself gives reason to leave the domain alone."""
+    pause_from: DelaySource = DelaySource.DELAY
 
     @property
     def unasked_because(self) -> str:
@@ -308,6 +385,12 @@ class OriginRecord:
     """How often in a row it could not be had."""
     valid_for: float
     """Seconds from now for which this record holds; not above 0 means: ask again."""
+    age: float = 0.0
+    """Seconds since it was asked for."""
+    source: str = ""
+    """The URL that gave the body, where redirects led; '' if there is no body."""
+    etag: str = ""
+    last_modified: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
