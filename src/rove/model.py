@@ -207,7 +207,7 @@ class RequestRow:
     visit: int
     seq: int
     domain: int
-    """The domain that was asked; a robots.txt may lead to another one than that of the visit."""
+    """The domain of the visit."""
     kind: RequestKind
     url: str
     fingerprint: int
@@ -217,6 +217,8 @@ class RequestRow:
     """When it was begun, in milliseconds of the crawl's own clock, which all machines share."""
     ended: int
     """Likewise; the same as `began` where the end is not known."""
+    other_domain: int | None = None
+    """The domain that was asked, where it is another one: a robots.txt may lead there."""
     address: str = ""
     """The address that was asked, '' where it did not come to that."""
     delay: float = 0.0

@@ -54,7 +54,12 @@ class CrawlUrl(NamedTuple):
 
 def fingerprint(text: str) -> int:
     """A 64-bit signed number for a text: what the databases can hold as an integer."""
-    value: int = xxhash.xxh3_64_intdigest(text.encode())
+    return fingerprint_bytes(text.encode())
+
+
+def fingerprint_bytes(data: bytes) -> int:
+    """Likewise for bytes."""
+    value: int = xxhash.xxh3_64_intdigest(data)
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

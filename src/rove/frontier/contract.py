@@ -7,7 +7,7 @@ processes agree. Every backend passes the same tests (tests/contract).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from rove.model import (
     Lease,
     NewUrl,
     OriginRecord,
+    Pace,
     PendingUrl,
     RequestRow,
     UrlState,
@@ -86,6 +87,54 @@ class UrlRecord:
     """The visit that settled it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainRecord:
+    """What the frontier knows of one domain."""
+
+    id: int
+    name: str
+    ready_in: float | None
+    """Seconds until it is due, below 0 if it is overdue; None: nothing to claim."""
+    free_in: float
+    """Seconds until its delay has passed, below 0 if it has."""
+    crawl_delay: float
+    pace: Pace
+    pending: int
+    is_leased: bool
+    is_excluded: bool
+    is_capped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """Something never to be touched, or not for a while."""
+
+    pattern: str
+    at: int
+    """Milliseconds of the crawl's clock; 0: before any request."""
+    wall: float
+    """Wall-clock seconds since the epoch, for people."""
+    who: str
+    reason: str
+    lifted_at: int | None = None
+    """Until when it held, None if it still does."""
+    lifted_wall: float = 0.0
+    lifted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostVisit:
+    """What is left of a visit whose process was killed."""
+
+    domain: int
+    visit: int
+    rows: Sequence[RequestRow]
+    earliest: int = 0
+    """When the domain may be visited again, by what it had answered, in milliseconds of the crawl's clock."""
+    robots: Sequence[bytes] = ()
+    """The texts of robots.txt that it had read."""
+
+
 class Frontier(Protocol):
     """The queue of a crawl, as one process of it sees it."""
 
@@ -124,6 +173,23 @@ class Frontier(Protocol):
     async def exclude(self, domains: Mapping[int, str]) -> None:
         """Never lease these domains; what they have pending is settled as blocked."""
 
+    async def include(self, domains: Sequence[int]) -> None:
+        """Let domains be leased again that were excluded."""
+
+    async def withdraw(
+        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool]
+    ) -> int:
+        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many."""
+
+    async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
+        """Make URLs of a domain pending again that an exclusion had blocked, as far as they match; return how many."""
+
+    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Ids and names of all domains, by id, in slices."""
+
+    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
+        """Enter requests into the ledger that nobody has settled, and keep to what their answers asked for."""
+
     async def count(self, deltas: Mapping[str, int]) -> None:
         """Add to kept counters."""
 
@@ -159,7 +225,7 @@ class Catalog(Protocol):
         """What tells this crawl from every other, even one of the same name; '' where there can be only one."""
 
     async def revision(self) -> int:
-        """A number that rises when settings or exclusions change."""
+        """A number that rises when settings change."""
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         """Save the settings and, with them or not at all, one more seed file."""
@@ -167,8 +233,17 @@ class Catalog(Protocol):
     async def exclusions(self) -> list[str]:
         """The domains and hosts never to be touched."""
 
-    async def add_exclusions(self, patterns: Sequence[str]) -> None:
-        """Keep more of them."""
+    async def exclusions_revision(self) -> int:
+        """A number that rises when exclusions are added or lifted."""
+
+    async def exclusion_history(self) -> list[Exclusion]:
+        """All exclusions that there ever were, in the order in which they came."""
+
+    async def add_exclusions(self, patterns: Sequence[str], *, who: str, reason: str) -> list[str]:
+        """Keep more of them; return those that are new."""
+
+    async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
+        """Let these hold no longer; return those that did."""
 
     async def seed_sources(self) -> list[SeedSource]:
         """All seed files, in the order they were given."""
@@ -234,10 +309,28 @@ class FrontierReader(Protocol):
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """One URL."""
 
+    async def domain(self, id: int) -> DomainRecord | None:
+        """One domain."""
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        """The robots.txt records held for these (domain, origin) pairs."""
+
+    async def robots_text(self, hash: int) -> bytes | None:
+        """A robots.txt that the ledger names."""
+
     def pages(
         self, *, domain: int | None = None, status: int | None = None
     ) -> AsyncIterator[RequestRow]:
-        """Requests for pages, newest first; of one domain, in its own order."""
+        """Requests for pages, newest first; of one domain, oldest first."""
+
+    def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        """All requests of all visits to a domain, in order."""
+
+    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
+        """Requests to a domain in visits to others, whose robots.txt led there."""
+
+    def ledger(self) -> AsyncIterator[RequestRow]:
+        """All requests there ever were, domain by domain, in order."""
 
     async def requests(self, visit: int) -> list[RequestRow]:
         """All requests of one visit, in order."""
@@ -269,6 +362,9 @@ class Backend(Protocol):
 
     async def begin(self, policy: Policy, run: int | None) -> Frontier:
         """Take part in a run with one more process; without a run, only look after the frontier, and claim nothing."""
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        """Note for requests that are in the ledger where their pages are now."""
 
     async def close(self) -> None:
         """Finish what was begun and close."""

@@ -14,8 +14,10 @@
 -- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
 -- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them. For the same reason
 -- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
+-- `latest`: what the process that claims holds for the latest that it can be; a server's clock that was set forward must
+-- not make a domain due early.
 WITH clock AS MATERIALIZED (
-    SELECT clock_ms() AS now
+    SELECT least(clock_ms(), :latest::bigint) AS now
 ), due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
     WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT now FROM clock)
@@ -24,32 +26,32 @@ WITH clock AS MATERIALIZED (
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE domain AS d SET
-    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay),
-    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay),
+    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
+    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
     token      = nextval('visit_number'),
     owner      = :process::bigint,
     unsettled  = unsettled + 1,
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.unsettled, d.token, due.ready_at AS was_due, clock.now;
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.unsettled, d.token, due.ready_at AS was_due, clock.now;
 
 -- name: head_urls
 -- The first due URLs of each domain: by class (normal, retried, waiting for a failing origin), so that ten thousand URLs
 -- that are not due yet are never walked over. A statement of its own, after the lease: one that did both would
 -- read the URLs from a snapshot older than the row it locked, and serve URLs that were settled in between.
-SELECT d.id, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position
+SELECT d.id, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position, u.sitemap_of
 FROM unnest(:domains::bigint[]) AS d (id)
 CROSS JOIN LATERAL (
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
      WHERE domain = d.id AND state = 0 AND priority < :retried::integer
      ORDER BY priority, position LIMIT :limit::bigint)
     UNION ALL
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
      WHERE domain = d.id AND state = 0 AND priority = :retried::integer AND position <= :now::bigint
      ORDER BY position LIMIT :limit::bigint)
     UNION ALL
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position FROM url
+    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
      WHERE domain = d.id AND state = 0 AND priority = :held::integer AND position <= :now::bigint
      ORDER BY position LIMIT :limit::bigint)
     LIMIT :limit::bigint
@@ -57,7 +59,7 @@ CROSS JOIN LATERAL (
 
 -- name: more_urls
 -- Further due URLs of one domain behind a place in its order.
-SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position
+SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of
 FROM url
 WHERE domain = :domain::bigint AND state = 0
     AND (priority, position) > (:priority::integer, :position::bigint)
@@ -99,8 +101,9 @@ WITH clock AS MATERIALIZED (
     SELECT clock_ms() AS now
 ), head AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
-    FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[])
-        AS e (id, settled, asked, since_finish, pages)
+    FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
+        :pauses::bigint[], :backoffs::bigint[], :failures::integer[])
+        AS e (id, settled, asked, since_finish, pages, pause, backoff, failures)
     CROSS JOIN clock
     LEFT JOIN LATERAL (
         SELECT priority, position FROM url
@@ -111,23 +114,26 @@ WITH clock AS MATERIALIZED (
 )
 UPDATE domain AS d SET
     pending     = d.pending - h.settled,
-    not_before  = CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END,
+    not_before  = CASE WHEN h.asked
+        THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay, h.pause) ELSE now END,
+    backoff     = h.backoff,
+    failures    = h.failures,
     owner       = NULL,
     unsettled   = 0,
     pages       = CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages,
     pages_epoch = :epoch::integer,
     capped      = coalesce(CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages
         >= :cap::integer, false),
-    failing     = coalesce(h.priority = :held::integer, false),
+    failing     = coalesce(h.priority = :held::integer OR h.failures >= :leaving::integer, false),
     ready_at    = CASE
         WHEN h.priority IS NULL OR d.excluded
             OR CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages >= :cap::integer THEN NULL
         ELSE greatest(
-            CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay) ELSE now END,
+            CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay, h.pause) ELSE now END,
             CASE WHEN h.priority >= :retried::integer THEN h.position END) END
 FROM head AS h
 WHERE d.id = h.id
-RETURNING d.id, d.pending;
+RETURNING d.id, d.pending, d.crawl_delay;
 
 -- name: give_up
 -- The head URL of a domain that was leased again and again was settled: the lease that was just made is its first.
@@ -137,15 +143,17 @@ WHERE d.id = e.id
 RETURNING d.id, d.pending;
 
 -- name: insert_requests
-INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size,
-    truncated, content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length,
-    machine)
+-- Never updated afterwards, but for where a page is stored.
+INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
+    began, ended, address, delay, delay_from, process, fate, machine)
 SELECT *, :machine::integer
 FROM unnest(:visit::bigint[], :seq::smallint[], :domain::bigint[], :kind::text[], :url::text[], :fingerprint::bigint[],
-    :started::double precision[], :finished::double precision[], :status::integer[], :error::text[],
-    :media_type::text[], :size::bigint[], :truncated::boolean[], :content_hash::bigint[], :target::text[],
-    :title::text[], :text_file::text[], :text_offset::bigint[], :text_length::bigint[], :raw_file::text[],
-    :raw_offset::bigint[], :raw_length::bigint[])
+    :started::double precision[], :status::integer[], :error::text[], :media_type::text[], :size::bigint[],
+    :truncated::boolean[], :content_hash::bigint[], :target::text[], :title::text[], :text_file::text[],
+    :text_offset::bigint[], :text_length::bigint[], :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[],
+    :other_domain::bigint[], :began::bigint[], :ended::bigint[], :address::text[], :delay::bigint[],
+    :delay_from::text[], :process::bigint[], :fate::text[])
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
@@ -155,11 +163,12 @@ RETURNING size, error;
 WITH first AS MATERIALIZED (
     SELECT nextval('add_number') * :urls_per_add::bigint AS position
 ), inserted AS (
-    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare)
+    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
     SELECT e.domain, e.fingerprint, e.url, least(e.depth, :retried::integer - 1), first.position + e.place, e.depth,
-        e.hops, e.bare
+        e.hops, e.bare, e.sitemap_of
     FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
-        :bares::boolean[]) WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, place)
+        :bares::boolean[], :sitemaps_of::text[])
+        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, sitemap_of, place)
     CROSS JOIN first
     WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
     ORDER BY e.domain, e.fingerprint, e.depth
@@ -183,7 +192,7 @@ CROSS JOIN clock
 ORDER BY e.id
 ON CONFLICT (id) DO UPDATE SET
     pending  = d.pending + excluded.pending,
-    failing  = d.failing AND (d.capped OR d.excluded),
+    failing  = d.failing AND (d.capped OR d.excluded OR d.failures >= :leaving::integer),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded;
@@ -198,19 +207,35 @@ FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerpri
 JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
 
 -- name: origins
-SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - (SELECT clock_ms())
-FROM unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
+SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - now, now - o.fetched_at,
+    o.source, o.etag, o.last_modified
+FROM (SELECT clock_ms() AS now OFFSET 0) AS clock
+CROSS JOIN unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
 JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin;
 
 -- name: put_origins
-INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at)
-SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, (SELECT clock_ms()) + e.valid_for
-FROM unnest(:domains::bigint[], :origins::text[], :statuses::text[], :bodies::bytea[], :crawl_delays::bigint[],
-    :failures::integer[], :valid_for::bigint[]) AS e (domain, origin, status, body, crawl_delay, failures, valid_for)
+INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
+    last_modified)
+SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, now + e.valid_for, now, e.source, e.etag,
+    e.last_modified
+FROM (SELECT clock_ms() AS now OFFSET 0) AS clock
+CROSS JOIN unnest(:domains::bigint[], :origins::text[], :statuses::text[], :bodies::bytea[], :crawl_delays::bigint[],
+    :failures::integer[], :valid_for::bigint[], :sources::text[], :etags::text[], :last_modified::text[])
+    AS e (domain, origin, status, body, crawl_delay, failures, valid_for, source, etag, last_modified)
 ORDER BY e.domain, e.origin
 ON CONFLICT (domain, origin) DO UPDATE SET
     status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
-    failures = excluded.failures, expires_at = excluded.expires_at;
+    failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
+    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
+
+-- name: keep_robots_texts
+INSERT INTO robots_text (hash, body)
+SELECT e.hash, e.body FROM unnest(:hashes::bigint[], :bodies::bytea[]) AS e (hash, body)
+ORDER BY e.hash
+ON CONFLICT DO NOTHING;
+
+-- name: robots_text
+SELECT body FROM robots_text WHERE hash = :hash::bigint;
 
 -- name: lock_domains
 -- A statement of its own before one that reads other rows: what that one reads is then as new as the lock.
@@ -262,12 +287,20 @@ WITH clock AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
-    ready_at   = least(ready_at, now + greatest(:delay::bigint, crawl_delay)),
-    not_before = least(not_before, now + greatest(:delay::bigint, crawl_delay)),
+    ready_at   = least(ready_at, now + greatest(:delay::bigint, crawl_delay, backoff)),
+    not_before = least(not_before, now + greatest(:delay::bigint, crawl_delay, backoff)),
     owner      = NULL
 FROM lost CROSS JOIN clock
 WHERE d.id = lost.id
 RETURNING d.id;
+
+-- name: postpone
+-- What a visit learnt that was lost with its process; unless another came since. The rows are locked.
+UPDATE domain AS d SET
+    not_before = greatest(d.not_before, e.earliest),
+    ready_at   = CASE WHEN d.ready_at IS NOT NULL THEN greatest(d.ready_at, e.earliest) END
+FROM unnest(:domains::bigint[], :visits::bigint[], :earliest::bigint[]) AS e (id, visit, earliest)
+WHERE d.id = e.id AND d.token = e.visit;
 
 -- name: mark_gone
 UPDATE process SET has_left = true, pages_per_s = 0, in_flight = 0
@@ -309,24 +342,89 @@ ORDER BY e.id
 ON CONFLICT (id) DO UPDATE SET excluded = false WHERE NOT d.excluded
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new;
 
--- name: block_pending
-UPDATE url SET state = 2, reason = 'excluded'
-FROM unnest(:domains::bigint[]) AS e (id)
-CROSS JOIN LATERAL (SELECT fingerprint FROM url WHERE domain = e.id AND state = 0 OFFSET 0) AS p
-WHERE url.domain = e.id AND url.fingerprint = p.fingerprint AND url.state + 0 = 0;
-
 -- name: exclude_domains
-UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL, pending = 0
+-- What they have pending leaves pending afterwards, slice by slice.
+UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL
 FROM unnest(:domains::bigint[]) AS e (id)
 WHERE d.id = e.id;
 
+-- name: include_domains
+-- The rows are locked.
+UPDATE domain AS d SET excluded = false
+FROM unnest(:domains::bigint[]) AS e (id)
+WHERE d.id = e.id AND d.excluded
+RETURNING d.id, d.pending;
+
+-- name: reschedule
+-- When the head of what is pending may be asked, of domains that are locked; one that is leased keeps its time.
+WITH head AS MATERIALIZED (
+    SELECT c.id, u.priority, u.position
+    FROM unnest(:domains::bigint[]) AS c (id)
+    LEFT JOIN LATERAL (
+        SELECT priority, position FROM url
+        WHERE url.domain = c.id AND state = 0
+        ORDER BY priority, position
+        LIMIT 1
+    ) AS u ON true
+)
+UPDATE domain AS d SET
+    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false),
+    ready_at = CASE
+        WHEN d.owner IS NOT NULL THEN d.ready_at
+        WHEN h.priority IS NULL OR d.excluded OR d.capped THEN NULL
+        WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
+        ELSE greatest(d.not_before, (SELECT clock_ms())) END
+FROM head AS h
+WHERE d.id = h.id;
+
+-- name: pending_after
+-- All that is pending in a domain, due or not, behind a place in its order.
+SELECT fingerprint, url, priority, position FROM url
+WHERE domain = :domain::bigint AND state = 0 AND (priority, position) > (:priority::integer, :position::bigint)
+ORDER BY priority, position
+LIMIT :limit::bigint;
+
+-- name: excluded_after
+-- The URLs of a domain behind one of them; those that an exclusion has blocked may be wanted again.
+SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
+ORDER BY fingerprint
+LIMIT :limit::bigint;
+
+-- name: reopen_urls
+UPDATE url AS u SET state = 0, reason = '', visit = NULL
+FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = 'excluded'
+RETURNING u.domain;
+
+-- name: add_to_pending
+-- Where there are more or fewer URLs pending without a visit; the row is locked.
+UPDATE domain SET pending = pending + :change::integer WHERE id = :domain::bigint RETURNING pending, excluded;
+
+-- name: domain_names_after
+SELECT id, name FROM domain WHERE id > :after::bigint ORDER BY id LIMIT :limit::bigint;
+
 -- name: exclusions
-SELECT pattern FROM exclusion ORDER BY pattern;
+SELECT pattern FROM exclusion WHERE lifted_at IS NULL ORDER BY pattern;
+
+-- name: exclusion_history
+SELECT pattern, at, wall, who, reason, lifted_at, lifted_wall, lifted_by FROM exclusion ORDER BY id;
 
 -- name: add_exclusions
-INSERT INTO exclusion (pattern) SELECT e FROM unnest(:patterns::text[]) AS e ORDER BY e
+INSERT INTO exclusion (pattern, at, wall, who, reason)
+SELECT e, clock_ms(), :wall::double precision, :who::text, :reason::text FROM unnest(:patterns::text[]) AS e ORDER BY e
 ON CONFLICT DO NOTHING
 RETURNING pattern;
+
+-- name: lift_exclusions
+UPDATE exclusion SET lifted_at = clock_ms(), lifted_wall = :wall::double precision, lifted_by = :who::text
+FROM unnest(:patterns::text[]) AS e (pattern)
+WHERE exclusion.pattern = e.pattern AND lifted_at IS NULL
+RETURNING exclusion.pattern;
+
+-- name: revise_exclusions
+INSERT INTO meta (key, value) VALUES ('exclusions', '1')
+ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text;
 
 -- name: count_ready
 SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
@@ -410,25 +508,55 @@ SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
 FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 
 -- name: requests_of_visit
-SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, machine
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, machine
 FROM request WHERE visit = :visit::bigint ORDER BY seq;
 
 -- name: requests_before
 -- Newest first, in slices, so that no snapshot stays open while a person pages through.
-SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, machine
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, machine
 FROM request WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 
 -- name: requests_of_domain
--- One domain, by way of its URLs: they lie together, and each knows the visit that settled it. A URL that was
--- settled without a request (blocked) comes with an empty row, so that a slice always moves on.
-SELECT u.fingerprint, r.visit, r.seq, r.domain, r.kind, r.url, r.fingerprint, r.started, r.finished, r.status, r.error,
-    r.media_type, r.size, r.truncated, r.content_hash, r.target, r.title, r.text_file, r.text_offset, r.text_length,
-    r.raw_file, r.raw_offset, r.raw_length, r.machine
-FROM (
-    SELECT fingerprint, visit FROM url
-    WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
-    ORDER BY fingerprint LIMIT :limit::bigint) AS u
-LEFT JOIN request AS r ON r.visit = u.visit AND r.fingerprint = u.fingerprint
-ORDER BY u.fingerprint;
+-- The visits to one domain behind a place in their order.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, machine
+FROM request WHERE domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
+ORDER BY visit, seq LIMIT :limit::bigint;
+
+-- name: requests_elsewhere
+-- What a domain was asked in visits to others, whose robots.txt led there.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, machine
+FROM request WHERE other_domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
+ORDER BY visit, seq LIMIT :limit::bigint;
+
+-- name: ledger
+-- The whole ledger, domain by domain, in slices.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, machine
+FROM request WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
+ORDER BY domain, visit, seq LIMIT :limit::bigint;
+
+-- name: place_again
+-- After a purge.
+UPDATE request AS r SET text_file = e.text_file, text_offset = e.text_offset, text_length = e.text_length,
+    raw_file = e.raw_file, raw_offset = e.raw_offset, raw_length = e.raw_length
+FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset::bigint[], :text_length::bigint[],
+    :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[])
+    AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length)
+WHERE r.visit = e.visit AND r.seq = e.seq;
+
+-- name: domain_record
+SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, pending, owner IS NOT NULL, excluded,
+    capped
+FROM (SELECT clock_ms() AS now OFFSET 0) AS clock CROSS JOIN domain WHERE id = :id::bigint;
+
+-- name: server_clock
+SELECT server_ms(), clock_ms(), (SELECT value::bigint FROM meta WHERE key = 'clock_amendment');

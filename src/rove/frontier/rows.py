@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rove.frontier.contract import DomainRecord, Exclusion, Policy
 from rove.frontier.storable import storable
 from rove.model import (
+    DelaySource,
+    Fate,
     Location,
     OriginRecord,
+    Pace,
     PendingUrl,
     RequestKind,
     RequestRow,
     RobotsStatus,
+    VisitResult,
 )
+from rove.url import fingerprint_bytes
 
 REQUEST_COLUMNS = (
-    *(
-        "visit",
-        "seq",
-        "domain",
-        "kind",
-        "url",
-        "fingerprint",
-        "started",
-        "finished",
-        "status",
-        "error",
-    ),
+    *("visit", "seq", "domain", "kind", "url", "fingerprint", "started", "status", "error"),
     *("media_type", "size", "truncated", "content_hash", "target", "title"),
     *("text_file", "text_offset", "text_length", "raw_file", "raw_offset", "raw_length"),
+    *("other_domain", "began", "ended", "address", "delay", "delay_from", "process", "fate"),
 )
 
 
-def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
+def request_row_values(row: RequestRow) -> list[Any]:
     """The REQUEST_COLUMNS of a request."""
-    text = row.text if with_records else None
-    raw = row.raw if with_records else None
+    # A visit that came too late settled nothing: its pages are not indexed.
+    counts = row.fate is Fate.SETTLED
     return [
         row.visit,
         row.seq,
@@ -46,7 +43,6 @@ def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
         row.url,
         row.fingerprint,
         row.started,
-        row.finished,
         row.status,
         row.error,
         storable(row.media_type),
@@ -55,8 +51,16 @@ def request_row_values(row: RequestRow, *, with_records: bool) -> list[Any]:
         row.content_hash,
         storable(row.target),
         storable(row.title),
-        *_location_values(text),
-        *_location_values(raw),
+        *_location_values(row.text if counts else None),
+        *_location_values(row.raw if counts else None),
+        row.other_domain,
+        row.began,
+        row.ended,
+        row.address,
+        round(row.delay * 1000),
+        row.delay_from.value,
+        row.process,
+        row.fate.value,
     ]
 
 
@@ -70,25 +74,76 @@ def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
         url=values[4],
         fingerprint=values[5],
         started=values[6],
-        finished=values[7],
-        status=values[8],
-        error=values[9],
-        media_type=values[10],
-        size=values[11],
-        truncated=bool(values[12]),
-        content_hash=values[13],
-        target=values[14],
-        title=values[15],
-        text=_location(values[16:19]),
-        raw=_location(values[19:22]),
+        status=values[7],
+        error=values[8],
+        media_type=values[9],
+        size=values[10],
+        truncated=bool(values[11]),
+        content_hash=values[12],
+        target=values[13],
+        title=values[14],
+        text=_location(values[15:18]),
+        raw=_location(values[18:21]),
+        other_domain=values[21],
+        began=values[22],
+        ended=values[23],
+        address=values[24],
+        delay=values[25] / 1000,
+        delay_from=DelaySource(values[26]),
+        process=values[27],
+        fate=Fate(values[28]),
         place=place,
     )
 
 
+def place_values(row: RequestRow) -> list[Any]:
+    """Which request it is, and where its page is stored."""
+    return [row.visit, row.seq, *_location_values(row.text), *_location_values(row.raw)]
+
+
+def ledger_rows(
+    visits: Iterable[VisitResult],
+    crawl_delays: Mapping[int, int],
+    *,
+    policy: Policy,
+    process: int,
+) -> list[list[Any]]:
+    """What goes into the ledger of visits; `crawl_delays`: of those whose lease counted, in milliseconds."""
+    values = []
+    for visit in visits:
+        domain = visit.lease.domain
+        crawl_delay = crawl_delays.get(domain)
+        delay, source = delay_in_force(
+            visit,
+            policy.delay,
+            visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000,
+        )
+        fate = Fate.LATE if crawl_delay is None else Fate.SETTLED
+        values += [
+            request_row_values(
+                replace(row, delay=delay, delay_from=source, process=process, fate=fate)
+            )
+            for row in visit.requests
+        ]
+    return values
+
+
+def delay_in_force(
+    visit: VisitResult, delay: float, crawl_delay: float
+) -> tuple[float, DelaySource]:
+    """How long a domain is left alone after a visit, and why."""
+    longest = max(delay, crawl_delay, visit.pause)
+    if longest == delay:
+        return longest, DelaySource.DELAY
+    return longest, DelaySource.CRAWL_DELAY if longest == crawl_delay else visit.pause_from
+
+
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """A pending URL from the columns of head_urls."""
-    _, fingerprint, url, depth, hops, attempts, bare, priority, position = row
-    return PendingUrl(fingerprint, url, depth, hops, attempts, bool(bare), priority, position)
+    _, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of = row
+    return PendingUrl(
+        fingerprint, url, depth, hops, attempts, bool(bare), priority, position, sitemap_of
+    )
 
 
 def origin_record(row: Sequence[Any]) -> OriginRecord:
@@ -101,6 +156,66 @@ def origin_record(row: Sequence[Any]) -> OriginRecord:
         crawl_delay=row[4] / 1000,
         failures=row[5],
         valid_for=row[6] / 1000,
+        age=row[7] / 1000,
+        source=row[8],
+        etag=row[9],
+        last_modified=row[10],
+    )
+
+
+def origin_values(record: OriginRecord) -> list[Any]:
+    """What is kept of a robots.txt record: domain, origin, status, body, crawl_delay, failures, valid_for, source, ..."""
+    return [
+        record.domain,
+        record.origin,
+        record.status.value,
+        zlib.compress(record.body, 6),
+        round(record.crawl_delay * 1000),
+        record.failures,
+        round(record.valid_for * 1000),
+        record.source,
+        storable(record.etag),
+        storable(record.last_modified),
+    ]
+
+
+def robots_texts(records: Iterable[OriginRecord]) -> dict[int, bytes]:
+    """The copies of robots.txt to be kept for ever, compressed, by the hash that the ledger names them with."""
+    return {
+        fingerprint_bytes(record.body): zlib.compress(record.body, 6)
+        for record in records
+        if record.status is RobotsStatus.RULES
+    }
+
+
+def domain_record(row: Sequence[Any]) -> DomainRecord:
+    """A domain from the columns of domain_record."""
+    return DomainRecord(
+        id=row[0],
+        name=row[1],
+        ready_in=None if row[2] is None else row[2] / 1000,
+        free_in=row[3] / 1000,
+        crawl_delay=row[4] / 1000,
+        pace=Pace(backoff=row[5] / 1000, failures=row[6]),
+        pending=row[7],
+        is_leased=bool(row[8]),
+        is_excluded=bool(row[9]),
+        is_capped=bool(row[10]),
+    )
+
+
+def exclusion(row: Sequence[Any]) -> Exclusion:
+    """An exclusion from the columns of exclusion_history."""
+    pattern, at, wall, who, reason, lifted_at, lifted_wall, lifted_by = row
+    return Exclusion(
+        pattern=pattern,
+        at=at,
+        wall=wall,
+        who=who,
+        reason=reason,
+        lifted_at=lifted_at,
+        lifted_wall=lifted_wall or 0.0,
+        lifted_by=lifted_by or "",
     )
 
 

@@ -4,7 +4,7 @@
 
 -- name: due
 -- The domains to lease: the partial index on ready_at is in order already.
-SELECT id, name, crawl_delay, unsettled
+SELECT id, name, crawl_delay, backoff, failures, unsettled
 FROM domain
 WHERE ready_at <= :now
 ORDER BY ready_at
@@ -20,8 +20,8 @@ RETURNING value;
 -- rows: [domain, token]. Both times cover the visit and the delay after it: a crash at any point can then
 -- shorten no delay, and a lost lease comes back by itself.
 UPDATE domain SET
-    ready_at   = :now + :budget + max(:delay, crawl_delay),
-    not_before = :now + :budget + max(:delay, crawl_delay),
+    ready_at   = :now + :budget + max(:delay, crawl_delay, backoff),
+    not_before = :now + :budget + max(:delay, crawl_delay, backoff),
     token      = e.value ->> 1,
     owner      = :process,
     unsettled  = unsettled + 1,
@@ -32,7 +32,7 @@ WHERE domain.id = e.value ->> 0;
 -- name: head_urls
 -- rows: domains. The first due URLs of each: by class (normal, retried, waiting for a failing origin), so that
 -- ten thousand URLs that are not due yet are never walked over.
-SELECT u.domain, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position
+SELECT u.domain, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position, u.sitemap_of
 FROM json_each(:rows) AS d
 CROSS JOIN url AS u ON u.domain = d.value AND u.fingerprint IN (
     SELECT fingerprint FROM (
@@ -54,7 +54,7 @@ CROSS JOIN url AS u ON u.domain = d.value AND u.fingerprint IN (
 
 -- name: more_urls
 -- Further due URLs of one domain behind a place in its order.
-SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position
+SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of
 FROM url
 WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
     AND (priority < :retried OR position <= :now)
@@ -82,11 +82,14 @@ FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
 -- name: settle_domains
--- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages].
+-- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures].
 -- A visit that asked nothing costs no delay; the domain was due when it was claimed, so `now` is not early.
 UPDATE domain SET
     pending    = pending - (e.value ->> 1),
-    not_before = CASE WHEN e.value ->> 2 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay) ELSE :now END,
+    not_before = CASE WHEN e.value ->> 2
+                 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5) ELSE :now END,
+    backoff    = e.value ->> 6,
+    failures   = e.value ->> 7,
     owner      = NULL,
     unsettled  = 0,
     pages      = (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4),
@@ -95,12 +98,13 @@ UPDATE domain SET
                  AND (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4) >= :cap
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0
-RETURNING id, pending;
+RETURNING id, pending, crawl_delay;
 
 -- name: reschedule
 -- rows: domains. When the head of what is pending may be asked; NULL when nothing is.
 UPDATE domain SET (ready_at, failing) = (
-    SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END), priority = :held
+    SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END),
+        priority = :held OR domain.failures >= :leaving
     FROM url
     WHERE url.domain = domain.id AND state = 0 AND NOT domain.capped AND NOT domain.excluded
     ORDER BY priority, position
@@ -109,20 +113,23 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
 -- name: insert_requests
-INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type,
-    size, truncated, content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset,
-    raw_length)
+-- rows: the columns of a request. Never updated afterwards, but for where its page is stored.
+INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
+    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
+    began, ended, address, delay, delay_from, process, fate)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
     value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
-    value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21
+    value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22, value ->> 23,
+    value ->> 24, value ->> 25, value ->> 26, value ->> 27, value ->> 28
 FROM json_each(:rows) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
 -- name: insert_urls
--- rows: [domain, fingerprint, url, priority, position, depth, hops, bare], unseen ones are returned.
-INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7
+-- rows: [domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of], unseen ones are returned.
+INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8
 FROM json_each(:rows) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING domain;
@@ -135,7 +142,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, :now, :number
 FROM json_each(:rows) WHERE true
 ON CONFLICT (id) DO UPDATE SET
     pending  = pending + excluded.pending,
-    failing  = CASE WHEN capped OR domain.excluded THEN failing ELSE 0 END,
+    failing  = CASE WHEN capped OR domain.excluded OR failures >= :leaving THEN failing ELSE 0 END,
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
@@ -154,16 +161,25 @@ CROSS JOIN url ON url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1
 -- name: origins
 -- rows: [domain, origin].
 SELECT origin.domain, origin.origin, origin.status, origin.body, origin.crawl_delay, origin.failures,
-    origin.expires_at - :now
+    origin.expires_at - :now, :now - origin.fetched_at, origin.source, origin.etag, origin.last_modified
 FROM json_each(:rows) AS e
 CROSS JOIN origin ON origin.domain = e.value ->> 0 AND origin.origin = e.value ->> 1;
 
 -- name: put_origin
-INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at)
-VALUES (:domain, :origin, :status, :body, :crawl_delay, :failures, :now + :valid_for)
+INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
+    last_modified)
+VALUES (:domain, :origin, :status, :body, :crawl_delay, :failures, :now + :valid_for, :now, :source, :etag,
+    :last_modified)
 ON CONFLICT (domain, origin) DO UPDATE SET
     status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
-    failures = excluded.failures, expires_at = excluded.expires_at;
+    failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
+    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
+
+-- name: keep_robots_text
+INSERT INTO robots_text (hash, body) VALUES (:hash, :body) ON CONFLICT DO NOTHING;
+
+-- name: robots_text
+SELECT body FROM robots_text WHERE hash = :hash;
 
 -- name: longest_crawl_delay
 SELECT coalesce(max(crawl_delay), 0) FROM origin WHERE domain = :domain;
@@ -198,12 +214,20 @@ SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDE
 -- name: cut_leases
 -- rows: processes. The processes that held these are dead: what is left to wait for is the delay, counted from now.
 UPDATE domain SET
-    ready_at   = min(ready_at, :now + max(:delay, crawl_delay)),
-    not_before = min(not_before, :now + max(:delay, crawl_delay)),
+    ready_at   = min(ready_at, :now + max(:delay, crawl_delay, backoff)),
+    not_before = min(not_before, :now + max(:delay, crawl_delay, backoff)),
     owner      = NULL
 FROM json_each(:rows) AS e
 WHERE domain.owner = e.value
 RETURNING id;
+
+-- name: postpone
+-- rows: [domain, visit, earliest time]. What a visit learnt that was lost with its process; unless another came since.
+UPDATE domain SET
+    not_before = max(not_before, e.value ->> 2),
+    ready_at   = CASE WHEN ready_at IS NULL THEN NULL ELSE max(ready_at, e.value ->> 2) END
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1;
 
 -- name: mark_gone
 -- rows: processes.
@@ -221,21 +245,67 @@ SELECT id FROM domain WHERE capped = 1 AND pages_epoch <> :epoch;
 UPDATE domain SET capped = 0 WHERE capped = 1 AND pages_epoch <> :epoch;
 
 -- name: exclude_domain
+-- What it has pending leaves pending afterwards, slice by slice.
 INSERT INTO domain (id, name, excluded, first_add) VALUES (:id, :name, 1, 0)
-ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL, pending = 0;
+ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
+
+-- name: include_domain
+UPDATE domain SET excluded = 0 WHERE id = :id;
 
 -- name: domain_before
-SELECT pending, excluded FROM domain WHERE id = :id;
+SELECT pending, excluded, owner IS NOT NULL FROM domain WHERE id = :id;
 
--- name: block_pending
-UPDATE url SET state = 2, reason = 'excluded' WHERE domain = :domain AND state = 0;
+-- name: pending_after
+-- All that is pending in a domain, due or not, behind a place in its order.
+SELECT fingerprint, url, priority, position FROM url
+WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
+ORDER BY priority, position
+LIMIT :limit;
+
+-- name: excluded_after
+-- The URLs of a domain behind one of them; those that an exclusion has blocked may be wanted again.
+SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
+WHERE domain = :domain AND fingerprint > :fingerprint
+ORDER BY fingerprint
+LIMIT :limit;
+
+-- name: reopen_urls
+-- rows: [domain, fingerprint].
+UPDATE url SET state = 0, reason = '', visit = NULL
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = 'excluded'
+RETURNING domain;
+
+-- name: add_to_pending
+-- Where there are more or fewer URLs pending without a visit.
+UPDATE domain SET pending = pending + :change WHERE id = :domain RETURNING pending, excluded;
+
+-- name: domain_names_after
+SELECT id, name FROM domain WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: exclusions
-SELECT pattern FROM exclusion ORDER BY pattern;
+SELECT pattern FROM exclusion WHERE lifted_at IS NULL ORDER BY pattern;
+
+-- name: exclusion_history
+SELECT pattern, at, wall, who, reason, lifted_at, lifted_wall, lifted_by FROM exclusion ORDER BY id;
 
 -- name: add_exclusions
 -- rows: patterns.
-INSERT INTO exclusion (pattern) SELECT value FROM json_each(:rows) WHERE true ON CONFLICT DO NOTHING;
+INSERT INTO exclusion (pattern, at, wall, who, reason)
+SELECT value, :now, :wall, :who, :reason FROM json_each(:rows) WHERE true
+ON CONFLICT DO NOTHING
+RETURNING pattern;
+
+-- name: lift_exclusions
+-- rows: patterns.
+UPDATE exclusion SET lifted_at = :now, lifted_wall = :wall, lifted_by = :who
+FROM json_each(:rows) AS e
+WHERE exclusion.pattern = e.value AND lifted_at IS NULL
+RETURNING pattern;
+
+-- name: revise_exclusions
+INSERT INTO meta (key, value) VALUES ('exclusions', '1')
+ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT);
 
 -- name: count_ready
 SELECT count(*) FROM domain WHERE ready_at <= :now;
@@ -289,24 +359,47 @@ SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
 FROM url WHERE domain = :domain AND fingerprint = :fingerprint;
 
 -- name: requests_of_visit
-SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate
 FROM request WHERE visit = :visit ORDER BY seq;
 
 -- name: requests_before
 -- Newest first, in slices, so that no read transaction stays open while a person pages through.
-SELECT visit, seq, domain, kind, url, fingerprint, started, finished, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate
 FROM request WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
 
 -- name: requests_of_domain
--- One domain, by way of its URLs: they lie together, and each knows the visit that settled it. A URL that was
--- settled without a request (blocked) comes with an empty row, so that a slice always moves on.
-SELECT u.fingerprint, r.visit, r.seq, r.domain, r.kind, r.url, r.fingerprint, r.started, r.finished, r.status, r.error,
-    r.media_type, r.size, r.truncated, r.content_hash, r.target, r.title, r.text_file, r.text_offset, r.text_length,
-    r.raw_file, r.raw_offset, r.raw_length
-FROM (
-    SELECT fingerprint, visit FROM url
-    WHERE domain = :domain AND fingerprint > :fingerprint
-    ORDER BY fingerprint LIMIT :limit) AS u
-LEFT JOIN request AS r ON r.visit = u.visit AND r.fingerprint = u.fingerprint;
+-- The visits to one domain behind a place in their order.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate
+FROM request WHERE domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+
+-- name: requests_elsewhere
+-- What a domain was asked in visits to others, whose robots.txt led there.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate
+FROM request WHERE other_domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+
+-- name: ledger
+-- The whole ledger, domain by domain, in slices.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate
+FROM request WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq LIMIT :limit;
+
+-- name: place_again
+-- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length]. After a purge.
+UPDATE request SET text_file = e.value ->> 2, text_offset = e.value ->> 3, text_length = e.value ->> 4,
+    raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7
+FROM json_each(:rows) AS e
+WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
+
+-- name: domain_record
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, pending, owner IS NOT NULL,
+    excluded, capped
+FROM domain WHERE id = :id;

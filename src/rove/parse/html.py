@@ -1,4 +1,4 @@
-"""A page as the crawl sees it: title, text, links, and what its robots meta asks for.
+"""A page as the crawl sees it: title, text, links, and what it asks of robots.
 
 The hot path: one pass in Python over the elements, everything else in the parser's C code. That pass
 takes inline elements out of the tree (their text stays), so that what then still separates two texts
@@ -13,24 +13,27 @@ Blocks, table cells, buttons and elements unknown to HTML are on lines of their 
 
 Links are taken from the whole page, shown or not, but not from scripts, templates and noscript: that
 is parsed as a browser with scripts does, since its content would otherwise end the head too early.
+
+A page that says `nofollow` has no links. That goes for all that leads on from it, a refresh and a
+canonical link too: the large engines document a refresh as a redirect and `nofollow` as a word about
+links, but not what holds where both meet, and who sends people on with `nofollow` does not mean robots.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from rove.parse.charset import decode, to_utf8
+from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 from rove.url import CrawlUrl
 
 MAX_TITLE_LENGTH = 1_000
 
-_ROBOTS_NAMES = frozenset({"robots", "rove"})
-_SEPARATORS = re.compile(r"[\s,;]+")
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 
 
@@ -89,36 +92,50 @@ class _Findings:
 
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None
-    robots: set[str] = field(default_factory=set)
+    robots: list[str] = field(default_factory=list)
     preformatted: list[LexborNode] = field(default_factory=list)
 
 
-def read_html(body: bytes, *, url: str, content_type: str | None) -> Document:
-    """What an HTML page, fetched from url, says; any bytes make a Document."""
+def read_html(
+    body: bytes,
+    *,
+    url: str,
+    content_type: str | None,
+    robots_tags: Sequence[str] = (),
+    now: float = 0.0,
+) -> Document:
+    """What an HTML page, fetched from url, says; any bytes make a Document.
+
+    `robots_tags` are the values of its X-Robots-Tag headers; `now`, in wall-clock seconds, is what the
+    dates after which it is not to be kept are held against.
+    """
     raw, encoding = to_utf8(body, content_type)
     tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
     title = _title(tree)
     found = _gather(tree)
-    nofollow = not found.robots.isdisjoint(("nofollow", "none"))
+    asked = read_headers(robots_tags, now=now) | read_metas(found.robots, now=now)
     return Document(
         title=title,
         text=_text(tree, found.preformatted),
-        links=() if nofollow else resolve(found.hrefs, url=url, base_href=found.base_href),
-        noindex=not found.robots.isdisjoint(("noindex", "none")),
-        nofollow=nofollow,
+        links=() if asked.nofollow else resolve(found.hrefs, url=url, base_href=found.base_href),
+        noindex=asked.noindex,
+        nofollow=asked.nofollow,
         encoding=encoding,
     )
 
 
-def read_plain(body: bytes, *, content_type: str | None) -> Document:
-    """What a plain text says; its lines and indents are kept."""
+def read_plain(
+    body: bytes, *, content_type: str | None, robots_tags: Sequence[str] = (), now: float = 0.0
+) -> Document:
+    """What a plain text says; its lines and indents are kept. The rest is as for read_html."""
     text, encoding = decode(body, content_type)
+    asked = read_headers(robots_tags, now=now)
     return Document(
         title="",
         text=tidy(keep_lines(text)),
         links=(),
-        noindex=False,
-        nofollow=False,
+        noindex=asked.noindex,
+        nofollow=asked.nofollow,
         encoding=encoding,
     )
 
@@ -187,8 +204,8 @@ def _read_meta(attributes: dict[str, str | None], found: _Findings) -> None:
     content = attributes.get("content")
     if not content:
         return
-    if (attributes.get("name") or "").strip().lower() in _ROBOTS_NAMES:
-        found.robots.update(_SEPARATORS.split(content.lower()))
+    if (attributes.get("name") or "").strip().lower() in AGENTS:
+        found.robots.append(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         target = refresh_target(content)
         if target:

@@ -50,8 +50,8 @@ _REFRESH = re.compile(
 
 
 def followed(rel: str | None) -> bool:
-    """Whether a link with this rel attribute may be followed."""
-    return not rel or _NOT_FOLLOWED.isdisjoint(rel.lower().split())
+    """Whether a link with this rel attribute may be followed; commas separate its words too, as Google has it."""
+    return not rel or _NOT_FOLLOWED.isdisjoint(rel.lower().replace(",", " ").split())
 
 
 def refresh_target(content: str) -> str | None:

@@ -1,7 +1,7 @@
 """One WARC file while it is written, and the steps by which its bytes and its name survive a crash.
 
 A file is called `NAME.open` until it is finished; what a crash leaves under that name is for
-recovery.py.
+recovery.py. The copy that a purge makes of a file is called `NAME.purge` until then, see purge.py.
 """
 
 from __future__ import annotations
@@ -92,10 +92,15 @@ class OpenFile:
         os.close(fd)
 
     def _flush(self) -> None:
-        rest = memoryview(self._buffer)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+        write_all(self._fd, self._buffer)
         self._buffer = bytearray()
+
+
+def write_all(fd: int, data: bytes | bytearray) -> None:
+    """Hand bytes to the kernel, in as many calls as it takes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def sync_directory(directory: Path) -> None:
@@ -121,9 +126,14 @@ def hold(fd: int) -> bool:
 def store_error(error: OSError, directory: Path) -> StoreError:
     """The sentence for a person, from what the kernel said."""
     reason = error.strerror or str(error)
-    if error.errno in _FULL:
+    if is_full(error):
         return DiskFull(f"no room left for pages in {directory} ({reason}); make room and resume")
     return StoreError(f"pages cannot be written to {directory}: {reason}")
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room, as opposed to other trouble."""
+    return error.errno in _FULL
 
 
 def open_name(path: Path) -> Path:

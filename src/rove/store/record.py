@@ -57,17 +57,13 @@ def warcinfo_record(*, filename: str, created_at: float, fields: Mapping[str, st
     """The record that opens a file and says what wrote it."""
     lines = [f"{_one_line(name)}: {_one_line(value)}\r\n" for name, value in fields.items()]
     block = "".join(lines).encode("utf-8", "replace")
-    return _record(
-        [
-            ("WARC-Type", "warcinfo"),
-            ("WARC-Record-ID", new_record_id()),
-            ("WARC-Date", _date(created_at)),
-            ("WARC-Filename", filename),
-            ("WARC-Block-Digest", _digest(block)),
-            ("Content-Type", "application/warc-fields"),
-        ],
-        block,
-    )
+    return _warcinfo(filename=filename, date=_date(created_at), block=block)
+
+
+def renamed_warcinfo(warcinfo: Record, filename: str) -> bytes:
+    """The opening of a file whose pages come from another one: the same, but for its name."""
+    date = warcinfo.headers.get("warc-date", "")
+    return _warcinfo(filename=filename, date=date, block=warcinfo.block)
 
 
 def text_record(page: Page, *, refers_to: str | None) -> bytes:
@@ -149,6 +145,20 @@ def content_length(headers: Mapping[str, str]) -> int:
     if not (value.isascii() and value.isdigit()):
         raise NotARecord("no Content-Length")
     return int(value)
+
+
+def _warcinfo(*, filename: str, date: str, block: bytes) -> bytes:
+    return _record(
+        [
+            ("WARC-Type", "warcinfo"),
+            ("WARC-Record-ID", new_record_id()),
+            ("WARC-Date", date),
+            ("WARC-Filename", filename),
+            ("WARC-Block-Digest", _digest(block)),
+            ("Content-Type", "application/warc-fields"),
+        ],
+        block,
+    )
 
 
 def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:

@@ -3,31 +3,22 @@
 Only the end of such a file can be torn, by a group that no write() had returned for yet. But after
 a power cut the torn part may be anything, zeros with whole records behind them included. So every
 member is read, from the first on, and the file ends before the first that is not whole. Nothing is
-ever appended to a recovered file.
+ever appended to a recovered file. What a purge has under way has other names (see purge.py), and is
+left to the next purge.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from rove.errors import StoreError
 from rove.store.files import OPEN_SUFFIX, hold, store_error, sync_directory
-from rove.store.record import (
-    GZIP_WBITS,
-    HEAD_END,
-    RECORD_END,
-    NotARecord,
-    content_length,
-    parse_head,
-)
-
-_STEP = 16 * 1024
-"""Bytes read at a time: what lies behind a member's end is read again, and most are small."""
-_MAX_HEAD = 64 * 1024
+from rove.store.members import members
+from rove.store.record import NotARecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +51,7 @@ def recover(directory: Path) -> RecoveryReport:
     if not left_open:
         return RecoveryReport()
     try:
-        # zlib lets go of the interpreter: the files of many processes are read side by side.
+        # ISA-L lets go of the interpreter: the files of many processes are read side by side.
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
             reports = list(threads.map(_recover_file, left_open))
         sync_directory(directory)
@@ -99,49 +90,10 @@ def _finish(path: Path, fd: int) -> RecoveryReport:
 
 
 def _whole_records(fd: int) -> tuple[int, int]:
-    """How many whole records a file begins with, and where they end; keeps none in memory."""
+    """How many whole records a file begins with, and where they end."""
     records = end = 0
-    while True:
-        member = zlib.decompressobj(GZIP_WBITS)
-        record = _RecordCheck()
-        position = end
-        try:
-            while not member.eof:
-                chunk = os.pread(fd, _STEP, position)
-                if not chunk:
-                    return records, end
-                position += len(chunk)
-                record.feed(member.decompress(chunk))
-            record.finish()
-        except (zlib.error, NotARecord):
-            return records, end
-        records += 1
-        end = position - len(member.unused_data)
-
-
-class _RecordCheck:
-    """Whether bytes that pass by are one whole record."""
-
-    def __init__(self) -> None:
-        self._head: bytes | None = b""
-        self._left = 0
-        self._tail = b""
-
-    def feed(self, data: bytes) -> None:
-        """The next bytes."""
-        if self._head is not None:
-            self._head += data
-            head, found, data = self._head.partition(HEAD_END)
-            if not found:
-                if len(head) > _MAX_HEAD:
-                    raise NotARecord("the head does not end")
-                return
-            self._left = content_length(parse_head(head)) + len(RECORD_END)
-            self._head = None
-        self._left -= len(data)
-        self._tail = (self._tail + data[-len(RECORD_END) :])[-len(RECORD_END) :]
-
-    def finish(self) -> None:
-        """No more bytes: NotARecord unless that was exactly one record."""
-        if self._head is not None or self._left or self._tail != RECORD_END:
-            raise NotARecord("not one whole record")
+    with suppress(NotARecord):
+        for member in members(fd):
+            records += 1
+            end = member.end
+    return records, end

@@ -1,0 +1,178 @@
+"""How often a domain may be asked, judged by how it answers: pure functions of a visit's outcomes.
+
+The delay that a person chose and the Crawl-delay of robots.txt are the least; what is found here can only make it
+longer (docs/politeness.md has the rules and their reasons on one page):
+
+- 429 and 503: a Retry-After is obeyed, up to a day; without one the delay doubles, up to an hour, and halves
+  again with each visit that is answered well;
+- a domain is left alone for at least ten times what its last answer took;
+- a domain that does not answer at all is asked less and less, and given up after ten visits in a row.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from rove.model import (
+    DelaySource,
+    Failed,
+    FailureKind,
+    Fetched,
+    Outcome,
+    Pace,
+    Redirected,
+    Refused,
+    Response,
+    WrongType,
+)
+
+DAY = 86_400.0
+LONGEST_BACKOFF = 3_600.0
+SLOWNESS = 10.0
+"""A domain is left alone for so many times what its last answer took."""
+FAILURES_BEFORE_LEAVING = 3
+"""Visits in a row without an answer after which a crawl does not stay up for a domain."""
+FAILURES_BEFORE_GIVING_UP = 10
+"""With the default delay of 70 s the tenth comes about ten hours after the first."""
+
+_OVERLOADED = frozenset({429, 503})
+_NO_ANSWER = frozenset(
+    {
+        FailureKind.DNS_NOT_FOUND,
+        FailureKind.DNS,
+        FailureKind.CONNECT,
+        FailureKind.TLS,
+        FailureKind.TIMEOUT_CONNECT,
+        FailureKind.TIMEOUT_FIRST_BYTE,
+        FailureKind.TIMEOUT_TOTAL,
+        FailureKind.RESET,
+        FailureKind.PROTOCOL,
+    }
+)
+_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]*)?")
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the requests of a visit came to, as far as pacing goes."""
+
+    has_answered: bool = False
+    is_overloaded: bool = False
+    retry_after: float | None = None
+    """The longest that was asked for."""
+    last_seconds: float = 0.0
+    """What the last answer took."""
+    failure: FailureKind | None = None
+    """Why the last request brought no answer."""
+
+    def note(self, outcome: Outcome, seconds: float) -> None:
+        """Take one more request into account."""
+        match outcome:
+            case Fetched() | Redirected() | WrongType():
+                self._answered(seconds)
+            case Refused(response=response):
+                self._answered(seconds)
+                if response.status in _OVERLOADED:
+                    self.is_overloaded = True
+                    asked = retry_after(response)
+                    if asked is not None:
+                        self.retry_after = max(asked, self.retry_after or 0.0)
+            case Failed(kind=kind, status=status):
+                if status:
+                    self._answered(seconds)
+                elif kind in _NO_ANSWER:
+                    self.failure = kind
+
+    def _answered(self, seconds: float) -> None:
+        self.has_answered = True
+        self.last_seconds = seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a domain is to be treated from now on."""
+
+    pace: Pace
+    pause: float = 0.0
+    """Seconds from the end of the visit, where longer than the delay."""
+    reason: DelaySource = DelaySource.DELAY
+    gives_up: str = ""
+    """Why nothing more is asked of the domain, '' if it goes on."""
+
+
+def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
+    """What follows from a visit; `delay` is the longer of the chosen delay and the Crawl-delay."""
+    if not answers.has_answered:
+        return _unanswered(answers, before, delay)
+    backoff = _backoff(answers, before.backoff, delay)
+    pauses = {
+        DelaySource.RETRY_AFTER: answers.retry_after or 0.0,
+        DelaySource.BACKOFF: backoff,
+        DelaySource.SLOW: SLOWNESS * answers.last_seconds,
+    }
+    reason = max(pauses, key=lambda source: pauses[source])
+    pause = pauses[reason]
+    return Verdict(
+        pace=Pace(backoff=backoff),
+        pause=pause,
+        reason=reason if pause > delay else DelaySource.DELAY,
+    )
+
+
+def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
+    if answers.failure is None:
+        return Verdict(pace=before, pause=before.backoff, reason=DelaySource.BACKOFF)
+    failures = before.failures + 1
+    gives_up = failures >= FAILURES_BEFORE_GIVING_UP
+    return Verdict(
+        pace=Pace(backoff=before.backoff, failures=failures),
+        pause=max(before.backoff, pause_after(failures, delay)),
+        reason=DelaySource.FAILURES,
+        gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",
+    )
+
+
+def pause_after(failures: int, delay: float) -> float:
+    """Seconds for which a domain is left alone after so many visits in a row without an answer."""
+    return float(min(DAY, max(delay, 0.1) * 2.0 ** (min(failures, 40) - 1)))
+
+
+def _backoff(answers: Answers, before: float, delay: float) -> float:
+    if answers.is_overloaded:
+        if answers.retry_after is not None:
+            return before
+        return min(LONGEST_BACKOFF, 2.0 * max(delay, before, 0.1))
+    halved = before / 2.0
+    return halved if halved > delay else 0.0
+
+
+def retry_after(response: Response, now: float | None = None) -> float | None:
+    """Seconds that an answer asks to wait, a day at most; None if it asks for nothing that can be understood.
+
+    A date is compared with the answer's own Date where it has one: what counts is the server's clock.
+    """
+    value = (response.header("retry-after") or "").strip()[:100]
+    if not value:
+        return None
+    if _SECONDS.fullmatch(value):
+        return min(DAY, float(value))
+    until = _seconds(value)
+    if until is None:
+        return None
+    at = _seconds((response.header("date") or "")[:100])
+    if at is None:
+        at = time.time() if now is None else now
+    return min(DAY, max(0.0, until - at))
+
+
+def _seconds(date: str) -> float | None:
+    """An HTTP date as seconds since the epoch."""
+    try:
+        found = parsedate_to_datetime(date)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
