@@ -22,21 +22,30 @@ from rove.assembly import (
     policy_of,
     raise_open_files,
     start_logging,
-    whole_domains,
 )
 from rove.backends import backend_for, remote_given
 from rove.config import Settings, settings_from_json
 from rove.crawl import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
+from rove.enforce import follow_exclusions
 from rove.errors import RoveError, UsageError
+from rove.exclusions import Exclusions, whole_domains
 from rove.fetch.connect_to import parse_connect_to
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend, Frontier, FrontierReader, SeedSource, crawled_seconds
+from rove.frontier.contract import (
+    Backend,
+    Catalog,
+    Frontier,
+    FrontierReader,
+    SeedSource,
+    crawled_seconds,
+)
 from rove.frontier.postgres_errors import redacted
 from rove.model import Counts
 from rove.prepare import Order, check, prepare
 from rove.progress import Progress
 from rove.seeds import BadLine, SeedLoader
+from rove.spool import lost_visits, spool_files
 from rove.store.reader import WarcReader
 from rove.store.recovery import recover
 from rove.supervisor import Supervisor
@@ -47,6 +56,8 @@ SQLITE_PROCESSES = 3
 """More processes than these wait for each other's turn to write into one SQLite file (docs/performance.md)."""
 QUIET_SECONDS = 10.0
 """News that several processes bring within so long is said once."""
+LOST_VISITS = 500
+"""Visits entered into the ledger in one go after a crash."""
 REVISION_SECONDS = 2.0
 """How often a crawl looks whether somebody has changed its settings."""
 
@@ -95,6 +106,7 @@ class Archive:
     data: DataDir
     place: str
     reader: FrontierReader
+    catalog: Catalog
     pages: WarcReader
 
 
@@ -161,7 +173,7 @@ class CrawlApp:
         processes = self._processes(stage)
         run = await backend.begin_run()
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
-        await _cut_leases(frontier, None)
+        await _recover_requests(stage, frontier, None)
         await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
         lead = self._lead_one if processes == 1 else self._lead_many
         ending, progress = await lead(stage, frontier, allowance, run, processes)
@@ -195,7 +207,7 @@ class CrawlApp:
 
         async def on_death(process: int) -> None:
             await _recover_store(stage.data)
-            await _cut_leases(frontier, [process] if process else [])
+            await _recover_requests(stage, frontier, [process] if process else [])
 
         fetches = self._fetches(stage, processes)
         orders = [
@@ -261,11 +273,18 @@ class CrawlApp:
         )
 
     async def _feed(self, loader: SeedLoader, stage: _Stage) -> None:
-        for source in await stage.backend.catalog.seed_sources():
-            if not source.finished and source.is_here:
-                loaded = await loader.load(source, stage.data.root / source.path)
-                bad = f", {loaded.bad:,} bad lines left out" if loaded.bad else ""
-                self._say(f"{loaded.name}: {loaded.good:,} seeds{bad}")
+        def exclude(exclusions: Exclusions) -> None:
+            loader.gate.exclusions = exclusions
+
+        following = asyncio.create_task(follow_exclusions(stage.backend.catalog, exclude))
+        try:
+            for source in await stage.backend.catalog.seed_sources():
+                if not source.finished and source.is_here:
+                    loaded = await loader.load(source, stage.data.root / source.path)
+                    bad = f", {loaded.bad:,} bad lines left out" if loaded.bad else ""
+                    self._say(f"{loaded.name}: {loaded.good:,} seeds{bad}")
+        finally:
+            following.cancel()
 
     def _show_bad_line(self, source: SeedSource, line: BadLine) -> None:
         self._bad_lines += 1
@@ -327,7 +346,11 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
         if await backend.catalog.settings() is None:
             raise UsageError(f"{backend.place} holds no crawl")
         yield Archive(
-            data=data, place=backend.place, reader=backend.reader, pages=WarcReader(data.warc)
+            data=data,
+            place=backend.place,
+            reader=backend.reader,
+            catalog=backend.catalog,
+            pages=WarcReader(data.warc),
         )
     finally:
         await backend.close()
@@ -339,10 +362,18 @@ async def _recover_store(data: DataDir) -> None:
         log.info("after a crash: %s", recovered)
 
 
-async def _cut_leases(frontier: Frontier, processes: list[int] | None) -> None:
+async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[int] | None) -> None:
+    """Cut the leases of processes that are gone, and enter into the ledger what they had asked."""
     cut = await frontier.recover(processes)
     if cut:
         log.info("%d leases of a process that is gone were cut to the delay", cut)
+    left = spool_files(stage.data.spool, of=processes, but=frontier.process)
+    for process, path in left:
+        visits = await asyncio.to_thread(lost_visits, process, [path], stage.settings.delay)
+        for start in range(0, len(visits), LOST_VISITS):
+            await frontier.record_lost(visits[start : start + LOST_VISITS])
+        path.unlink()
+        log.info("%s held %d visits that may not have been settled", path.name, len(visits))
 
 
 async def _stage(data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -14,18 +15,20 @@ from rove.allowance import Allowance
 from rove.config import Settings
 from rove.crawl import Crawl
 from rove.datadir import DataDir
+from rove.enforce import follow_exclusions
+from rove.exclusions import Exclusions
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier, Policy
-from rove.gate import Exclusions, Gate
+from rove.gate import Gate
 from rove.politeness import VISIT_BUDGET, user_agent
 from rove.progress import Progress
+from rove.spool import Spool
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
-from rove.url import domain_of
 
 SPARE_FILES = 64
 """Open files that are not fetches: the database, WARC files, the log, the resolver."""
@@ -52,7 +55,9 @@ async def assembled(
         resolver=CachingResolver(AresLookup()),
         guard=AddressGuard(allow_private=settings.allow_private_addresses),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
+        per_address=settings.per_ip,
     )
+    spool = Spool(data.spool, frontier.process)
     store = WarcStore(
         data.warc,
         keep=Keep(settings.store),
@@ -78,16 +83,19 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
+            spool=spool,
             settings=settings,
             concurrency=concurrency,
             progress=Progress(started=steady_seconds()),
             clock=steady_seconds,
             allowance=allowance,
             all_fed=all_fed,
+            follow_exclusions=partial(follow_exclusions, catalog),
         )
     finally:
         await fetcher.close()
         await store.close()
+        spool.close()
 
 
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
@@ -103,16 +111,6 @@ def policy_of(settings: Settings) -> Policy:
         max_pages_per_domain=settings.limits.max_pages_per_domain,
         limits_epoch=settings.limits.epoch,
     )
-
-
-def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
-    """The exclusions that cover a registrable domain, not just a host in one."""
-    found = {}
-    for pattern in patterns:
-        name, domain = domain_of(pattern)
-        if name == pattern:
-            found[domain] = name
-    return found
 
 
 def raise_open_files() -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove.errors import UsageError
-from rove.politeness import DEFAULT_DELAY, is_plausible_email
+from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
 from rove.url import CANONICAL_VERSION
 
 DEFAULT_CONCURRENCY = 500
@@ -47,6 +47,10 @@ class Settings:
     connect_to: tuple[str, ...] = ()
     allow_private_addresses: bool = False
     store: str = "text"
+    redirect_hops: int = DEFAULT_REDIRECT_HOPS
+    per_ip: int | None = None
+    """Connections at once to one address, within a process; None: as many as it comes to."""
+    sitemaps: bool = False
     max_body: int = DEFAULT_MAX_BODY
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from rove.allowance import Allowance
 from rove.config import Settings
 from rove.errors import RoveError
+from rove.exclusions import Exclusions
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier, Vitals
 from rove.gate import Gate
@@ -24,6 +26,7 @@ from rove.journal import Journal
 from rove.model import Lease, OriginRecord, UrlState
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
+from rove.spool import Spool
 from rove.store.contract import Keep, Store
 from rove.url import canonical
 from rove.visit import Surroundings, Visit
@@ -41,6 +44,7 @@ ALIVE_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 Leased = tuple[Lease, dict[str, OriginRecord | None]]
+FollowExclusions = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
 
 
 class Ending(enum.StrEnum):
@@ -63,15 +67,21 @@ class Crawl:
         fetcher: Fetcher,
         store: Store,
         gate: Gate,
+        spool: Spool,
         settings: Settings,
         concurrency: int,
         progress: Progress,
         clock: Callable[[], float],
         allowance: Allowance,
         all_fed: Callable[[], Awaitable[bool]],
+        follow_exclusions: FollowExclusions,
     ) -> None:
-        """`concurrency`: this process's share of the fetches; `all_fed`: whether all seeds are in the frontier."""
+        """`concurrency`: this process's share of the fetches; `all_fed`: whether all seeds are in the frontier.
+
+        `follow_exclusions` runs for as long as the crawl does, and tells when other exclusions hold.
+        """
         self._frontier = frontier
+        self._follow_exclusions = follow_exclusions
         self._settings = settings
         self._concurrency = concurrency
         self._clock = clock
@@ -82,8 +92,11 @@ class Crawl:
             frontier=frontier,
             fetcher=fetcher,
             gate=gate,
+            spool=spool,
             delay=settings.delay,
             max_body=settings.max_body,
+            redirect_hops=settings.redirect_hops,
+            sitemaps=settings.sitemaps,
             keep_raw=settings.store != Keep.TEXT,
             clock=clock,
             is_stopping=lambda: self._ending is not None,
@@ -92,6 +105,8 @@ class Crawl:
             store=store,
             frontier=frontier,
             clock=clock,
+            spool=spool,
+            delay=settings.delay,
             only_known_domains=settings.seeds_only,
             on_settled=self._count,
         )
@@ -127,14 +142,15 @@ class Crawl:
         claimer = asyncio.create_task(self._claim_loop())
         feeder = asyncio.create_task(self._feed(feed) if feed is not None else asyncio.sleep(0))
         clock = asyncio.create_task(self._watch_clock())
+        follower = asyncio.create_task(self._follow_exclusions(self._exclude))
         slots = [asyncio.create_task(self._slot()) for _ in range(self._concurrency)]
         ended = asyncio.create_task(self._ended.wait())
-        workers = [writer, claimer, feeder, clock, *slots]
+        workers = [writer, claimer, feeder, clock, follower, *slots]
         try:
             await _first_failure_or([ended], workers)
         finally:
             self.stop()
-            await _finish(feeder, clock)
+            await _finish(feeder, clock, follower)
             await self._end_visits(claimer, slots)
             failure = await self._end_writing(writer)
         for task in (*workers, ended):
@@ -185,6 +201,7 @@ class Crawl:
     async def _claim(self, room: int) -> int:
         claimed_at = self._clock()
         leases = await self._frontier.claim(room)
+        returned_at = self._clock()
         held: dict[tuple[int, str], OriginRecord | None] = {
             (lease.domain, origin): None for lease in leases for origin in _origins_of(lease)
         }
@@ -195,7 +212,12 @@ class Crawl:
             self._give_back(leases)
             raise
         for lease in leases:
-            lease = replace(lease, deadline=claimed_at + VISIT_BUDGET)
+            # By the moment of the return, not of the claim: what the ledger says is then never later than it was.
+            lease = replace(
+                lease,
+                deadline=claimed_at + VISIT_BUDGET,
+                clock_offset=lease.claimed_ms / 1000 - returned_at,
+            )
             origins = {origin: held[lease.domain, origin] for origin in _origins_of(lease)}
             self._leased.put_nowait((lease, origins))
         return len(leases)
@@ -258,7 +280,7 @@ class Crawl:
         except RoveError:
             raise
         except TimeoutError:
-            log.warning("a visit to %s was cut at the end of its lease", journal.lease.name)
+            log.warning("a visit to %s was cut", journal.lease.name)
         except Exception:
             # A page must not end the crawl, nor come back for ever.
             log.exception("internal error in a visit to %s", journal.lease.name)
@@ -285,6 +307,14 @@ class Crawl:
                 progress.bytes += row.size
                 if row.error:
                     progress.errors[row.error] += 1
+
+    def _exclude(self, exclusions: Exclusions) -> None:
+        """From now on these are never touched; what is under way there is cut."""
+        self._around.gate.exclusions = exclusions
+        now = asyncio.get_running_loop().time()
+        for journal, cut in self._visiting.items():
+            if journal.host and exclusions.covers(journal.host) and not cut.expired():
+                cut.reschedule(now)
 
     # Ending
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import getpass
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +23,15 @@ from rove.errors import DiskFull, StoreError, UsageError
 FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ORPHAN_SECONDS = 60.0
 """How long a start waits for the processes of a supervisor that was killed."""
+
+
+def this_person() -> str:
+    """Who is at work here, for those who ask later."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +53,7 @@ class DataDir:
         self.frontier = root / "frontier.sqlite"
         self.warc = root / "warc"
         self.seeds = root / "seeds"
+        self.spool = root / "spool"
         self.log = root / "rove.log"
         self.moved = root / "frontier.sqlite.moved"
         self._lock = root / "lock"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rove.model import (
     Deferred,
     Failed,
+    Fate,
     Fetched,
     Lease,
     NewUrl,
@@ -18,13 +19,15 @@ from rove.model import (
     Refused,
     RequestKind,
     RequestRow,
+    RobotsStatus,
     Settled,
     UrlState,
     VisitResult,
     WrongType,
 )
+from rove.pacing import Answers, Verdict, judge
 from rove.store.contract import Page, Stored
-from rove.url import CrawlUrl
+from rove.url import CrawlUrl, fingerprint_bytes
 
 
 class Journal:
@@ -39,8 +42,11 @@ class Journal:
         self.settled: dict[int, Settled] = {}
         self.deferred: dict[int, Deferred] = {}
         self.not_accepted: Counter[str] = Counter()
+        self.answers = Answers()
         self.finished_at = 0.0
         """Steady-clock seconds at the end of the last request."""
+        self.host = ""
+        """The host that is being asked, '' while none is."""
         self._page_rows: list[int] = []
 
     @property
@@ -48,23 +54,43 @@ class Journal:
         """Whether the domain was asked anything."""
         return bool(self.requests)
 
-    def note_request(
-        self, url: CrawlUrl, kind: RequestKind, outcome: Outcome, *, started: float, now: float
-    ) -> None:
-        """Note a request that has ended; `started` and `now` are steady-clock seconds."""
-        self.finished_at = now
-        wall = time.time()
-        row = RequestRow(
+    def begin_request(self, url: CrawlUrl, kind: RequestKind, *, now: float) -> RequestRow:
+        """The row of a request that is about to be made, as it stands if nothing more is ever heard of it."""
+        self.host = url.host
+        began = self._crawl_ms(now)
+        return RequestRow(
             visit=self.lease.token,
             seq=len(self.requests),
-            domain=url.domain,
+            domain=self.lease.domain,
+            other_domain=None if url.domain == self.lease.domain else url.domain,
             kind=kind,
             url=url.text,
             fingerprint=url.fingerprint,
-            started=wall - (now - started),
-            finished=wall,
+            started=time.time(),
+            began=began,
+            ended=began,
+            error=Fate.LOST,
         )
-        self.requests.append(_with_outcome(row, outcome))
+
+    def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
+        """Note a request that has ended, and what came of it; `now` is steady-clock seconds."""
+        self.host = ""
+        self.finished_at = now
+        ended = max(row.began, self._crawl_ms(now))
+        self.answers.note(outcome, (ended - row.began) / 1000)
+        row = _with_outcome(replace(row, ended=ended, error=""), outcome)
+        self.requests.append(row)
+        return row
+
+    def note_robots(self, record: OriginRecord) -> None:
+        """Note which copy of a robots.txt is in force after the last request."""
+        if record.status is RobotsStatus.RULES:
+            copy = fingerprint_bytes(record.body)
+            self.requests[-1] = replace(self.requests[-1], content_hash=copy)
+
+    def _crawl_ms(self, now: float) -> int:
+        """The crawl's clock at a moment of the process's own."""
+        return int((now + self.lease.clock_offset) * 1000)
 
     def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
         """Note a page to be stored, which the last request brought."""
@@ -87,8 +113,9 @@ class Journal:
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
         )
 
-    def result(self, now: float) -> VisitResult:
-        """The visit as the frontier settles it; `now` is steady-clock seconds."""
+    def result(self, now: float, delay: float) -> VisitResult:
+        """The visit as the frontier settles it; `now` is steady-clock seconds, `delay` what the user chose."""
+        verdict = self.verdict(delay)
         return VisitResult(
             lease=self.lease,
             asked=self.asked,
@@ -97,14 +124,24 @@ class Journal:
             deferred=tuple(self.deferred.values()),
             requests=tuple(self.requests),
             not_accepted=dict(self.not_accepted),
+            pace=verdict.pace,
+            pause=verdict.pause,
+            pause_from=verdict.reason,
         )
 
-    def asked_only(self, now: float) -> VisitResult:
+    def verdict(self, delay: float) -> Verdict:
+        """How the domain is to be treated after what it has answered."""
+        return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
+
+    def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
-        return VisitResult(
-            lease=self.lease,
-            asked=self.asked,
-            since_finish=now - self.finished_at if self.asked else 0.0,
+        pages = set(self._page_rows)
+        requests = [
+            replace(row, content_hash=None, title="") if row.seq in pages else row
+            for row in self.requests
+        ]
+        return replace(
+            self.result(now, delay), settled=(), deferred=(), requests=requests, not_accepted={}
         )
 
 
@@ -117,19 +154,25 @@ def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:
                 media_type=response.media_type,
                 size=len(body),
                 truncated=truncated,
+                address=response.address,
             )
         case Redirected(response=response, location=location):
-            return replace(row, status=response.status, target=location)
+            return replace(row, status=response.status, target=location, address=response.address)
         case Refused(response=response):
             return replace(
                 row,
                 status=response.status,
                 media_type=response.media_type,
                 error=f"status-{response.status}",
+                address=response.address,
             )
         case WrongType(response=response):
             return replace(
-                row, status=response.status, media_type=response.media_type, error="wrong-type"
+                row,
+                status=response.status,
+                media_type=response.media_type,
+                error="wrong-type",
+                address=response.address,
             )
-        case Failed(kind=kind, status=status):
-            return replace(row, status=status, error=kind.value)
+        case Failed(kind=kind, status=status, address=address):
+            return replace(row, status=status, error=kind.value, address=address)

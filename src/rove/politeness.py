@@ -11,7 +11,8 @@ DEFAULT_DELAY = 70.0
 VISIT_BUDGET = 180.0
 """Seconds that a visit may take from its claim on: waiting in the process, robots.txt and all hops."""
 MAX_REQUESTS_PER_VISIT = 8
-MAX_HOPS_PER_VISIT = 3
+DEFAULT_REDIRECT_HOPS = 3
+"""Redirects inside a domain that a visit follows at once."""
 MAX_ROBOTS_HOPS = 5
 MAX_REDIRECT_CHAIN = 20
 """Redirects in a row, over all visits, before a chain is given up."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rove.config import Limits, Settings, settings_from_json, with_limits
-from rove.datadir import DataDir
+from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
+from rove.exclusions import parse_exclusions
 from rove.frontier.contract import Backend, SeedSource, crawled_seconds
-from rove.gate import parse_exclusions
 from rove.seeds import has_good_line
 
 
@@ -57,7 +57,9 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
     try:
         await backend.open(create=True)
         settings = replace(settings, limits=await _limits(order, settings, backend))
-        await backend.catalog.add_exclusions(exclusions)
+        await backend.catalog.add_exclusions(
+            exclusions, who=this_person(), reason=f"in {order.exclude}"
+        )
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
         if source is not None:

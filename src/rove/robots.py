@@ -1,47 +1,145 @@
-"""What a robots.txt allows (RFC 9309): pure, in front of Google's parser as fast-robotstxt binds it.
+"""What a robots.txt allows, to the letter of RFC 9309: pure, read once, then asked any number of times.
 
-The parser reads the whole text at each question: 25 µs for 5 KB, 2.4 ms for 500 KB. Both are less than
-reading the text once in Python would cost for the one or two questions that a visit asks, so no parsed
-form is kept. Its matcher holds the state of its last answer; the one in this module belongs to the
-thread of the event loop.
+A file is rarely asked more than one question, so reading it must be quick: one regular expression finds the lines
+that say something, and only those of our own groups are looked at. Rules are tried from the longest on. A pattern is
+its pieces between the `*`, looked for one after the other: no text, however crafted, makes that slow.
 
-As Google's crawlers do, it takes a missing colon, `Dissallow` and the like for what they were meant to
-be. Where it departs from the RFC, the text and the URL are changed before it sees them:
+What is compared (section 2.2.2) is one spelling of the rule and of the URL's path and query: octets that are neither
+reserved nor unreserved are escaped, escapes of unreserved ones are not, other escapes have capital digits. `%2F` is
+not `/`, but for the query: there `: / ? @` are data like any other, and their escapes mean the same (the second line
+of the RFC's table). `*` and `$` in a URL, and a `$` inside a rule, are met by `%2A` and `%24` (section 2.2.3).
 
-- it decodes every escape, so that `%2F` would be `/`: escapes of reserved characters are hidden from it;
-- it measures a rule as written, so that `/%61` would outweigh `/ab`: other escapes have one spelling;
-- `Allow: /dir/index.html` also allows `/dir/`: the rule is hidden where it cannot match;
-- it allows everything on a host that it does not understand: it sees paths only;
-- the Crawl-delay for all agents counts where our own group has none: see `crawl_delay`.
+Where the RFC leaves room, or says nothing, the reading is what the person who wrote the file most likely meant:
+
+- common slips count: a missing colon, `Dissallow`, `User agent`, no-break spaces. Other keys never do, however they
+  begin: `AllowAITraining: /` allows nothing;
+- `rove/1.0` is our token with a version; `rover`, `rove2` and `rove-images` are others;
+- a rule that begins with `*` is one; one that begins otherwise than with `*` or `/` matches nothing;
+- a text in UTF-16 is read as such; NULs are passed over; what is no UTF-8 stands for its own octets;
+- of a text over MAX_ROBOTS_BYTES the whole lines within are read: half a rule forbids or allows too much;
+- HTML or XML in the place of a robots.txt says nothing: it is an error page or the home page. That is told by how
+  the text begins, after blanks and comments: with a document type, `<html>`, `<head>`, `<?xml` and the like. A
+  fragment in front of real rules (the warning of a script, `<br />`) does not hide them.
 """
 
 from __future__ import annotations
 
-import math
+import codecs
 import re
-from typing import ClassVar
-
-from robotstxt import RobotsMatcher
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar, NamedTuple
 
 PRODUCT_TOKEN = "rove"
 MAX_ROBOTS_BYTES = 500 * 1024
 """What is read of a robots.txt at most; RFC 9309, section 2.5, asks for at least this."""
 MAX_CRAWL_DELAY = 86_400.0
+"""Seconds; a domain that asks for more is left alone altogether."""
+MAX_SITEMAPS = 100
+"""Sitemaps that are taken from one robots.txt."""
+_ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
+"""What any longer delay counts as, so that it can be stored."""
+_MAX_SHOWN = 200
 
-_MATCHER = RobotsMatcher()
-_SOME_ORIGIN = "http://origin"
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_RESERVED = frozenset(b":/?#[]@!&'()+,;=")
-"""Without `*` and `$`: a rule's `%2A` and `%24` mean these characters in a URL (section 2.2.3)."""
-_HIDDEN_PERCENT = "\x01"
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_ESCAPES_OF_OCTETS = {octet: f"%{octet:02X}" for octet in range(0x80, 0x100)}
-"""Not of characters: what is not UTF-8 stands for itself, and hides nothing around it."""
-_ALL_AGENTS = re.compile(
-    r"^([ \t]*+user[- ]?agent[^:\n*]*+:?[ \t]*+)\*", re.IGNORECASE | re.MULTILINE
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKUP = re.compile(
+    r"(?: \s++ | \#[^\n]*+ | <!--.*?--> )*+"
+    r"< (?: !-- | !doctype\b | \?xml\b"
+    r"  | (?: html|head|body|title|meta|link|script|style|base|frameset|center"
+    r"      | svg|rss|feed|urlset|sitemapindex ) [\s/>] )",
+    re.IGNORECASE | re.ASCII | re.DOTALL | re.VERBOSE,
 )
-"""Possessive throughout: a line of half a million blanks must not take quadratic time."""
-_SITEMAP = re.compile(r"^[ \t]*site-?map[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE | re.MULTILINE)
+_BLANKS = r"(?:[ \t\v\f]|\xc2\xa0|\xef\xbb\xbf)*+"
+"""A no-break space and a byte order mark in UTF-8 too, as the text is read in latin-1."""
+_PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
+"""What needs no other spelling in a rule, and is neither `*` nor `$`."""
+_RECORD = re.compile(
+    rf"\n{_BLANKS}"
+    r"( user[-_\ ]?agent | allow | disallow | crawl[-_\ ]?delay | site[-_\ ]?map"
+    r"| dissallow | dissalow | disalow | diasllow | disallaw )"
+    rf"(?: {_BLANKS} : {_BLANKS} | [ \t]++ (?=[^\s:\#][^\s\#]*+[ \t]*+(?:[\n\#]|\Z)) )"
+    rf"(?: ({_PLAIN}*+)[ \t]*+(?=[\n\#]|\Z) | ([^\n\#]*+) )",
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
+)
+"""A line that says something: its key, and its value, in the second place if it is plain and else in the third.
+
+Possessive throughout: a line of half a million blanks must not take quadratic time.
+"""
+_OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
+_ALL_AGENTS = re.compile(r"\*(?:\s|\Z)", re.ASCII)
+_NUMBER = re.compile(
+    r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII
+)
+_UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_RESERVED = ":/?#[]@!&'()+,;=*"
+"""But for `$`, which is escaped to be compared, as it means something else at the end of a rule."""
+_ESCAPED = {
+    octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"
+}
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_QUERY_DATA = re.compile(r"%(?:3A|2F|3F|40)")
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The line that decides about a URL."""
+
+    line: int
+    """Its number in the body as sent, from 1 on."""
+    text: str
+    """The line as sent, without the blanks around it, at most 200 characters."""
+    group: str
+    """The agent of its group: our own token, or '*'."""
+
+
+class _Weight(NamedTuple):
+    """Which rule counts more: they sort by it. Tuples, as a file has hundreds."""
+
+    length: int
+    """In octets, and negative: the longest comes first."""
+    forbids: bool
+    """Of two that are equally long, the one that allows comes first."""
+    record: int
+    """Its number among the lines that say something."""
+
+
+class _Pattern(NamedTuple):
+    """A rule that is more than the beginning of a path."""
+
+    weight: _Weight
+    start: str
+    middle: list[str]
+    """What comes between its first and its last `*`, in this order."""
+    last: str | None
+    """What comes after its last `*`; None if it has none."""
+    ends: bool
+    """The path must end where the rule does."""
+
+    @classmethod
+    def of(cls, rule: str, *, ends: bool, weight: _Weight) -> _Pattern:
+        """From a rule as it is compared, without the `$` at its end."""
+        start, *pieces = rule.split("*")
+        last = pieces.pop() if pieces else None
+        return cls(weight, start, [piece for piece in pieces if piece], last, ends)
+
+    def matches(self, path: str) -> bool:
+        """Whether the rule is about a path."""
+        if not path.startswith(self.start):
+            return False
+        position = len(self.start)
+        if self.last is None:
+            return not self.ends or position == len(path)
+        for piece in self.middle:
+            # The first place is as good as any later one: it leaves the most room for what follows.
+            position = path.find(piece, position)
+            if position < 0:
+                return False
+            position += len(piece)
+        if self.ends:
+            return path.endswith(self.last, position)
+        return path.find(self.last, position) >= 0
 
 
 class Rules:
@@ -49,88 +147,175 @@ class Rules:
 
     EMPTY: ClassVar[Rules]
     """Allows everything."""
-    __slots__ = ("_text",)
+    __slots__ = ("_delay", "_group", "_lengths", "_patterns", "_prefixes", "_text")
 
     def __init__(self, body: bytes) -> None:
         """From a body as it was sent, perhaps cut by the fetch at MAX_ROBOTS_BYTES."""
-        self._text = _prepared(body)
+        self._text = _readable(body)
+        self._group = "*"
+        self._delay = 0.0
+        self._prefixes: dict[str, _Weight] = {}
+        self._patterns: list[_Pattern] = []
+        self._read()
+        self._patterns.sort()
+        self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
 
     def allows(self, url: str) -> bool:
         """Whether a canonical URL may be fetched; /robots.txt always may."""
-        path = _path(url)
-        return path == "/robots.txt" or self._ask(path)
+        found = self._deciding(url)
+        return found is None or not found.forbids
 
-    def matching_line(self, url: str) -> int:
-        """The number of the line that decides about a canonical URL, 0 if none does."""
-        self._ask(_path(url))
-        line: int = _MATCHER.matching_line
-        return line
+    def deciding_rule(self, url: str) -> Rule | None:
+        """The line that decides about a canonical URL; None where no line does, and the URL is allowed."""
+        found = self._deciding(url)
+        if found is None:
+            return None
+        record = next(islice(_RECORD.finditer(self._text), found.record, None))
+        begin = record.start() + 1
+        line = self._text[begin:].partition("\n")[0]
+        return Rule(
+            line=self._text.count("\n", 0, begin),
+            text=_as_sent(line).strip("\ufeff\xa0 \t\v\f")[:_MAX_SHOWN],
+            group=self._group,
+        )
 
     @property
     def crawl_delay(self) -> float:
-        """Seconds that our group asks for between visits: 0 if none or nonsense, a day at most."""
-        delay = _asked_delay(self._text)
-        if _MATCHER.ever_seen_specific_agent:
-            # Nothing that is said to all agents is said to us: give that group another name.
-            delay = _asked_delay(_ALL_AGENTS.sub(r"\1-", self._text))
-        if delay is None or math.isnan(delay):
-            return 0.0
-        return min(max(delay, 0.0), MAX_CRAWL_DELAY)
+        """Seconds that our group asks for between visits, the most if it does so twice; 0 if none or nonsense.
+
+        May be over MAX_CRAWL_DELAY, and is always finite.
+        """
+        return self._delay
 
     @property
     def sitemaps(self) -> list[str]:
-        """The sitemaps named, with their escapes in one spelling."""
-        return [_shown(found) for found in _SITEMAP.findall(self._text)]
+        """The absolute web addresses of the sitemaps named, wherever in the text, each once."""
+        found: dict[str, None] = {}
+        for key, plain, other in _RECORD.findall(self._text):
+            value = plain or other
+            if key[0] in "sS" and _WEB_ADDRESS.match(value):
+                found[_as_sent(value.split()[0])] = None
+                if len(found) == MAX_SITEMAPS:
+                    break
+        return list(found)
 
-    def _ask(self, path: str) -> bool:
-        text = self._text
-        if "/index.htm" not in path:
-            text = text.replace("/index.htm", "/%69ndex.htm")
-        return _is_allowed(text, path)
+    def _deciding(self, url: str) -> _Weight | None:
+        path = url[url.index("/", url.index("://") + 3) :]
+        if path == "/robots.txt":
+            return None
+        if not path.isascii():
+            path = path.encode("utf-8", "replace").decode("latin-1")
+        weights = [self._weight(spelling) for spelling in _spellings(path)]
+        return min(filter(None, weights), default=None)
+
+    def _weight(self, path: str) -> _Weight | None:
+        """That of the rule that counts most of those which match."""
+        path = path.replace("*", "%2A")
+        best = self._longest_prefix(path)
+        for pattern in self._patterns:
+            if best is not None and best < pattern.weight:
+                break
+            if pattern.matches(path):
+                return pattern.weight
+        return best
+
+    def _longest_prefix(self, path: str) -> _Weight | None:
+        for length in self._lengths:
+            found = self._prefixes.get(path[:length])
+            if found is not None:
+                return found
+        return None
+
+    def _read(self) -> None:
+        """Take the rules of our groups or, where there is none, of those for all agents (section 2.2.1)."""
+        records = _RECORD.findall(self._text)
+        token = _ALL_AGENTS
+        if any(
+            key[0] in "uU" and _OUR_TOKEN.match(plain or other) for key, plain, other in records
+        ):
+            token = _OUR_TOKEN
+            self._group = PRODUCT_TOKEN
+        ours = ours_for_delays = False
+        after_rule = after_delay = False
+        for number, (key, plain, other) in enumerate(records):
+            kind = key[0]
+            if kind in "dDaA":
+                after_rule = True
+                if ours:
+                    self._add(plain, other.rstrip(), kind in "dD", number)
+            elif kind in "uU":
+                named = token.match(plain or other) is not None
+                # Only a rule ends the agents of a group, no other record does (section 2.2.4).
+                ours = named or (ours and not after_rule)
+                # To those who obey a Crawl-delay it is like a rule.
+                ours_for_delays = named or (ours_for_delays and not (after_rule or after_delay))
+                after_rule = after_delay = False
+            elif kind in "cC":
+                after_delay = True
+                if ours_for_delays:
+                    self._delay = max(self._delay, _seconds(plain or other))
+
+    def _add(self, plain: str, other: str, forbids: bool, number: int) -> None:
+        """Take a rule; one that is empty, or no path, matches nothing."""
+        if plain[:1] == "/":
+            self._add_prefix(plain, _Weight(-len(plain), forbids, number))
+        elif other[:1] in ("/", "*"):
+            ends = other.endswith("$")
+            spellings = _spellings(other[:-1] if ends else other)
+            weight = _Weight(-len(spellings[-1]) - ends, forbids, number)
+            for spelling in spellings:
+                if ends or "*" in spelling:
+                    self._patterns.append(_Pattern.of(spelling, ends=ends, weight=weight))
+                else:
+                    self._add_prefix(spelling, weight)
+
+    def _add_prefix(self, prefix: str, weight: _Weight) -> None:
+        known = self._prefixes.get(prefix)
+        if known is None or weight < known:
+            self._prefixes[prefix] = weight
 
 
-def _asked_delay(text: str) -> float | None:
-    _is_allowed(text, "/")
-    delay: float | None = _MATCHER.crawl_delay
-    return delay
-
-
-def _is_allowed(text: str, path: str) -> bool:
-    allowed: bool = _MATCHER.is_allowed(text, PRODUCT_TOKEN, _SOME_ORIGIN + path)
-    return allowed
-
-
-def _prepared(body: bytes) -> str:
-    """The whole lines of a body in ASCII, one spelling for each escape; lines keep their numbers."""
+def _readable(body: bytes) -> str:
+    """The whole lines of a body in latin-1, each after a line feed; '' if it is markup. Lines keep their numbers."""
     if len(body) >= MAX_ROBOTS_BYTES:
-        # Half a rule forbids or allows too much.
         within = body[: MAX_ROBOTS_BYTES + 1]
         body = within[: max(within.rfind(b"\n"), within.rfind(b"\r")) + 1]
-    body = body.removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"")
-    body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    text = _normal_escapes(body.decode("latin-1"))
-    return text if text.isascii() else text.translate(_ESCAPES_OF_OCTETS)
+    if body.startswith(_UTF16):
+        body = body.decode("utf-16", "replace").encode()
+    # Half a byte order mark, or two, are met as well.
+    body = body.lstrip(codecs.BOM_UTF8).replace(b"\0", b"")
+    text = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1")
+    return "" if _MARKUP.match(text) else "\n" + text
 
 
-def _path(url: str) -> str:
-    """Path and query of a canonical URL."""
-    return _normal_escapes(url[url.index("/", url.index("://") + 3) :])
+def _as_sent(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "replace")
 
 
-def _normal_escapes(text: str) -> str:
-    return _ESCAPE.sub(_normal_escape, text) if "%" in text else text
+def _seconds(value: str) -> float:
+    number = _NUMBER.match(value)
+    return min(float(number[1]), _ENDLESS_DELAY) if number else 0.0
 
 
-def _normal_escape(match: re.Match[str]) -> str:
-    octet = int(match[1], 16)
-    if octet in _UNRESERVED:
-        return chr(octet)
-    digits = match[1].upper()
-    return f"{_HIDDEN_PERCENT}{digits}" if octet in _RESERVED else f"%{digits}"
+def _spellings(path: str) -> tuple[str, ...]:
+    """How a path or rule is spelt to be compared; in a second way too, the shorter, if its query has one."""
+    if "%" in path:
+        path = _ESCAPE.sub(_one_spelling, _STRAY_PERCENT.sub("%25", path))
+    strict = path.translate(_ESCAPED)
+    head, mark, query = strict.partition("?")
+    if "%" not in query:
+        return (strict,)
+    plain = head + mark + _QUERY_DATA.sub(_decoded, query)
+    return (strict,) if plain == strict else (strict, plain)
 
 
-def _shown(text: str) -> str:
-    return text.replace(_HIDDEN_PERCENT, "%")
+def _one_spelling(escape: re.Match[str]) -> str:
+    octet = _decoded(escape)
+    return octet if octet in _UNRESERVED else escape[0].upper()
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    return chr(int(escape[0][1:], 16))
 
 
 Rules.EMPTY = Rules(b"")

@@ -87,7 +87,7 @@ class SeedLoader:
     ) -> None:
         self._frontier = frontier
         self._catalog = catalog
-        self._gate = gate
+        self.gate = gate
         self._on_added = on_added
         self._on_bad = on_bad
 
@@ -144,7 +144,7 @@ class SeedLoader:
                 continue
             good += 1
             url, is_bare = seed
-            refusal = self._gate.refuses(url, depth=0)
+            refusal = self.gate.refuses(url, depth=0)
             if refusal is None:
                 batch.offers.append(url.offer(depth=0, bare=is_bare))
             else:

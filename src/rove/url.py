@@ -47,9 +47,20 @@ class CrawlUrl(NamedTuple):
     domain: int
     fingerprint: int
 
-    def offer(self, *, depth: int, hops: int = 0, bare: bool = False) -> NewUrl:
+    def offer(
+        self, *, depth: int, hops: int = 0, bare: bool = False, sitemap_of: str = ""
+    ) -> NewUrl:
         """This URL as something to add to the frontier."""
-        return NewUrl(self.domain, self.domain_name, self.fingerprint, self.text, depth, hops, bare)
+        return NewUrl(
+            self.domain,
+            self.domain_name,
+            self.fingerprint,
+            self.text,
+            depth,
+            hops,
+            bare,
+            sitemap_of,
+        )
 
 
 def fingerprint(text: str) -> int:
@@ -68,6 +79,11 @@ def domain_of(host: str) -> tuple[str, int]:
     """The registrable domain of a host (itself, where it has none) and its id."""
     name = host if is_address(host) else (_SUFFIXES.privatesuffix(host) or host)
     return name, fingerprint(name)
+
+
+def is_in_one_domain(host: str) -> bool:
+    """Whether all that is below a host is in one domain, as it is not below a public suffix."""
+    return is_address(host) or _SUFFIXES.privatesuffix(host) is not None
 
 
 def is_address(host: str) -> bool:

@@ -8,19 +8,23 @@ must be in the frontier before the page is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots
+from rove.gate import Verdict as GateVerdict
 from rove.journal import Journal
 from rove.model import (
     UNREACHABLE_FAILURES,
+    DelaySource,
     Failed,
     FailureKind,
     Fetched,
+    Lease,
     NewUrl,
     OriginRecord,
     Outcome,
@@ -29,14 +33,17 @@ from rove.model import (
     Refused,
     Request,
     RequestKind,
+    RobotsStatus,
     UrlState,
     WrongType,
 )
 from rove.parse.html import read_html, read_plain
-from rove.politeness import MAX_HOPS_PER_VISIT, MAX_REQUESTS_PER_VISIT
+from rove.parse.sitemap import MAX_SITEMAP_BYTES, children, listed, read_sitemap
+from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
-from rove.robots import MAX_ROBOTS_BYTES
+from rove.robots import MAX_ROBOTS_BYTES, Rules
 from rove.robots_fetch import fetch_robots
+from rove.spool import Note, Spool
 from rove.store.contract import Page
 from rove.url import CrawlUrl, canonical, fingerprint, http_twin, parse_base
 
@@ -56,8 +63,13 @@ class Surroundings:
     frontier: Frontier
     fetcher: Fetcher
     gate: Gate
+    spool: Spool
     delay: float
     max_body: int
+    redirect_hops: int
+    """Redirects inside the domain that a visit follows at once."""
+    sitemaps: bool
+    """Sitemaps that robots.txt names are read."""
     keep_raw: bool
     """The store wants the answers as they came."""
     clock: Callable[[], float]
@@ -128,7 +140,7 @@ class Visit:
             match verdict:
                 case Allowed():
                     asked = True
-                    step = await self._after(step, await self._ask_page(step.url))
+                    step = await self._after(step, await self._ask_for(step))
                 case Blocked(reason=reason):
                     self._settle(step, UrlState.BLOCKED, reason)
                     step = None
@@ -140,12 +152,16 @@ class Visit:
 
     async def _verdict(self, step: _Step) -> Allowed | Blocked | Held:
         """The gate's verdict, for which robots.txt is asked if need be."""
-        verdict = self._around.gate.judge(step.url, await self._origin(step.url))
+        verdict = self._judge(step.url, await self._origin(step.url))
         if isinstance(verdict, NeedsRobots):
             await self._fetch_robots(step.url)
-            verdict = self._around.gate.judge(step.url, self._origins[step.url.origin])
+            verdict = self._judge(step.url, self._origins[step.url.origin])
             assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
         return verdict
+
+    def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> GateVerdict:
+        crawl_delay = 0.0 if url.origin in self._asked else self._journal.lease.crawl_delay
+        return self._around.gate.judge(url, origin, crawl_delay=crawl_delay)
 
     async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
         if url.origin not in self._origins:
@@ -162,13 +178,18 @@ class Visit:
             previous=self._origins[url.origin],
             delay=self._around.delay,
         )
-        self._origins[url.origin] = answer.record
+        record = answer.record
+        self._origins[url.origin] = record
+        self._journal.note_robots(record)
+        self._around.spool.note(_robots_note(self._journal.lease, record))
         if answer.failure is not None:
             self._unreachable[url.origin] = answer.failure
-        if answer.record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
-            await self._around.frontier.put_origins([answer.record])
+        if record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
+            await self._around.frontier.put_origins([record])
         else:
-            self._journal.origins.append(answer.record)
+            self._journal.origins.append(record)
+        if self._around.sitemaps and record.status is RobotsStatus.RULES:
+            self._meet_sitemaps(Rules(record.body).sitemaps, url.host)
 
     async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
         """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
@@ -184,6 +205,8 @@ class Visit:
     async def _after(self, step: _Step, outcome: Outcome) -> _Step | None:
         """Draw the consequence of a page's outcome; the step that follows, if one does."""
         match outcome:
+            case Fetched() if step.offer.sitemap_of:
+                await self._read_sitemap(step, outcome)
             case Fetched():
                 self._read(step, outcome)
             case Redirected(location=location):
@@ -204,10 +227,20 @@ class Visit:
         """Take title, text and links from a page."""
         media_type = fetched.response.media_type
         content_type = fetched.response.header("content-type")
+        tags = fetched.response.all_headers("x-robots-tag")
+        now = self._journal.requests[-1].finished
         if media_type == "text/plain":
-            document = read_plain(fetched.body, content_type=content_type)
+            document = read_plain(
+                fetched.body, content_type=content_type, robots_tags=tags, now=now
+            )
         else:
-            document = read_html(fetched.body, url=step.url.text, content_type=content_type)
+            document = read_html(
+                fetched.body,
+                url=step.url.text,
+                content_type=content_type,
+                robots_tags=tags,
+                now=now,
+            )
         for link in document.links:
             self._meet(link, depth=step.offer.depth + 1)
         if document.noindex:
@@ -221,6 +254,24 @@ class Visit:
         )
         self._journal.note_page(page, title=document.title, content_hash=fingerprint(document.text))
         self._settle(step, UrlState.DONE)
+
+    async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
+        """Take the URLs from a sitemap, in a thread: there may be tens of thousands."""
+        host, url = step.offer.sitemap_of, step.url.text
+        sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
+        for page in await asyncio.to_thread(listed, sitemap, url=url, host=host):
+            self._meet(page, depth=1)
+        if not step.offer.depth:
+            # An index names sitemaps, and none of these another index.
+            for child in children(sitemap, url=url, host=host):
+                self._meet(child, depth=1, sitemap_of=host)
+        self._settle(step, UrlState.READ)
+
+    def _meet_sitemaps(self, urls: Iterable[str], host: str) -> None:
+        for text in urls:
+            url = canonical(text)
+            if url is not None:
+                self._meet(url, depth=0, sitemap_of=host)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""
@@ -240,11 +291,13 @@ class Visit:
             return None
         self._settle(step, UrlState.REDIRECTED, target.text)
         hops = step.offer.hops + 1
-        offer = self._meet(target, depth=step.offer.depth, hops=hops)
+        offer = self._meet(
+            target, depth=step.offer.depth, hops=hops, sitemap_of=step.offer.sitemap_of
+        )
         may_follow = (
             offer is not None
             and target.domain == self._journal.lease.domain
-            and len(step.came_from) < MAX_HOPS_PER_VISIT
+            and len(step.came_from) < self._around.redirect_hops
             and len(self._journal.requests) < MAX_REQUESTS_PER_VISIT
             and await self._is_open(target)
         )
@@ -295,13 +348,15 @@ class Visit:
             step = step.guess
         self._journal.defer(step.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
-    def _meet(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> NewUrl | None:
+    def _meet(
+        self, url: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
+    ) -> NewUrl | None:
         """Offer a URL to the frontier, if the gate lets it in."""
         refusal = self._around.gate.refuses(url, depth=depth, hops=hops)
         if refusal is not None:
             self._journal.not_accepted[refusal] += 1
             return None
-        offer = url.offer(depth=depth, hops=hops)
+        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of)
         self._journal.links.append(offer)
         return offer
 
@@ -311,14 +366,24 @@ class Visit:
         states = await self._around.frontier.states([key])
         return states.get(key, UrlState.PENDING) is UrlState.PENDING
 
-    async def _ask_page(self, url: CrawlUrl) -> Outcome:
-        return await self._ask(url, RequestKind.PAGE, self._around.max_body, READABLE_TYPES)
+    async def _ask_for(self, step: _Step) -> Outcome:
+        if step.offer.sitemap_of:
+            return await self._ask(step.url, RequestKind.SITEMAP, MAX_SITEMAP_BYTES)
+        return await self._ask(
+            step.url, RequestKind.PAGE, self._around.max_body, types=READABLE_TYPES
+        )
 
-    async def _ask_robots(self, url: CrawlUrl) -> Outcome:
-        return await self._ask(url, RequestKind.ROBOTS, MAX_ROBOTS_BYTES, None)
+    async def _ask_robots(self, url: CrawlUrl, headers: Sequence[tuple[str, str]]) -> Outcome:
+        return await self._ask(url, RequestKind.ROBOTS, MAX_ROBOTS_BYTES, headers=headers)
 
     async def _ask(
-        self, url: CrawlUrl, kind: RequestKind, max_bytes: int, types: frozenset[str] | None
+        self,
+        url: CrawlUrl,
+        kind: RequestKind,
+        max_bytes: int,
+        *,
+        types: frozenset[str] | None = None,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> Outcome:
         """Make a request, if the visit may make one more."""
         started = self._around.clock()
@@ -329,15 +394,40 @@ class Visit:
             or self._around.is_stopping()
         ):
             raise _Over
-        request = Request(url=url.text, max_bytes=max_bytes, accept_types=types, timeout=left)
+        request = Request(
+            url=url.text, max_bytes=max_bytes, accept_types=types, timeout=left, headers=headers
+        )
         outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
+        journal, spool = self._journal, self._around.spool
+        row = journal.begin_request(url, kind, now=started)
+        spool.note(Note(visit=row.visit, domain=row.domain, row=row))
         try:
             outcome = await self._around.fetcher.fetch(request)
         finally:
-            self._journal.note_request(
-                url, kind, outcome, started=started, now=self._around.clock()
+            row = journal.end_request(row, outcome, now=self._around.clock())
+            verdict = journal.verdict(self._around.delay)
+            spool.note(
+                Note(
+                    visit=row.visit,
+                    domain=row.domain,
+                    row=row,
+                    pause=verdict.pause,
+                    pause_from=verdict.reason,
+                )
             )
         return outcome
+
+
+def _robots_note(lease: Lease, record: OriginRecord) -> Note:
+    """What a robots.txt asks for, before anything else is done about it."""
+    is_read = record.status is RobotsStatus.RULES
+    return Note(
+        visit=lease.token,
+        domain=lease.domain,
+        pause=record.crawl_delay,
+        pause_from=DelaySource.CRAWL_DELAY,
+        robots=record.body if is_read else None,
+    )
 
 
 def _missed(step: _Step, failure: Failed | None) -> bool:
@@ -352,5 +442,10 @@ def _worth_waiting_for(failure: Failed) -> bool:
 def _first_step(pending: PendingUrl) -> _Step:
     url = canonical(pending.url)
     assert url is not None, f"{pending.url} was canonical when it was added"
-    offer = url.offer(depth=pending.depth, hops=pending.hops, bare=pending.bare)
+    offer = url.offer(
+        depth=pending.depth,
+        hops=pending.hops,
+        bare=pending.bare,
+        sitemap_of=pending.sitemap_of,
+    )
     return _Step(url=url, offer=offer, attempts=pending.attempts)

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from rove.errors import RoveError
 from rove.frontier.contract import Frontier
 from rove.journal import Journal
-from rove.model import NewUrl
+from rove.model import NewUrl, UrlState
 from rove.seen import SeenSet
+from rove.spool import Spool
 from rove.store.contract import Store
 
 GROUP = 256
@@ -38,12 +39,16 @@ class GroupWriter:
         store: Store,
         frontier: Frontier,
         clock: Callable[[], float],
+        spool: Spool,
+        delay: float,
         only_known_domains: bool,
         on_settled: Callable[[Sequence[Journal]], None],
     ) -> None:
         self._store = store
         self._frontier = frontier
         self._clock = clock
+        self._spool = spool
+        self._delay = delay
         self._only_known_domains = only_known_domains
         self._on_settled = on_settled
         self._seen = SeenSet()
@@ -91,10 +96,13 @@ class GroupWriter:
     async def salvage(self) -> None:
         """After a failure: say at least which domains were asked, so that their delay is kept to the second."""
         now = self._clock()
+        visits = [journal.asked_only(now, self._delay) for journal in self._unsettled]
         try:
-            await self._frontier.settle([journal.asked_only(now) for journal in self._unsettled])
+            await self._frontier.settle(visits)
         except RoveError as error:
             log.warning("leases stay out until the next start: %s", error)
+        else:
+            self._spool.settled(visit.lease.token for visit in visits)
 
     async def _gather(self) -> None:
         """Wait for a group's worth of visits, or for as long as the first of them may wait, or for a settle's end."""
@@ -115,10 +123,22 @@ class GroupWriter:
             await self._frontier.put_origins(origins)
         await self._add_links(group)
         now = self._clock()
-        await self._frontier.settle([journal.result(now) for journal in group])
+        await self._frontier.settle([journal.result(now, self._delay) for journal in group])
+        self._spool.settled(journal.lease.token for journal in group)
         for journal in group:
             del self._unsettled[journal]
         self._on_settled(group)
+        await self._give_up(group)
+
+    async def _give_up(self, group: Sequence[Journal]) -> None:
+        """What is left of domains that have not answered for long fails without being asked."""
+        for journal in group:
+            reason = journal.verdict(self._delay).gives_up
+            if reason:
+                failed = await self._frontier.withdraw(
+                    journal.lease.domain, UrlState.FAILED, reason, lambda _: True
+                )
+                log.info("%s is given up, with %d URLs: %s", journal.lease.name, failed, reason)
 
     async def _add_links(self, group: Sequence[Journal]) -> None:
         links: dict[int, NewUrl] = {}

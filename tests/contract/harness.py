@@ -117,7 +117,9 @@ class PostgresHarness:
         if is_first:
             await self._replace_clock(database)
         await self._write_clock()
-        frontier = PostgresFrontier(database, _policy(**policy), machine=1)
+        frontier = PostgresFrontier(
+            database, _policy(**policy), machine=1, steady=lambda: self._now / 1000
+        )
         run = await database.run("begin", lambda session: session.value("begin_run", wall=0.0))
         await frontier.begin(run)
         return _OnTime(frontier, self._write_clock)  # type: ignore[return-value]
@@ -166,8 +168,10 @@ class PostgresHarness:
         async with database._pool.acquire() as connection:
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS test_clock (now bigint);"
-                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                "CREATE OR REPLACE FUNCTION server_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
                 "$$ SELECT now FROM test_clock $$;"
+                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                "$$ SELECT server_ms() + 0 $$;"
                 "INSERT INTO test_clock VALUES (0)"
             )
 
@@ -230,7 +234,8 @@ def page_row(lease: Lease, text: str, seq: int = 0, **more: object) -> RequestRo
         url=found.text,
         fingerprint=found.fingerprint,
         started=1.0,
-        finished=2.0,
+        began=START,
+        ended=START + 1_000,
         **more,  # type: ignore[arg-type]
     )
 

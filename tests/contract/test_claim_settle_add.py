@@ -491,6 +491,7 @@ async def test_counts_by_state(harness: Harness) -> None:
         UrlState.BLOCKED: 0,
         UrlState.FAILED: 1,
         UrlState.REDIRECTED: 1,
+        UrlState.READ: 0,
     }
     assert (counts.pages, counts.bytes, counts.requests) == (1, 1000, 1)
     assert leased.urls

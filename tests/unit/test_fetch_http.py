@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -51,6 +52,73 @@ async def test_the_request_is_exactly_this() -> None:
             "\r\n"
         ).encode()
     ]
+
+
+@on_loop
+async def test_headers_of_one_request_are_sent_with_it_and_with_no_other() -> None:
+    headers = [
+        ("If-None-Match", 'W/"caf\xe9, 1"'),
+        ("X-Blank", " "),
+        ("X-Two", "a"),
+        ("X-Two", "b"),
+    ]
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        plain = ask(server)
+        for request in (plain, replace(plain, headers=headers), plain):
+            assert isinstance(await fetcher.fetch(request), Fetched)
+    before, sent, after = server.requests
+    own = b'If-None-Match: W/"caf\xe9, 1"\r\nX-Blank:\r\nX-Two: a\r\nX-Two: b\r\n'
+    assert sent == before[:-2] + own + b"\r\n"
+    assert after == before
+
+
+@pytest.mark.parametrize("script", [[], [Act.RESET], [OK]])
+@on_loop
+async def test_headers_do_not_outlive_a_request_that_failed(script: Script) -> None:
+    async with serve(script) as server, fetching() as fetcher:
+        request = ask(server)
+        own = replace(request, headers=[("X-Own", "1")])
+        assert isinstance(await fetcher.fetch(own), Failed)
+        assert isinstance(await fetcher.fetch(request), Failed)
+    assert [b"X-Own" in request for request in server.requests] == [True, False]
+
+
+@on_loop
+async def test_headers_do_not_outlive_a_request_that_was_cancelled() -> None:
+    async with serve([Act.HOLD]) as server, fetching() as fetcher:
+        for headers in ([("X-Own", "1")], []):
+            request = replace(ask(server), headers=headers)
+            task = asyncio.create_task(fetcher.fetch(request))
+            await server.is_asked()
+            task.cancel()
+            await asyncio.wait([task])
+    assert [b"X-Own" in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("X-Bad", "a\r\nX-More: b"),
+        ("X-Bad", "a\nX-More: b"),
+        ("X-Bad", "a\r"),
+        ("X-Bad", "a\0b"),
+        ("X-Bad", "a\x7f"),
+        ("X-Bad", "生活"),
+        ("X-Bad\r\nX-More", "b"),
+        ("X Bad", "b"),
+        ("X-Bad:", "b"),
+        ("", "b"),
+    ],
+)
+@on_loop
+async def test_a_header_that_would_not_be_one_line_is_not_sent(header: tuple[str, str]) -> None:
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        plain = ask(server)
+        own = replace(plain, headers=[("X-Good", "1"), header])
+        for request in (plain, own):
+            assert isinstance(await fetcher.fetch(request), Fetched)
+    before, sent = server.requests
+    assert sent == before[:-2] + b"X-Good: 1\r\n\r\n"
 
 
 @on_loop

@@ -146,8 +146,39 @@ async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_s
 ) -> None:
     monkeypatch.setattr(rove.fetch.transfer, "same_address", lambda one, other: False)
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        assert failure(await fetcher.fetch(ask(server))) is FailureKind.ADDRESS_REFUSED
+        found = await fetcher.fetch(ask(server))
+    assert failure(found) is FailureKind.ADDRESS_REFUSED
+    assert isinstance(found, Failed) and found.address == "127.0.0.1"
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("script", "scheme", "limits", "kind"),
+    [
+        ([Act.RESET], "http", Limits(), FailureKind.RESET),
+        ([], "http", Limits(), FailureKind.RESET),
+        ([b"nonsense"], "http", Limits(), FailureKind.PROTOCOL),
+        ([b"nonsense", Act.HOLD], "https", Limits(), FailureKind.TLS),
+        ([Act.HOLD], "https", Limits(connect=0.5), FailureKind.TIMEOUT_CONNECT),
+        ([Act.HOLD], "http", Limits(first_byte=0.1), FailureKind.TIMEOUT_FIRST_BYTE),
+        ([OK, Act.HOLD], "http", Limits(total=0.5), FailureKind.TIMEOUT_TOTAL),
+        ([page(b"x", b"Content-Encoding: odd")], "http", Limits(), FailureKind.ENCODING),
+        ([page(b"x", b"Content-Encoding: gzip")], "http", Limits(), FailureKind.ENCODING),
+    ],
+)
+@on_loop
+async def test_a_failure_names_the_last_address_that_was_tried(
+    script: Script, scheme: str, limits: Limits, kind: FailureKind
+) -> None:
+    """The name's first address refuses the connection."""
+    resolver = FakeResolver({"page.test": ["127.0.0.2", "127.0.0.1"]})
+    async with (
+        serve(script, silent=scheme == "https") as server,
+        fetching(resolver=resolver, limits=limits) as fetcher,
+    ):
+        found = await fetcher.fetch(ask(server, scheme=scheme))
+    assert failure(found) is kind
+    assert isinstance(found, Failed) and found.address == "127.0.0.1"
 
 
 @on_loop
@@ -485,6 +516,7 @@ async def test_closing_ends_what_is_under_way() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
         found = await close_while(fetcher, ask(server), server.is_asked)
         assert failure(found) is FailureKind.ABORTED
+        assert isinstance(found, Failed) and found.address == "127.0.0.1"
         await server.is_left()
         assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
         assert fetcher.in_flight == open_connections(server) == 0

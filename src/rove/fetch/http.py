@@ -16,6 +16,7 @@ import pycurl
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
+from rove.fetch.per_address import PerAddress
 from rove.fetch.transfer import Transfer
 from rove.model import Failed, FailureKind, Outcome, Request
 from rove.url import is_address, parse_base
@@ -55,12 +56,15 @@ class CurlFetcher:
         guard: AddressGuard | None = None,
         connect_to: Iterable[ConnectRule] = (),
         limits: Limits | None = None,
+        per_address: int | None = None,
     ) -> None:
+        """`per_address` is how many connections to one address may be open at once; None: any."""
         self._user_agent = user_agent
         self._resolver = resolver
         self._guard = guard or AddressGuard()
         self._connect_to = ConnectTo(connect_to)
         self._limits = limits or Limits()
+        self._places = None if per_address is None else PerAddress(per_address)
         self._multi = pycurl.AsyncCurlMulti()
         self._idle: list[Transfer] = []
         self._in_flight = 0
@@ -73,26 +77,13 @@ class CurlFetcher:
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
         loop = asyncio.get_running_loop()
-        limits = self._limits
-        deadline = loop.time() + min(limits.total, request.timeout)
+        deadline = loop.time() + min(self._limits.total, request.timeout)
         self._in_flight += 1
         try:
             route = await self._route(request.url, deadline - loop.time())
             if isinstance(route, Failed):
                 return route
-            connect_by = loop.time() + limits.connect
-            for address in route.addresses:
-                now = loop.time()
-                outcome = await self._ask(
-                    request,
-                    address=address,
-                    port=route.port,
-                    connect=connect_by - now,
-                    total=deadline - now,
-                )
-                if not isinstance(outcome, Failed) or outcome.kind is not FailureKind.CONNECT:
-                    break
-            return outcome
+            return await self._try_addresses(request, route, deadline)
         finally:
             self._in_flight -= 1
 
@@ -130,6 +121,40 @@ class CurlFetcher:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port)
 
+    async def _try_addresses(self, request: Request, route: Route, deadline: float) -> Outcome:
+        """Ask one address after the other, until there is a connection."""
+        loop = asyncio.get_running_loop()
+        left = list(route.addresses)
+        connect_left = self._limits.connect
+        dialled = ""
+        while True:
+            address = await self._place(left, deadline - loop.time())
+            if address is None:
+                return _busy(left, dialled)
+            now = loop.time()
+            try:
+                outcome = await self._ask(
+                    request,
+                    address=address,
+                    port=route.port,
+                    connect=connect_left,
+                    total=deadline - now,
+                )
+            finally:
+                if self._places is not None:
+                    self._places.give_back(address)
+            connect_left -= loop.time() - now
+            dialled = address
+            left.remove(address)
+            if not (left and _is_unconnected(outcome)):
+                return outcome
+
+    async def _place(self, addresses: Sequence[str], within: float) -> str | None:
+        """The address to dial next; None if all stayed busy."""
+        if self._places is None:
+            return addresses[0]
+        return await self._places.take(addresses, within)
+
     async def _ask(
         self, request: Request, *, address: str, port: int, connect: float, total: float
     ) -> Outcome:
@@ -152,3 +177,17 @@ class CurlFetcher:
             else:
                 transfer.reset()
                 self._idle.append(transfer)
+
+
+def _is_unconnected(outcome: Outcome) -> bool:
+    """Whether another address might do better."""
+    return isinstance(outcome, Failed) and outcome.kind is FailureKind.CONNECT
+
+
+def _busy(addresses: Sequence[str], dialled: str) -> Failed:
+    """No place in time; the address is one that was dialled before, if any was."""
+    return Failed(
+        kind=FailureKind.TIMEOUT_CONNECT,
+        detail=f"{', '.join(addresses)} stayed busy with as many connections as are allowed",
+        address=dialled,
+    )

@@ -77,7 +77,8 @@ class _Table:
     @property
     def slice(self) -> int:
         """How many rows are taken at a time."""
-        return min(SLICE, ORIGINS_PER_SLICE) if self.name == "origin" else SLICE
+        holds_texts = self.name in ("origin", "robots_text")
+        return min(SLICE, ORIGINS_PER_SLICE) if holds_texts else SLICE
 
     @property
     def target(self) -> list[str]:
@@ -108,13 +109,16 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+_CHANGED = frozenset({"truncated", "began", "ended"})
+"""Columns of a request that are not the same on both sides."""
+
 _ALL_TABLES = (
     _Table(
         name="domain",
         key=("id",),
         columns={
             **_same("id", "name", "crawl_delay", "pending", "token", "owner", "unsettled"),
-            **_same("pages", "pages_epoch"),
+            **_same("pages", "pages_epoch", "backoff", "failures"),
             "ready_at": "ready_at + :shift",
             "not_before": "not_before + :shift",
         },
@@ -128,7 +132,7 @@ _ALL_TABLES = (
         key=("domain", "fingerprint"),
         columns={
             **_same("domain", "fingerprint", "visit", "priority", "depth", "hops", "attempts"),
-            **_same("state", "url", "reason"),
+            **_same("state", "url", "reason", "sitemap_of"),
             "position": f"position + CASE WHEN priority >= {RETRIED} THEN :shift ELSE 0 END",
         },
         flags=("bare",),
@@ -145,7 +149,9 @@ _ALL_TABLES = (
         has_text_key=True,
         columns={
             **_same("domain", "origin", "status", "body", "crawl_delay", "failures"),
+            **_same("source", "etag", "last_modified"),
             "expires_at": "expires_at + :shift",
+            "fetched_at": "fetched_at + :shift",
         },
         title="robots.txt records",
     ),
@@ -153,18 +159,29 @@ _ALL_TABLES = (
         name="request",
         key=("visit", "seq"),
         columns={
-            **_same(*(name for name in REQUEST_COLUMNS if name != "truncated")),
+            **_same(*(name for name in REQUEST_COLUMNS if name not in _CHANGED)),
             "machine": ":machine",
+            "began": "began + :shift",
+            "ended": "ended + :shift",
         },
         flags=("truncated",),
         title="requests",
         total=("requests",),
     ),
     _Table(
+        name="robots_text",
+        key=("hash",),
+        columns=_same("hash", "body"),
+        title="copies of robots.txt",
+    ),
+    _Table(
         name="exclusion",
-        key=("pattern",),
-        has_text_key=True,
-        columns=_same("pattern"),
+        key=("id",),
+        columns={
+            **_same("id", "pattern", "wall", "who", "reason", "lifted_wall", "lifted_by"),
+            "at": "CASE WHEN at = 0 THEN 0 ELSE at + :shift END",
+            "lifted_at": "lifted_at + :shift",
+        },
         title="exclusions",
     ),
     _Table(
@@ -215,7 +232,7 @@ _ADOPT = (
 _STATE = (
     "SELECT value FROM meta WHERE key = 'settings'",
     "SELECT name, value FROM counter ORDER BY name",
-    "SELECT count(*) FROM exclusion",
+    "SELECT count(*), count(lifted_at) FROM exclusion",
     "SELECT * FROM seed_source ORDER BY id",
     "SELECT count(*) FROM run",
     "SELECT max(id), max(seen) FROM process",
@@ -534,7 +551,7 @@ class _Move:
             if self._source.counters.get(counter):
                 last = self._source.counters[counter]
                 await connection.execute(f"SELECT setval('{sequence}', $1)", last)
-        for name in ("run", "process", "seed_source"):
+        for name in ("run", "process", "seed_source", "exclusion"):
             await connection.execute(
                 f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name}"
             )

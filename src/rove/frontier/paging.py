@@ -6,14 +6,17 @@ SQLite's log from being emptied, or PostgreSQL's vacuum away, while a person pag
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from rove.frontier.contract import UrlRecord
+from rove.frontier.contract import DomainRecord, UrlRecord
+from rove.frontier.rows import domain_record
 from rove.model import RequestKind, RequestRow, UrlState
 
 SLICE = 500
+LEDGER_SLICE = 5_000
 _LOWEST = -(1 << 63)
 _HIGHEST = (1 << 63) - 1
 
@@ -24,6 +27,10 @@ class PagedReader(ABC):
     @abstractmethod
     async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
         """What a named query brings."""
+
+    async def _time(self) -> dict[str, int]:
+        """The time as a parameter, where the database does not know it by itself."""
+        return {}
 
     @abstractmethod
     async def _request(self, row: Sequence[Any]) -> RequestRow:
@@ -54,8 +61,8 @@ class PagedReader(ABC):
     async def pages(
         self, *, domain: int | None = None, status: int | None = None
     ) -> AsyncIterator[RequestRow]:
-        """Requests for pages, newest first; of one domain, in its own order."""
-        rows = self._newest() if domain is None else self._of_domain(domain)
+        """Requests for pages, newest first; of one domain, oldest first."""
+        rows = self._newest() if domain is None else self.visits(domain)
         async for row in rows:
             if row.kind is RequestKind.PAGE and status in (None, row.status):
                 yield row
@@ -70,15 +77,43 @@ class PagedReader(ABC):
                 return
             visit, seq = found[-1][0], found[-1][1]
 
-    async def _of_domain(self, domain: int) -> AsyncIterator[RequestRow]:
-        last = _LOWEST
+    def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        """All requests of all visits to a domain, in order."""
+        return self._by_visit("requests_of_domain", domain)
+
+    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
+        """Requests to a domain in visits to others, whose robots.txt led there."""
+        return self._by_visit("requests_elsewhere", domain)
+
+    async def _by_visit(self, query: str, domain: int) -> AsyncIterator[RequestRow]:
+        visit, seq = _LOWEST, 0
+        while True:
+            found = await self._fetch(query, domain=domain, visit=visit, seq=seq, limit=SLICE)
+            for row in found:
+                yield await self._request(row)
+            if len(found) < SLICE:
+                return
+            visit, seq = found[-1][0], found[-1][1]
+
+    async def ledger(self) -> AsyncIterator[RequestRow]:
+        """All requests there ever were, domain by domain, in order."""
+        domain, visit, seq = _LOWEST, _LOWEST, 0
         while True:
             found = await self._fetch(
-                "requests_of_domain", domain=domain, fingerprint=last, limit=SLICE
+                "ledger", domain=domain, visit=visit, seq=seq, limit=LEDGER_SLICE
             )
             for row in found:
-                if row[1] is not None:
-                    yield await self._request(row[1:])
-            if not found:
+                yield await self._request(row)
+            if len(found) < LEDGER_SLICE:
                 return
-            last = found[-1][0]
+            visit, seq, domain = found[-1][0], found[-1][1], found[-1][2]
+
+    async def domain(self, id: int) -> DomainRecord | None:
+        """One domain."""
+        rows = await self._fetch("domain_record", id=id, **await self._time())
+        return domain_record(rows[0]) if rows else None
+
+    async def robots_text(self, hash: int) -> bytes | None:
+        """A robots.txt that the ledger names."""
+        rows = await self._fetch("robots_text", hash=hash)
+        return zlib.decompress(rows[0][0]) if rows else None

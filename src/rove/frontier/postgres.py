@@ -6,44 +6,69 @@ transactions; each may be repeated, as it is when the server was lost and nobody
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.postgres_bound import LOWEST, LowerBound
+from rove.frontier.postgres_clock import Reading, ServerClock
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
-from rove.frontier.rows import REQUEST_COLUMNS, origin_record, pending_url, request_row_values
+from rove.frontier.rows import (
+    REQUEST_COLUMNS,
+    ledger_rows,
+    origin_record,
+    origin_values,
+    pending_url,
+    request_row_values,
+    robots_texts,
+)
 from rove.frontier.storable import storable
+from rove.frontier.withdrawal import Withdrawing
 from rove.model import (
     Counts,
     Lease,
     NewUrl,
     NotAccepted,
     OriginRecord,
+    Pace,
     PendingUrl,
     UrlState,
     VisitResult,
 )
+from rove.pacing import FAILURES_BEFORE_LEAVING
+from rove.url import fingerprint_bytes
 
 EXCLUSIONS_PER_STATEMENT = 1_000
 
+log = logging.getLogger(__name__)
 
-class PostgresFrontier:
+
+class PostgresFrontier(Withdrawing):
     """The frontier of one process of a crawl."""
 
-    def __init__(self, database: Database, policy: Policy, machine: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        policy: Policy,
+        machine: int,
+        steady: Callable[[], float] = steady_seconds,
+    ) -> None:
         self._database = database
         self._policy = policy
         self._machine = machine
+        self._steady = steady
         self._bound = LowerBound()
+        self._clock = ServerClock(steady)
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -60,6 +85,7 @@ class PostgresFrontier:
             )
             return process
 
+        await self._watch_clock()
         self.process = await self._database.transaction("begin", work)
 
     async def claim(self, limit: int) -> list[Lease]:
@@ -81,6 +107,8 @@ class PostgresFrontier:
                 token=row["token"],
                 crawl_delay=row["crawl_delay"] / 1000,
                 urls=tuple(urls[row["id"]]),
+                pace=Pace(backoff=row["backoff"] / 1000, failures=row["failures"]),
+                claimed_ms=row["now"],
             )
             for row in sorted(rows, key=lambda row: row["was_due"])
             if row["id"] in urls
@@ -136,7 +164,23 @@ class PostgresFrontier:
         items = sorted(domains.items())
         for start in range(0, len(items), EXCLUSIONS_PER_STATEMENT):
             part = items[start : start + EXCLUSIONS_PER_STATEMENT]
-            await self._database.transaction("exclude", partial(self._exclude, part))
+            pending = await self._database.transaction("exclude", partial(self._exclude, part))
+            for domain in pending:
+                await self.withdraw(domain, UrlState.BLOCKED, "excluded", lambda _: True)
+
+    async def include(self, domains: Sequence[int]) -> None:
+        await self._database.transaction("include", partial(self._include, sorted(domains)))
+
+    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
+        rows = await self._database.run(
+            "read domains",
+            lambda session: session.fetch("domain_names_after", after=after, limit=limit),
+        )
+        return [(id, name) for id, name in rows]
+
+    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
+        if visits:
+            await self._database.transaction("record what was lost", partial(self._lost, visits))
 
     async def count(self, deltas: Mapping[str, int]) -> None:
         await self._database.run("count", lambda session: _count(session, deltas))
@@ -182,6 +226,38 @@ class PostgresFrontier:
                 has_left=vitals.is_leaving,
             ),
         )
+        await self._watch_clock()
+
+    async def _watch_clock(self) -> None:
+        """See whether the server's clock was set, and take that out of the crawl's."""
+        reading = await self._database.run("read the clock", self._read_clock)
+        step = self._clock.check(reading)
+        if step:
+            log.warning("the server's clock was set by %+.1f s; the crawl's is not", step / 1000)
+            amend = partial(self._amend_clock, reading.amendment_ms, step)
+            await self._database.transaction("amend the clock", amend)
+            self._clock.check(await self._database.run("read the clock", self._read_clock))
+
+    async def _read_clock(self, session: Session) -> Reading:
+        asked_at = self._steady()
+        row = (await session.fetch("server_clock"))[0]
+        return Reading(row[0], row[1] or 0, asked_at, self._steady())
+
+    async def _amend_clock(self, known: int, step: int, session: Session) -> None:
+        """Unless somebody else has done so since."""
+        connection = session.connection
+        await connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+            f"rove clock {self._database.schema}",
+        )
+        kept = await session.value("get_meta", key="clock_amendment")
+        if int(kept or 0) == known:
+            amendment = known - step
+            await connection.execute(
+                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                f"$$ SELECT server_ms() + ({amendment:d}) $$"
+            )
+            await session.fetch("set_meta", key="clock_amendment", value=str(amendment))
 
     async def counts(self) -> Counts:
         return await read_counts(self._database)
@@ -201,6 +277,7 @@ class PostgresFrontier:
         rows = await session.fetch(
             "lease",
             bound=bound,
+            latest=self._clock.latest(),
             limit=limit,
             budget=round(self._policy.budget * 1000),
             delay=self._delay(),
@@ -217,7 +294,9 @@ class PostgresFrontier:
         empty = [domain for domain in leased if domain not in urls]
         if empty:
             changes = Counter({"leases": len(empty), "unasked.empty": len(empty)})
-            await self._close(session, [(domain, 0, False, 0, 0) for domain in empty], changes)
+            kept = {row["id"]: (row["backoff"], row["failures"]) for row in rows}
+            unasked = [(domain, 0, False, 0, 0, 0, *kept[domain]) for domain in empty]
+            await self._close(session, unasked, changes)
             await _count(session, changes)
         return rows, urls
 
@@ -270,11 +349,15 @@ class PostgresFrontier:
                 visit.asked,
                 round(max(0.0, visit.since_finish) * 1000),
                 sum(s.state is UrlState.DONE for s in visit.settled),
+                round(visit.pause * 1000),
+                round(visit.pace.backoff * 1000),
+                visit.pace.failures,
             )
             for visit in valid
         ]
-        await self._close(session, closing, changes)
-        await self._insert_requests(session, visits, current, changes)
+        crawl_delays = await self._close(session, closing, changes)
+        entries = ledger_rows(visits, crawl_delays, policy=self._policy, process=self.process)
+        await self._insert_requests(session, entries, changes)
         changes.update(lease_counters(valid))
         await _count(session, changes)
         return len(valid)
@@ -328,12 +411,14 @@ class PostgresFrontier:
     async def _close(
         self,
         session: Session,
-        rows: list[tuple[int, int, bool, int, int]],
+        rows: list[tuple[int, int, bool, int, int, int, int, int]],
         changes: Counter[str],
-    ) -> None:
+    ) -> dict[int, int]:
+        """End leases; the Crawl-delay of each domain."""
         if not rows:
-            return
-        domains, settled, asked, since_finish, pages = _columns(rows, 5)
+            return {}
+        columns = _columns(rows, 8)
+        domains, settled, asked, since_finish, pages, pauses, backoffs, failures = columns
         closed = await session.fetch(
             "close_leases",
             domains=domains,
@@ -341,6 +426,10 @@ class PostgresFrontier:
             asked=asked,
             since_finish=since_finish,
             pages=pages,
+            pauses=pauses,
+            backoffs=backoffs,
+            failures=failures,
+            leaving=FAILURES_BEFORE_LEAVING,
             delay=self._delay(),
             epoch=self._policy.limits_epoch,
             cap=self._policy.max_pages_per_domain,
@@ -348,21 +437,12 @@ class PostgresFrontier:
             held=HELD,
         )
         left = {row[0]: row[1] for row in rows}
-        changes["domains.active"] -= sum(not pending and left[id] > 0 for id, pending in closed)
+        changes["domains.active"] -= sum(not pending and left[id] > 0 for id, pending, _ in closed)
+        return {id: crawl_delay for id, _, crawl_delay in closed}
 
     async def _insert_requests(
-        self,
-        session: Session,
-        visits: Sequence[VisitResult],
-        current: set[int],
-        changes: Counter[str],
+        self, session: Session, rows: list[list[Any]], changes: Counter[str]
     ) -> None:
-        """Keep what was asked; a visit that came too late settled nothing, so its pages are not indexed."""
-        rows = [
-            request_row_values(row, with_records=visit.lease.domain in current)
-            for visit in visits
-            for row in visit.requests
-        ]
         if not rows:
             return
         columns = dict(zip(REQUEST_COLUMNS, _columns(rows, len(REQUEST_COLUMNS)), strict=True))
@@ -383,7 +463,7 @@ class PostgresFrontier:
             urls = kept
         unseen: dict[int, int] = {}
         if urls:
-            domains, _, fingerprints, texts, depths, hops, bares = _columns(urls, 7)
+            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of = _columns(urls, 8)
             inserted = await session.fetch(
                 "insert_urls",
                 domains=domains,
@@ -392,6 +472,7 @@ class PostgresFrontier:
                 depths=depths,
                 hops=hops,
                 bares=bares,
+                sitemaps_of=sitemaps_of,
                 retried=RETRIED,
                 urls_per_add=URLS_PER_ADD,
             )
@@ -402,6 +483,7 @@ class PostgresFrontier:
                 domains=list(unseen),
                 names=[names[domain] for domain in unseen],
                 unseen=list(unseen.values()),
+                leaving=FAILURES_BEFORE_LEAVING,
             )
             changes["urls.pending"] += sum(unseen.values())
             changes["domains.total"] += sum(is_new for _, _, is_new, _ in raised)
@@ -412,20 +494,10 @@ class PostgresFrontier:
         return sum(unseen.values())
 
     async def _put_origins(self, records: Sequence[OriginRecord], session: Session) -> None:
-        rows = {
-            (record.domain, record.origin): (
-                record.domain,
-                record.origin,
-                record.status.value,
-                zlib.compress(record.body, 6),
-                round(record.crawl_delay * 1000),
-                record.failures,
-                round(record.valid_for * 1000),
-            )
-            for record in records
-        }
-        columns = _columns(list(rows.values()), 7)
-        domains, origins, statuses, bodies, crawl_delays, failures, valid_for = columns
+        rows = {(record.domain, record.origin): origin_values(record) for record in records}
+        columns = _columns(list(rows.values()), 10)
+        domains, origins, statuses, bodies, crawl_delays, failures, valid_for = columns[:7]
+        sources, etags, last_modified = columns[7:]
         await session.fetch(
             "put_origins",
             domains=domains,
@@ -435,29 +507,124 @@ class PostgresFrontier:
             crawl_delays=crawl_delays,
             failures=failures,
             valid_for=valid_for,
+            sources=sources,
+            etags=etags,
+            last_modified=last_modified,
         )
+        await _keep_robots_texts(session, robots_texts(records))
         locked = await session.fetch("lock_domains", domains=list(set(domains)))
         ids = [row[0] for row in locked]
         await session.fetch("lengthen_delays", domains=ids, delay=self._delay())
 
-    async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> None:
+    async def _lost(self, visits: Sequence[LostVisit], session: Session) -> None:
+        changes: Counter[str] = Counter()
+        postponed = [(v.domain, v.visit, v.earliest) for v in visits if v.earliest]
+        domains, numbers, earliest = _columns(postponed, 3)
+        await session.fetch("lock_domains", domains=sorted(set(domains)))
+        await session.fetch("postpone", domains=domains, visits=numbers, earliest=earliest)
+        rows = [request_row_values(row) for visit in visits for row in visit.rows]
+        await self._insert_requests(session, rows, changes)
+        texts = [text for visit in visits for text in visit.robots]
+        compressed = {fingerprint_bytes(text): zlib.compress(text, 6) for text in texts}
+        await _keep_robots_texts(session, compressed)
+        await _count(session, changes)
+
+    async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> list[int]:
+        """Mark domains; those that have something pending."""
         ids, names = _columns(domains, 2)
         locked = await session.fetch("lock_to_exclude", domains=ids, names=names)
         pending = {id: count for id, count, is_new in locked if not is_new}
-        await session.fetch("block_pending", domains=list(pending))
         await session.fetch("exclude_domains", domains=list(pending))
-        blocked = sum(pending.values())
         changes = {
             "domains.total": len(locked) - len(pending),
             "domains.excluded": len(locked),
             "domains.active": -sum(count > 0 for count in pending.values()),
-            "urls.pending": -blocked,
-            "urls.blocked": blocked,
         }
+        await _count(session, changes)
+        return [row[0] for row in await session.fetch("excluded_with_pending", domains=ids)]
+
+    async def _include(self, domains: list[int], session: Session) -> None:
+        await session.fetch("lock_domains", domains=domains)
+        included = await session.fetch("include_domains", domains=domains)
+        await self._reschedule(session, [id for id, _ in included])
+        changes = {
+            "domains.excluded": -len(included),
+            "domains.active": sum(pending > 0 for _, pending in included),
+        }
+        await _count(session, changes)
+
+    async def _reschedule(self, session: Session, domains: list[int]) -> None:
+        await session.fetch(
+            "reschedule",
+            domains=domains,
+            retried=RETRIED,
+            held=HELD,
+            leaving=FAILURES_BEFORE_LEAVING,
+        )
+
+    async def _pending_after(
+        self, domain: int, priority: int, position: int, limit: int
+    ) -> list[Any]:
+        return await self._database.run(
+            "read what is pending",
+            lambda session: session.fetch(
+                "pending_after", domain=domain, priority=priority, position=position, limit=limit
+            ),
+        )
+
+    async def _excluded_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
+        return await self._database.run(
+            "read what is excluded",
+            lambda session: session.fetch(
+                "excluded_after", domain=domain, fingerprint=fingerprint, limit=limit
+            ),
+        )
+
+    async def _close_urls(
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+    ) -> int:
+        async def work(session: Session) -> int:
+            await session.fetch("lock_domains", domains=[domain])
+            rows = [(domain, fingerprint, state, reason, None) for fingerprint in fingerprints]
+            changes: Counter[str] = Counter()
+            left = (await self._settle_urls(session, rows, changes)).total()
+            await self._change_pending(session, domain, -left, changes)
+            return left
+
+        return await self._database.transaction("withdraw", work)
+
+    async def _reopen_urls(self, domain: int, fingerprints: list[int]) -> int:
+        async def work(session: Session) -> int:
+            await session.fetch("lock_domains", domains=[domain])
+            domains = [domain] * len(fingerprints)
+            rows = await session.fetch("reopen_urls", domains=domains, fingerprints=fingerprints)
+            opened = len(rows)
+            changes = Counter({"urls.pending": opened, "urls.blocked": -opened})
+            await self._change_pending(session, domain, opened, changes)
+            return opened
+
+        return await self._database.transaction("reopen", work)
+
+    async def _change_pending(
+        self, session: Session, domain: int, change: int, changes: Counter[str]
+    ) -> None:
+        """So many more or fewer URLs of a domain are pending; whether it is due has to be seen anew."""
+        for pending, excluded in await session.fetch(
+            "add_to_pending", domain=domain, change=change
+        ):
+            if change and not excluded:
+                changes["domains.active"] += int(pending == change) - int(pending == 0)
+        await self._reschedule(session, [domain])
         await _count(session, changes)
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)
+
+
+async def _keep_robots_texts(session: Session, texts: Mapping[int, bytes]) -> None:
+    if texts:
+        hashes, bodies = _columns(list(texts.items()), 2)
+        await session.fetch("keep_robots_texts", hashes=hashes, bodies=bodies)
 
 
 async def _count(session: Session, deltas: Mapping[str, int]) -> None:

@@ -16,8 +16,11 @@
 -- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
 -- `latest`: what the process that claims holds for the latest that it can be; a server's clock that was set forward must
 -- not make a domain due early.
+-- `lock_timeout`: SKIP LOCKED does wait where a row was updated, that update committed just now, and its successor is being
+-- updated again (PostgreSQL then follows the chain and locks it in any case). Whoever is waited for may want a row that
+-- this claim has locked; it gives up before that is found to be a deadlock, and is made again.
 WITH clock AS MATERIALIZED (
-    SELECT least(clock_ms(), :latest::bigint) AS now
+    SELECT least(clock_ms(), :latest::bigint) AS now, set_config('lock_timeout', '200ms', true)
 ), due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
     WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT now FROM clock)
@@ -348,6 +351,11 @@ UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL
 FROM unnest(:domains::bigint[]) AS e (id)
 WHERE d.id = e.id;
 
+-- name: excluded_with_pending
+-- Whoever excluded these may have been killed before all that was pending had left.
+SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
+WHERE d.excluded AND d.pending > 0;
+
 -- name: include_domains
 -- The rows are locked.
 UPDATE domain AS d SET excluded = false
@@ -559,4 +567,4 @@ SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failure
 FROM (SELECT clock_ms() AS now OFFSET 0) AS clock CROSS JOIN domain WHERE id = :id::bigint;
 
 -- name: server_clock
-SELECT server_ms(), clock_ms(), (SELECT value::bigint FROM meta WHERE key = 'clock_amendment');
+SELECT server_ms(), (SELECT value::bigint FROM meta WHERE key = 'clock_amendment');

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
 from rove.frontier.contract import Machine, Policy
@@ -13,9 +13,15 @@ from rove.frontier.postgres_catalog import PostgresCatalog
 from rove.frontier.postgres_database import Database
 from rove.frontier.postgres_errors import redacted
 from rove.frontier.postgres_reader import PostgresReader
+from rove.frontier.rows import place_values
+from rove.model import RequestRow
 
 ALIVE_MS = 15_000
 """A process that was seen within this time is taken to be alive."""
+_PLACE = (
+    *("visit", "seq", "text_file", "text_offset", "text_length"),
+    *("raw_file", "raw_offset", "raw_length"),
+)
 
 
 class PostgresBackend:
@@ -85,6 +91,14 @@ class PostgresBackend:
         frontier = PostgresFrontier(self._database, policy, self._machine_id)
         await frontier.begin(run)
         return frontier
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        columns = [list(column) for column in zip(*map(place_values, rows), strict=True)]
+        if columns:
+            values = dict(zip(_PLACE, columns, strict=True))
+            await self._database.run(
+                "place pages again", lambda session: session.fetch("place_again", **values)
+            )
 
     async def close(self) -> None:
         await self._database.close()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Sequence
 
-from rove.frontier.contract import SeedSource
+from rove.frontier.contract import Exclusion, SeedSource
 from rove.frontier.postgres_database import Database, Session
+from rove.frontier.rows import exclusion
 
 GONE_SECONDS = 60
 """A machine that has been silent for so long does not load its seeds any more."""
@@ -48,12 +50,31 @@ class PostgresCatalog:
         )
         return [row[0] for row in rows]
 
-    async def add_exclusions(self, patterns: Sequence[str]) -> None:
-        async def work(session: Session) -> None:
-            if await session.fetch("add_exclusions", patterns=list(patterns)):
-                await session.fetch("revise")
+    async def exclusions_revision(self) -> int:
+        return int(await self._meta("exclusions") or 0)
 
-        await self._database.transaction("add exclusions", work)
+    async def exclusion_history(self) -> list[Exclusion]:
+        rows = await self._database.run(
+            "read exclusions", lambda session: session.fetch("exclusion_history")
+        )
+        return [exclusion(row) for row in rows]
+
+    async def add_exclusions(self, patterns: Sequence[str], *, who: str, reason: str) -> list[str]:
+        return await self._change_exclusions("add_exclusions", patterns, who=who, reason=reason)
+
+    async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
+        return await self._change_exclusions("lift_exclusions", patterns, who=who)
+
+    async def _change_exclusions(
+        self, query: str, patterns: Sequence[str], **values: str
+    ) -> list[str]:
+        async def work(session: Session) -> list[str]:
+            rows = await session.fetch(query, patterns=list(patterns), wall=time.time(), **values)
+            if rows:
+                await session.fetch("revise_exclusions")
+            return [row[0] for row in rows]
+
+        return await self._database.transaction("change exclusions", work)
 
     async def seed_sources(self) -> list[SeedSource]:
         rows = await self._database.run(

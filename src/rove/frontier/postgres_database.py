@@ -176,6 +176,8 @@ class Database:
             except asyncpg.DeadlockDetectedError:
                 log.warning("deadlock in %s: done again", what)
                 self.timings.add("deadlock", 0.0)
+            except asyncpg.LockNotAvailableError:
+                self.timings.add(f"gave way to {what}", 0.0)
             except DRIVER_ERRORS as error:
                 if not is_lost(error):
                     place = redacted(self.url)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rove.frontier.contract import Participant, Run
 from rove.frontier.paging import PagedReader
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database
-from rove.frontier.rows import REQUEST_COLUMNS, request_row
-from rove.model import Counts, RequestRow
+from rove.frontier.rows import REQUEST_COLUMNS, origin_record, request_row
+from rove.model import Counts, OriginRecord, RequestRow
 
 
 class PostgresReader(PagedReader):
@@ -53,6 +53,13 @@ class PostgresReader(PagedReader):
                 silent_for,
             ) in rows
         ]
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        wanted = list(keys)
+        rows = await self._fetch(
+            "origins", domains=[domain for domain, _ in wanted], origins=[o for _, o in wanted]
+        )
+        return [origin_record(row) for row in rows]
 
     async def _request(self, row: Sequence[Any]) -> RequestRow:
         machine = row[len(REQUEST_COLUMNS)]

@@ -164,7 +164,7 @@ def origin_record(row: Sequence[Any]) -> OriginRecord:
 
 
 def origin_values(record: OriginRecord) -> list[Any]:
-    """What is kept of a robots.txt record: domain, origin, status, body, crawl_delay, failures, valid_for, source, ..."""
+    """What is kept of a robots.txt record, in the order of the parameters of put_origins."""
     return [
         record.domain,
         record.origin,

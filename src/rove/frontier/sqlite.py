@@ -11,27 +11,44 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from rove.frontier.contract import MAX_UNSETTLED, Policy, Vitals
+from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
-from rove.frontier.rows import origin_record, pending_url, request_row_values
+from rove.frontier.rows import (
+    ledger_rows,
+    origin_record,
+    origin_values,
+    pending_url,
+    request_row_values,
+    robots_texts,
+)
 from rove.frontier.sqlite_counts import read_counts
-from rove.frontier.sqlite_database import Database
+from rove.frontier.sqlite_database import Database, Row
 from rove.frontier.storable import storable
+from rove.frontier.withdrawal import Withdrawing
 from rove.model import (
     Counts,
     Lease,
     NewUrl,
     NotAccepted,
     OriginRecord,
+    Pace,
     PendingUrl,
     UrlState,
     VisitResult,
 )
+from rove.pacing import FAILURES_BEFORE_LEAVING
+from rove.url import fingerprint_bytes
+
+_ORIGIN_PARAMETERS = (
+    *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
+    *("source", "etag", "last_modified"),
+)
 
 
-class SqliteFrontier:
+class SqliteFrontier(Withdrawing):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
@@ -87,7 +104,20 @@ class SqliteFrontier:
         await self._database.run(lambda: self._put_origins(records))
 
     async def exclude(self, domains: Mapping[int, str]) -> None:
-        await self._database.run(lambda: self._exclude(domains))
+        for domain in await self._database.run(lambda: self._exclude(domains)):
+            await self.withdraw(domain, UrlState.BLOCKED, "excluded", lambda _: True)
+
+    async def include(self, domains: Sequence[int]) -> None:
+        await self._database.run(lambda: self._include(domains))
+
+    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
+        rows = await self._database.run(
+            lambda: self._database.execute("domain_names_after", after=after, limit=limit)
+        )
+        return [(id, name) for id, name in rows]
+
+    async def record_lost(self, visits: Sequence[LostVisit]) -> None:
+        await self._database.run(lambda: self._record_lost(visits))
 
     async def count(self, deltas: Mapping[str, int]) -> None:
         def work() -> None:
@@ -168,7 +198,7 @@ class SqliteFrontier:
             due = self._database.execute("due", now=now, limit=limit)
             if not due:
                 return []
-            suspects = [row[0] for row in due if row[3] >= MAX_UNSETTLED]
+            suspects = [row for row in due if row[5] >= MAX_UNSETTLED]
             self._give_up_heads(suspects, now)
             last = self._database.execute("next_number", name="visits", count=len(due))[0][0]
             tokens = {row[0]: last - i for i, row in enumerate(due)}
@@ -181,8 +211,8 @@ class SqliteFrontier:
                 process=self.process,
             )
             urls = self._head_urls(list(tokens), now, URLS_PER_LEASE)
-            empty = [domain for domain in tokens if domain not in urls]
-            self._release(empty, now)
+            empty = {domain for domain in tokens if domain not in urls}
+            self._release([row for row in due if row[0] in empty], now)
         return [
             Lease(
                 domain=domain,
@@ -190,8 +220,10 @@ class SqliteFrontier:
                 token=tokens[domain],
                 crawl_delay=crawl_delay / 1000,
                 urls=tuple(urls[domain]),
+                pace=Pace(backoff=backoff / 1000, failures=failures),
+                claimed_ms=now,
             )
-            for domain, name, crawl_delay, _ in due
+            for domain, name, crawl_delay, backoff, failures, _ in due
             if domain in urls
         ]
 
@@ -206,10 +238,11 @@ class SqliteFrontier:
             urls.sort(key=lambda url: (url.priority, url.position))
         return found
 
-    def _give_up_heads(self, domains: list[int], now: int) -> None:
+    def _give_up_heads(self, due: list[Row], now: int) -> None:
         """Settle the head URL of domains that were leased again and again and never came back."""
-        if not domains:
+        if not due:
             return
+        domains = [row[0] for row in due]
         heads = self._head_urls(domains, now, 1)
         reason = f"lost {MAX_UNSETTLED} times with the process that fetched it"
         rows = [
@@ -217,18 +250,19 @@ class SqliteFrontier:
             for domain, urls in heads.items()
         ]
         left = Counter(row[0] for row in self._database.batch("settle_urls", rows))
-        self._close_leases([[domain, left[domain], 0, 0, 0] for domain in domains], now)
+        self._close_leases([_unasked(row, left[row[0]]) for row in due], now)
         self._count(
             {"urls.pending": -left.total(), "urls.failed": left.total(), "lost": left.total()}
         )
 
-    def _release(self, domains: list[int], now: int) -> None:
+    def _release(self, due: list[Row], now: int) -> None:
         """Take back leases for which there was nothing to do."""
-        if domains:
-            self._close_leases([[domain, 0, 0, 0, 0] for domain in domains], now)
-            self._count({"leases": len(domains), "unasked.empty": len(domains)})
+        if due:
+            self._close_leases([_unasked(row, 0) for row in due], now)
+            self._count({"leases": len(due), "unasked.empty": len(due)})
 
-    def _close_leases(self, rows: list[list[int]], now: int) -> None:
+    def _close_leases(self, rows: list[list[int]], now: int) -> dict[int, int]:
+        """End leases; the Crawl-delay of each domain."""
         closed = self._database.batch(
             "settle_domains",
             rows,
@@ -238,12 +272,15 @@ class SqliteFrontier:
             cap=self._policy.max_pages_per_domain,
         )
         left = {row[0]: row[1] for row in rows}
-        idle = sum(1 for domain, pending in closed if pending == 0 and left[domain])
+        idle = sum(1 for domain, pending, _ in closed if pending == 0 and left[domain])
         self._count({"domains.active": -idle})
         self._reschedule([row[0] for row in rows])
+        return {domain: crawl_delay for domain, _, crawl_delay in closed}
 
     def _reschedule(self, domains: list[int]) -> None:
-        self._database.batch("reschedule", domains, retried=RETRIED, held=HELD)
+        self._database.batch(
+            "reschedule", domains, retried=RETRIED, held=HELD, leaving=FAILURES_BEFORE_LEAVING
+        )
 
     def _settle(self, visits: Sequence[VisitResult]) -> int:
         with self._database.transaction():
@@ -254,7 +291,7 @@ class SqliteFrontier:
             changes: Counter[str] = Counter()
             left = self._settle_urls(valid, changes)
             self._defer_urls(valid, now)
-            self._close_leases(
+            crawl_delays = self._close_leases(
                 [
                     [
                         visit.lease.domain,
@@ -262,12 +299,16 @@ class SqliteFrontier:
                         int(visit.asked),
                         round(max(0.0, visit.since_finish) * 1000),
                         sum(s.state is UrlState.DONE for s in visit.settled),
+                        round(visit.pause * 1000),
+                        round(visit.pace.backoff * 1000),
+                        visit.pace.failures,
                     ]
                     for visit in valid
                 ],
                 now,
             )
-            self._insert_requests(visits, current, changes)
+            rows = ledger_rows(visits, crawl_delays, policy=self._policy, process=self.process)
+            self._insert_requests(rows, changes)
             changes.update(lease_counters(valid))
             self._count(changes)
             self._database.execute("seen_now", now=now, process=self.process)
@@ -304,15 +345,7 @@ class SqliteFrontier:
             now=now,
         )
 
-    def _insert_requests(
-        self, visits: Sequence[VisitResult], current: set[int], changes: Counter[str]
-    ) -> None:
-        """Keep what was asked; a visit that came too late settled nothing, so its pages are not indexed."""
-        rows = [
-            request_row_values(row, with_records=visit.lease.domain in current)
-            for visit in visits
-            for row in visit.requests
-        ]
+    def _insert_requests(self, rows: list[list[Any]], changes: Counter[str]) -> None:
         for size, error in self._database.batch("insert_requests", rows):
             changes["requests"] += 1
             changes["bytes"] += size
@@ -337,6 +370,7 @@ class SqliteFrontier:
                     url.depth,
                     url.hops,
                     int(url.bare),
+                    url.sitemap_of,
                 ]
                 for i, url in enumerate(urls)
             ]
@@ -347,6 +381,7 @@ class SqliteFrontier:
                 [[domain, names[domain], count] for domain, count in unseen.items()],
                 now=now,
                 number=number,
+                leaving=FAILURES_BEFORE_LEAVING,
             )
             self._count(
                 {
@@ -367,43 +402,120 @@ class SqliteFrontier:
         with self._database.transaction():
             now = self._now()
             for record in records:
-                self._database.execute(
-                    "put_origin",
-                    domain=record.domain,
-                    origin=record.origin,
-                    status=record.status.value,
-                    body=zlib.compress(record.body, 6),
-                    crawl_delay=round(record.crawl_delay * 1000),
-                    failures=record.failures,
-                    now=now,
-                    valid_for=round(record.valid_for * 1000),
-                )
+                values = dict(zip(_ORIGIN_PARAMETERS, origin_values(record), strict=True))
+                self._database.execute("put_origin", **values, now=now)
+            self._keep_robots_texts(robots_texts(records))
             for domain in {record.domain for record in records}:
                 longest = self._database.execute("longest_crawl_delay", domain=domain)[0][0]
                 self._database.execute(
                     "set_crawl_delay", domain=domain, longest=longest, delay=self._delay()
                 )
 
-    def _exclude(self, domains: Mapping[int, str]) -> None:
+    def _keep_robots_texts(self, texts: Mapping[int, bytes]) -> None:
+        for hash, body in texts.items():
+            self._database.execute("keep_robots_text", hash=hash, body=body)
+
+    def _record_lost(self, visits: Sequence[LostVisit]) -> None:
         with self._database.transaction():
             changes: Counter[str] = Counter()
+            rows = [request_row_values(row) for visit in visits for row in visit.rows]
+            self._insert_requests(rows, changes)
+            texts = [text for visit in visits for text in visit.robots]
+            self._keep_robots_texts({fingerprint_bytes(t): zlib.compress(t, 6) for t in texts})
+            self._database.batch(
+                "postpone", [[v.domain, v.visit, v.earliest] for v in visits if v.earliest]
+            )
+            self._count(changes)
+
+    def _exclude(self, domains: Mapping[int, str]) -> list[int]:
+        """Mark domains; those that have something pending."""
+        with self._database.transaction():
+            changes: Counter[str] = Counter()
+            with_pending = []
             for domain, name in domains.items():
                 before = self._database.execute("domain_before", id=domain)
-                pending, excluded = before[0] if before else (0, 0)
+                pending, excluded, _ = before[0] if before else (0, 0, 0)
+                if pending:
+                    with_pending.append(domain)
                 if excluded:
                     continue
                 self._database.execute("exclude_domain", id=domain, name=name)
                 changes["domains.excluded"] += 1
                 changes["domains.total"] += not before
-                if pending:
-                    self._database.execute("block_pending", domain=domain)
-                    changes["domains.active"] -= 1
-                    changes["urls.pending"] -= pending
-                    changes["urls.blocked"] += pending
+                changes["domains.active"] -= pending > 0
             self._count(changes)
+        return with_pending
+
+    def _include(self, domains: Sequence[int]) -> None:
+        with self._database.transaction():
+            changes: Counter[str] = Counter()
+            for domain in domains:
+                before = self._database.execute("domain_before", id=domain)
+                if before and before[0][1]:
+                    self._database.execute("include_domain", id=domain)
+                    changes["domains.excluded"] -= 1
+                    changes["domains.active"] += before[0][0] > 0
+                    self._reschedule([domain])
+            self._count(changes)
+
+    async def _pending_after(
+        self, domain: int, priority: int, position: int, limit: int
+    ) -> list[Row]:
+        return await self._database.run(
+            lambda: self._database.execute(
+                "pending_after", domain=domain, priority=priority, position=position, limit=limit
+            )
+        )
+
+    async def _excluded_after(self, domain: int, fingerprint: int, limit: int) -> list[Row]:
+        return await self._database.run(
+            lambda: self._database.execute(
+                "excluded_after", domain=domain, fingerprint=fingerprint, limit=limit
+            )
+        )
+
+    async def _close_urls(
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+    ) -> int:
+        def work() -> int:
+            with self._database.transaction():
+                rows = [[domain, fingerprint, state, reason, None] for fingerprint in fingerprints]
+                left = len(self._database.batch("settle_urls", rows))
+                changes = {"urls.pending": -left, f"urls.{state.name.lower()}": left}
+                self._change_pending(domain, -left, changes)
+            return left
+
+        return await self._database.run(work)
+
+    async def _reopen_urls(self, domain: int, fingerprints: list[int]) -> int:
+        def work() -> int:
+            with self._database.transaction():
+                rows = [[domain, fingerprint] for fingerprint in fingerprints]
+                opened = len(self._database.batch("reopen_urls", rows))
+                changes = {"urls.pending": opened, "urls.blocked": -opened}
+                self._change_pending(domain, opened, changes)
+            return opened
+
+        return await self._database.run(work)
+
+    def _change_pending(self, domain: int, change: int, changes: dict[str, int]) -> None:
+        """So many more or fewer URLs of a domain are pending; whether it is due has to be seen anew."""
+        rows = self._database.execute("add_to_pending", domain=domain, change=change)
+        for pending, excluded in rows:
+            if change and not excluded:
+                changes["domains.active"] = int(pending == change) - int(pending == 0)
+            if not self._database.execute("domain_before", id=domain)[0][2]:
+                self._reschedule([domain])
+        self._count(changes)
 
     def _count(self, deltas: Mapping[str, int]) -> None:
         self._database.batch("add_counters", [item for item in deltas.items() if item[1]])
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)
+
+
+def _unasked(due: Row, settled: int) -> list[int]:
+    """A lease that ends without a request, as settle_domains takes it: how the domain answers stays as it was."""
+    domain, _, _, backoff, failures, _ = due
+    return [domain, settled, 0, 0, 0, 0, backoff, failures]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rove.frontier.contract import Policy
+from rove.frontier.rows import place_values
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_catalog import SqliteCatalog
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
+from rove.model import RequestRow
 
 
 class SqliteBackend:
@@ -41,6 +44,13 @@ class SqliteBackend:
         frontier = SqliteFrontier(self._database, policy)
         await frontier.begin(run)
         return frontier
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        def work() -> None:
+            with self._database.transaction():
+                self._database.batch("place_again", [place_values(row) for row in rows])
+
+        await self._database.run(work)
 
     async def close(self) -> None:
         await self._database.close()

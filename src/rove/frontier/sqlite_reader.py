@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rove.frontier.contract import Participant, Run
 from rove.frontier.paging import PagedReader
-from rove.frontier.rows import request_row
+from rove.frontier.rows import origin_record, request_row
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
-from rove.model import Counts, RequestRow
+from rove.model import Counts, OriginRecord, RequestRow
 
 
 class SqliteReader(PagedReader):
@@ -64,6 +64,14 @@ class SqliteReader(PagedReader):
 
     async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
         return await self._database.run(lambda: self._database.execute(query, **parameters))
+
+    async def _time(self) -> dict[str, int]:
+        return {"now": await self._now()}
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        now, wanted = await self._now(), list(keys)
+        rows = await self._database.run(lambda: self._database.batch("origins", wanted, now=now))
+        return [origin_record(row) for row in rows]
 
     async def _request(self, row: Sequence[Any]) -> RequestRow:
         return request_row(row)

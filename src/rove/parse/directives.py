@@ -146,8 +146,9 @@ def _is_over(found: re.Match[str], now: float) -> bool:
     month = found["iso_month"] or found["month"] or found["us_month"]
     if month is None:
         return False
-    year = int(found["iso_year"] or found["year"] or found["us_year"])
-    if year < 100:  # RFC 5322, section 4.3
+    digits = found["iso_year"] or found["year"] or found["us_year"]
+    year = int(digits)
+    if len(digits) == 2:  # RFC 5322, section 4.3
         year += 2000 if year < 50 else 1900
     try:
         date = datetime(

@@ -21,6 +21,8 @@ from rove.store.record import (
     parse_head,
 )
 
+_IsalError: type[Exception] = isal_zlib.error  # type: ignore[assignment]
+"""Its stubs call the class an instance."""
 _STEP = 16 * 1024
 """Bytes read at a time: what lies behind a member's end is read again, and most are small."""
 _MAX_HEAD = 64 * 1024
@@ -61,7 +63,7 @@ def _member(fd: int, start: int) -> Member | None:
         position += len(chunk)
         try:
             record.feed(stream.decompress(chunk))
-        except isal_zlib.error as error:
+        except _IsalError as error:
             raise NotARecord(str(error)) from error
     end = position - len(stream.unused_data)
     return Member(offset=start, length=end - start, headers=record.finish())

@@ -13,10 +13,10 @@ be that the old place or the new one. For one file after the other:
 5. The caller brings the rows of the old file up to date, and says so with `finish`.
 6. The old file is deleted, then `purge.json`.
 
-Names are synced between the steps. A purge that finds a `purge.json` goes on behind step 3: it gives
-the same move to the caller again, whatever it was of which domain. If the old file is gone already, the
-database had been told, and only `purge.json` is left to delete. Recovery looks at none of these names, so
-a crawl may even go on in between.
+Names are synced between the steps. A purge that finds a `purge.json` goes on behind step 3, whatever domain
+that was for: the caller is given the same move again. If the old file is gone already, the database had
+been told, and only `purge.json` is left to delete. Recovery looks at none of these names, and the store makes
+none of them, so a crawl may even go on in between.
 """
 
 from __future__ import annotations
@@ -175,7 +175,10 @@ class Purge:
                 self._must_be_finished(done.old)
 
     def unfinished(self) -> Rewritten | None:
-        """The file that was rewritten last, if it may be that the database does not know yet."""
+        """The file that was rewritten last, if it may be that the database does not know yet.
+
+        Completes the files' part of what a kill interrupted; asking again gives the same.
+        """
         with _as_store_errors(self._directory):
             step = self._read_step()
             if step is None:
@@ -227,7 +230,8 @@ class Purge:
                     sync_directory(self._directory)
                 self._write_partial_step(step)
             except BaseException:
-                self._remove_copies()
+                with suppress(OSError):  # what stays is taken away by the next purge
+                    self._remove_copies()
                 raise
         finally:
             os.close(fd)
@@ -251,7 +255,8 @@ class Purge:
                     plan.keep(member)
         except NotARecord as error:
             raise StoreError(
-                f"{path} is damaged at byte {end}: {error}; nothing of it was changed"
+                f"{path} is damaged at byte {end} ({error}) and stays as it is;"
+                " move it out of the directory to purge the other files"
             ) from error
         return plan
 

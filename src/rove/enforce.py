@@ -1,0 +1,92 @@
+"""Exclusions put into force: in the frontier by whoever makes or lifts them, and in the processes of a running crawl."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+from rove.errors import RoveError
+from rove.exclusions import Exclusions, domain_around, whole_domains
+from rove.frontier.contract import Catalog, Frontier
+from rove.model import UrlState
+from rove.url import canonical
+
+FOLLOW_SECONDS = 1.0
+"""How often a running crawl looks whether other exclusions hold."""
+NAMES_PER_SLICE = 10_000
+_LOWEST = -(1 << 63)
+
+log = logging.getLogger(__name__)
+
+
+async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
+    """Take out of the queue what patterns cover; return how many URLs left it outside of whole domains."""
+    covered = Exclusions(patterns)
+    await frontier.exclude(whole_domains(patterns))
+    left = 0
+    for domain in _domains_in_part(patterns):
+        left += await frontier.withdraw(
+            domain, UrlState.BLOCKED, "excluded", lambda url: covered.covers(_host(url))
+        )
+    async for found in _domains_anywhere(frontier, patterns):
+        await frontier.exclude(found)
+    return left
+
+
+async def include(frontier: Frontier, patterns: Sequence[str], still: Exclusions) -> int:
+    """Let go on what patterns covered and nothing else covers; return how many URLs are pending again."""
+    lifted = Exclusions(patterns)
+    domains = {id for id, name in whole_domains(patterns).items() if not still.covers(name)}
+    async for found in _domains_anywhere(frontier, patterns):
+        domains |= {id for id, name in found.items() if not still.covers(name)}
+    await frontier.include(sorted(domains))
+
+    def is_free(url: str) -> bool:
+        host = _host(url)
+        return lifted.covers(host) and not still.covers(host)
+
+    opened = 0
+    for domain in sorted(domains | _domains_in_part(patterns)):
+        opened += await frontier.reopen(domain, is_free)
+    return opened
+
+
+async def follow_exclusions(catalog: Catalog, on_change: Callable[[Exclusions], None]) -> None:
+    """Tell, for as long as it runs, when other exclusions hold."""
+    known: int | None = None
+    while True:
+        try:
+            revision = await catalog.exclusions_revision()
+            if revision != known:
+                on_change(Exclusions(await catalog.exclusions()))
+                known = revision
+        except RoveError as error:
+            log.warning("whether exclusions have changed could not be seen: %s", error)
+        await asyncio.sleep(FOLLOW_SECONDS)
+
+
+def _domains_in_part(patterns: Iterable[str]) -> set[int]:
+    """The domains of which patterns cover some hosts."""
+    whole = whole_domains(patterns)
+    around = {domain_around(pattern) for pattern in patterns}
+    return {domain for domain in around if domain is not None and domain not in whole}
+
+
+async def _domains_anywhere(
+    frontier: Frontier, patterns: Iterable[str]
+) -> AsyncIterator[dict[int, str]]:
+    """The domains that patterns cover which may be anywhere, in slices."""
+    wide = Exclusions(pattern for pattern in patterns if domain_around(pattern) is None)
+    last = _LOWEST
+    while len(wide):
+        names = await frontier.domain_names(last, NAMES_PER_SLICE)
+        yield {id: name for id, name in names if wide.covers(name)}
+        if len(names) < NAMES_PER_SLICE:
+            return
+        last = names[-1][0]
+
+
+def _host(url: str) -> str:
+    found = canonical(url)
+    return "" if found is None else found.host

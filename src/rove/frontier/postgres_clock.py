@@ -1,0 +1,79 @@
+"""The clock of the server, watched by those who use it.
+
+Times that decide about politeness are the database's, so that all machines agree; but somebody may set the server's
+clock. Every process compares it with its own steady clock. A step forward would make domains due early: a claim
+therefore says what time it can be at the latest. A step back would stall the crawl. The first process that sees either
+takes the step out of the crawl's clock for everybody; the others find that the two together are as they were.
+
+A server whose clock is set while no process of the crawl runs cannot be told from time that has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+STEP_MS = 50
+"""A difference that is no step yet; how long an answer was under way is reckoned with besides."""
+DRIFT = 0.001
+"""How much faster or slower than ours a clock may run: twice what keeping it right by slewing makes of it."""
+_FAR_AWAY = (1 << 62) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the server said, and when by our own clock."""
+
+    server_ms: int
+    amendment_ms: int
+    """What is added to it to make the crawl's clock."""
+    asked_at: float
+    answered_at: float
+
+    @property
+    def crawl_ms(self) -> int:
+        """The crawl's clock."""
+        return self.server_ms + self.amendment_ms
+
+
+class ServerClock:
+    """What one process knows of the server's clock."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady = steady
+        self._first: Reading | None = None
+
+    def latest(self) -> int:
+        """The latest that it can be by the crawl's clock."""
+        first = self._first
+        if first is None:
+            return _FAR_AWAY
+        elapsed = self._steady() - first.asked_at
+        return first.crawl_ms + round(elapsed * 1000 * (1 + DRIFT)) + STEP_MS
+
+    def check(self, reading: Reading) -> int:
+        """By how many milliseconds the server's clock was set, 0 if it was not; take the reading for the truth if not.
+
+        Whoever finds a step amends the crawl's clock by it, and then reads again.
+        """
+        first = self._first
+        if first is None:
+            self._first = reading
+            return 0
+        server_step = _step(first, reading, reading.server_ms - first.server_ms)
+        crawl_step = _step(first, reading, reading.crawl_ms - first.crawl_ms)
+        if not (server_step and crawl_step):
+            # Nothing was set; or it was and somebody has amended it; or it was before we came.
+            self._first = reading
+            return 0
+        return server_step
+
+
+def _step(first: Reading, second: Reading, passed_ms: int) -> int:
+    """How far a clock that went on by so much differs from what can have passed between two readings."""
+    least = max(0.0, second.asked_at - first.answered_at) * 1000
+    most = (second.answered_at - first.asked_at) * 1000
+    slack = STEP_MS + most * DRIFT
+    if least - slack <= passed_ms <= most + slack:
+        return 0
+    return round(passed_ms - (least + most) / 2)

@@ -1,0 +1,361 @@
+"""Would rove fetch a URL now, and why or why not: all that decides about it, gathered, and a verdict drawn from it.
+
+The verdict is a pure function of records: it asks nothing and changes nothing. How it is told is in explain_text.py.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from rove.config import Settings
+from rove.exclusions import Exclusions
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.inspect.requests import one_line, utc_text
+from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
+from rove.pacing import pause_after
+from rove.robots import MAX_CRAWL_DELAY, Rule, Rules
+from rove.text import seconds_text
+from rove.url import CrawlUrl
+
+HISTORY_SHOWN = 20
+_CAPPED = "its domain has had as many pages as --max-pages-per-domain allows"
+
+
+class Verdict(enum.StrEnum):
+    """What the answer comes to, for programs."""
+
+    FETCH = "would-be-fetched"
+    HELD = "waits-for-robots"
+    """robots.txt cannot be had."""
+    FORBIDDEN = "forbidden-by-robots"
+    EXCLUDED = "excluded"
+    LEFT_ALONE = "left-alone"
+    """Its domain asks for a Crawl-delay of more than a day."""
+    CAPPED = "capped"
+    """Its domain has had as many pages as it may have."""
+    FETCHED = "fetched"
+    REDIRECTED = "redirected"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+    ACCEPTED = "unknown-would-be-accepted"
+    REFUSED = "unknown-would-be-refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """What the robots.txt of a URL's origin says of it, as far as it is known."""
+
+    record: OriginRecord | None
+    """None: it was never asked for."""
+    is_allowed: bool | None
+    """None: it cannot be told."""
+    rule: Rule | None
+    """The line that decides, None where none does."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the record still holds."""
+        return self.record is not None and self.record.valid_for > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """One reason to leave a domain alone after a visit."""
+
+    seconds: float
+    source: DelaySource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What the ledger has of a URL and of its domain."""
+
+    requests: int = 0
+    """For the URL, whatever they came to."""
+    newest: Sequence[RequestRow] = ()
+    """The last of them, oldest first."""
+    last_of_domain: RequestRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The records that the answer is drawn from."""
+
+    settings: Settings
+    record: UrlRecord | None
+    domain: DomainRecord | None
+    origin: OriginRecord | None
+    exclusions: Sequence[Exclusion]
+    """All there ever were."""
+    past: Past
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer, and all that it rests on."""
+
+    given: str
+    url: CrawlUrl
+    known: Known
+    now: float
+    """Wall-clock seconds when this was so."""
+    verdict: Verdict
+    sentence: str
+    """What the verdict says of the URL: it goes on where the URL ends."""
+    exclusion: Exclusion | None
+    """The one in force."""
+    lifted: Exclusion | None
+    """The last one that is not any more."""
+    robots: Robots
+    delays: Sequence[Delay]
+    """Longest first: that one is in force."""
+    leaves_alone: bool
+    """The domain asks for a Crawl-delay of more than a day: nothing is asked of it."""
+
+
+async def read_known(
+    reader: FrontierReader,
+    url: CrawlUrl,
+    *,
+    settings: Settings,
+    exclusions: Sequence[Exclusion],
+    is_running: bool,
+) -> Known:
+    """Everything that the frontier knows that has to do with a URL."""
+    origins = await reader.origins([(url.domain, url.origin)])
+    return Known(
+        settings=settings,
+        record=await reader.url(url.domain, url.fingerprint),
+        domain=await reader.domain(url.domain),
+        origin=origins[0] if origins else None,
+        exclusions=exclusions,
+        past=await _past(reader, url),
+        is_running=is_running,
+    )
+
+
+async def _past(reader: FrontierReader, url: CrawlUrl) -> Past:
+    """One pass over what was asked of the domain; of a robots.txt also what led there from elsewhere."""
+    count, last = 0, None
+    newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
+    async for row in reader.visits(url.domain):
+        last = row
+        if row.fingerprint == url.fingerprint:
+            count += 1
+            newest.append(row)
+    led_here, found = await _led_here(reader.elsewhere(url.domain), url.fingerprint)
+    merged = sorted((*newest, *found), key=lambda row: row.started)
+    return Past(requests=count + led_here, newest=merged[-HISTORY_SHOWN:], last_of_domain=last)
+
+
+async def _led_here(
+    rows: AsyncIterator[RequestRow], fingerprint: int
+) -> tuple[int, deque[RequestRow]]:
+    count = 0
+    newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
+    async for row in rows:
+        if row.fingerprint == fingerprint:
+            count += 1
+            newest.append(row)
+    return count, newest
+
+
+def explanation(given: str, url: CrawlUrl, known: Known, *, now: float) -> Explanation:
+    """Whether a URL would be fetched, from what is known of it; `now` is wall-clock seconds."""
+    covering = [
+        exclusion
+        for exclusion in known.exclusions
+        if Exclusions([exclusion.pattern]).covers(url.host)
+    ]
+    in_force = [exclusion for exclusion in covering if exclusion.lifted_at is None]
+    lifted = [exclusion for exclusion in covering if exclusion.lifted_at is not None]
+    robots = robots_for(url, known.origin)
+    leaves_alone = _crawl_delay(known) > MAX_CRAWL_DELAY
+    is_excluded = bool(in_force) or (known.domain is not None and known.domain.is_excluded)
+    verdict, sentence = _verdict(
+        url, known, robots, is_excluded=is_excluded, leaves_alone=leaves_alone
+    )
+    return Explanation(
+        given=given,
+        url=url,
+        known=known,
+        now=now,
+        verdict=verdict,
+        sentence=sentence,
+        exclusion=in_force[-1] if in_force else None,
+        lifted=lifted[-1] if lifted else None,
+        robots=robots,
+        delays=delays_of(known),
+        leaves_alone=leaves_alone,
+    )
+
+
+def robots_for(url: CrawlUrl, origin: OriginRecord | None) -> Robots:
+    """What an origin's record says of a URL; a copy that is out of date still says something."""
+    if origin is None or origin.status is RobotsStatus.UNREACHABLE:
+        return Robots(record=origin, is_allowed=None, rule=None)
+    if origin.status is RobotsStatus.NONE:
+        return Robots(record=origin, is_allowed=True, rule=None)
+    rules = Rules(origin.body)
+    return Robots(
+        record=origin, is_allowed=rules.allows(url.text), rule=rules.deciding_rule(url.text)
+    )
+
+
+def delays_of(known: Known) -> list[Delay]:
+    """The delays that a domain has, longest first; of equal ones, the more ordinary."""
+    base = max(known.settings.delay, _crawl_delay(known))
+    found = {DelaySource.DELAY: known.settings.delay, DelaySource.CRAWL_DELAY: _crawl_delay(known)}
+    domain, last = known.domain, known.past.last_of_domain
+    if domain is not None:
+        found[DelaySource.BACKOFF] = domain.pace.backoff
+        if domain.pace.failures:
+            found[DelaySource.FAILURES] = pause_after(domain.pace.failures, base)
+    if last is not None and domain is not None and domain.free_in > 0:
+        found[last.delay_from] = max(last.delay, found.get(last.delay_from, 0.0))
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    return [
+        Delay(seconds=seconds, source=source)
+        for source, seconds in ordered
+        if seconds > 0 or source is DelaySource.DELAY
+    ]
+
+
+def _crawl_delay(known: Known) -> float:
+    return max(
+        known.domain.crawl_delay if known.domain else 0.0,
+        known.origin.crawl_delay if known.origin else 0.0,
+    )
+
+
+def _verdict(
+    url: CrawlUrl, known: Known, robots: Robots, *, is_excluded: bool, leaves_alone: bool
+) -> tuple[Verdict, str]:
+    if is_excluded:
+        return Verdict.EXCLUDED, _excluded(known)
+    if known.record is None:
+        return _unknown(url, known, robots, leaves_alone=leaves_alone)
+    if known.record.state is not UrlState.PENDING:
+        return _settled(known, known.record, robots)
+    if leaves_alone:
+        return Verdict.LEFT_ALONE, "would not be fetched: its domain asks to be left alone"
+    if known.domain is not None and known.domain.is_capped:
+        return Verdict.CAPPED, f"would not be fetched: {_CAPPED}"
+    return _by_robots(robots, known)
+
+
+def _excluded(known: Known) -> str:
+    if known.record is not None and known.record.state is UrlState.DONE:
+        return f"is excluded; it {_fetched(known)} before"
+    return "is excluded: it would not be fetched"
+
+
+def _settled(known: Known, record: UrlRecord, robots: Robots) -> tuple[Verdict, str]:
+    reason = one_line(record.reason)
+    match record.state:
+        case UrlState.DONE:
+            return Verdict.FETCHED, f"{_fetched(known)}; a URL is fetched once"
+        case UrlState.READ:
+            return Verdict.FETCHED, f"{_fetched(known)} as a sitemap; a URL is fetched once"
+        case UrlState.REDIRECTED:
+            if _settling(known) is None:
+                return Verdict.REDIRECTED, f"gave way to {reason}"
+            return Verdict.REDIRECTED, f"{_fetched(known)} and leads to {reason}"
+        case UrlState.FAILED:
+            return Verdict.FAILED, f"is given up: {reason or 'it could not be fetched'}"
+    if record.reason == "robots.txt":
+        if robots.is_allowed and robots.record is not None:
+            return Verdict.FORBIDDEN, (
+                "is not fetched: robots.txt forbade it when its turn came; "
+                "the copy held now allows it, but a URL is judged once"
+            )
+        return Verdict.FORBIDDEN, "is not fetched: robots.txt forbids it"
+    if record.reason.startswith("Crawl-delay"):
+        return Verdict.LEFT_ALONE, "is not fetched: its domain asks to be left alone"
+    if record.reason == "noindex":
+        return Verdict.BLOCKED, f"{_fetched(known)} and not kept: the page says noindex"
+    if record.reason == "excluded":
+        return Verdict.BLOCKED, "is not fetched: it was excluded when its turn came"
+    return Verdict.BLOCKED, f"is not fetched: {reason or 'it is blocked'}"
+
+
+def _fetched(known: Known) -> str:
+    row = _settling(known)
+    return "was fetched" if row is None else f"was fetched on {utc_text(row.started)}"
+
+
+def _settling(known: Known) -> RequestRow | None:
+    """The request that settled the URL, if it is among the newest."""
+    visit = known.record.visit if known.record else None
+    for row in reversed(known.past.newest):
+        if row.visit == visit and row.kind is not RequestKind.ROBOTS:
+            return row
+    return None
+
+
+def _by_robots(robots: Robots, known: Known) -> tuple[Verdict, str]:
+    """What is to be said of a URL that waits."""
+    record = robots.record
+    if record is not None and robots.is_allowed is False:
+        if robots.is_valid:
+            return Verdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
+        return Verdict.FORBIDDEN, (
+            f"would not be fetched: robots.txt forbade it {seconds_text(record.age)} ago, "
+            "but is asked for again first"
+        )
+    if record is not None and record.status is RobotsStatus.UNREACHABLE and robots.is_valid:
+        return Verdict.HELD, (
+            "would not be fetched now: robots.txt could not be had; "
+            f"it is asked for again in {seconds_text(record.valid_for)}"
+        )
+    when = _when(known)
+    if robots.is_valid:
+        return Verdict.FETCH, f"would be fetched {when}"
+    return Verdict.FETCH, f"would be fetched {when}, if robots.txt, asked for first, allows it"
+
+
+def _when(known: Known) -> str:
+    domain = known.domain
+    if domain is not None and domain.is_leased:
+        when = "in the visit that its domain has now, or in a later one"
+    else:
+        seconds = due_in(domain)
+        due = f"in {seconds_text(seconds)}" if seconds > 0 else "which it is"
+        when = f"when its domain is due, {due}"
+    return when if known.is_running else f"{when} (but the crawl is not running)"
+
+
+def due_in(domain: DomainRecord | None) -> float:
+    """Seconds until a domain may be visited, 0 if it may be now."""
+    if domain is None:
+        return 0.0
+    return max(0.0, domain.free_in if domain.ready_in is None else domain.ready_in)
+
+
+def _unknown(
+    url: CrawlUrl, known: Known, robots: Robots, *, leaves_alone: bool
+) -> tuple[Verdict, str]:
+    """A URL that is not in the frontier: the gate is asked about it when somebody links to it."""
+    start = "is not known to this crawl; it would be"
+    settings = known.settings
+    if settings.seeds_only and known.domain is None:
+        return Verdict.REFUSED, (
+            f"{start} refused: only links into the domains of the seeds are followed, "
+            f"and {url.domain_name} is none of them"
+        )
+    if settings.max_depth == 0:
+        return Verdict.REFUSED, f"{start} refused: only seeds are fetched (--max-depth 0)"
+    accepted = f"{start} accepted from a page that links to it"
+    if settings.max_depth is not None:
+        accepted += f", at most {settings.max_depth} links from a seed"
+    if leaves_alone:
+        return Verdict.ACCEPTED, f"{accepted}, but not fetched: its domain asks to be left alone"
+    if known.domain is not None and known.domain.is_capped:
+        return Verdict.ACCEPTED, f"{accepted}, but not fetched: {_CAPPED}"
+    if robots.is_allowed is False:
+        return Verdict.ACCEPTED, f"{accepted}, but not fetched: robots.txt forbids it"
+    return Verdict.ACCEPTED, accepted

@@ -1,0 +1,98 @@
+"""Visits over time as a small picture, whatever their number: counted in at most a few hundred spans of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rove.inspect.requests import utc_text
+
+MOST_SPANS = 300
+_SHORTEST_SPAN = 60.0
+_WIDTH, _HEIGHT, _BASE = 900.0, 64.0, 62.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """How many visits there were in spans of equal length."""
+
+    first: float
+    """Wall-clock seconds at which the first of them begins."""
+    seconds: float
+    """The length of a span."""
+    counts: Sequence[int]
+
+
+class Timeline:
+    """Counts visits as they are read; when they go on for longer than it has spans, it takes longer spans."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._seconds = _SHORTEST_SPAN
+        self._counts: list[int] = []
+
+    def note(self, at: float) -> None:
+        """Count a visit; a wall clock that was set back counts where it first stood."""
+        if self._first is None:
+            self._first = at
+        index = self._index(at)
+        while index >= MOST_SPANS:
+            pairs = zip(self._counts[::2], [*self._counts[1::2], 0], strict=False)
+            self._counts = [one + other for one, other in pairs]
+            self._seconds *= 2
+            index = self._index(at)
+        self._counts.extend([0] * (index + 1 - len(self._counts)))
+        self._counts[index] += 1
+
+    def _index(self, at: float) -> int:
+        assert self._first is not None
+        return max(0, int((at - self._first) // self._seconds))
+
+    def spans(self) -> Spans | None:
+        """What was counted, None if nothing was."""
+        if self._first is None:
+            return None
+        return Spans(first=self._first, seconds=self._seconds, counts=tuple(self._counts))
+
+
+def as_svg(spans: Spans) -> str:
+    """The picture: a bar for each span with visits, its height by their number."""
+    most = max(spans.counts)
+    step = _WIDTH / max(len(spans.counts), 30)
+    bars = [
+        _bar(index * step, step, count / most, _label(spans, index))
+        for index, count in enumerate(spans.counts)
+        if count
+    ]
+    end = spans.first + spans.seconds * len(spans.counts)
+    right = max(step * len(spans.counts), 240.0)
+    label = (
+        f"{sum(spans.counts):,} visits from {utc_text(spans.first)} to {utc_text(end)}; "
+        f"the highest bar stands for {most:,}"
+    )
+    return (
+        f'<svg viewBox="0 0 {_WIDTH:.0f} 84" role="img" aria-label="{label}">'
+        f'<line class="axis" x1="0" y1="{_BASE:.0f}" x2="{_WIDTH:.0f}" y2="{_BASE:.0f}"/>'
+        f"{''.join(bars)}"
+        f'<text x="0" y="80">{_day(spans.first)}</text>'
+        f'<text x="{right:.0f}" y="80" text-anchor="end">{_day(end)}</text>'
+        "</svg>"
+    )
+
+
+def _bar(x: float, step: float, share: float, label: str) -> str:
+    height = max(4.0, share * (_HEIGHT - 6.0))
+    return (
+        f'<rect x="{x:.2f}" y="{_BASE - height:.2f}" width="{max(1.0, 0.8 * step):.2f}" '
+        f'height="{height:.2f}"><title>{label}</title></rect>'
+    )
+
+
+def _label(spans: Spans, index: int) -> str:
+    count = spans.counts[index]
+    return f"{utc_text(spans.first + index * spans.seconds)}: {count:,} visit{'s' * (count > 1)}"
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

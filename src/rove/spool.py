@@ -1,0 +1,166 @@
+"""What a process has asked and not settled yet, in a file of its own: the ledger's memory across kill -9.
+
+Before a request is made a line says so; when it has ended a line says what came of it. A line is one write to the
+operating system, which a killed process cannot take back. When the visits of a file are settled it is emptied or
+deleted. What the files of a dead process still hold is entered into the ledger by the next start (`lost_visits`): the
+ledger then knows every request that was ever made, and the domain is left alone for as long as its answer had asked for.
+
+The files are not synced to the disk: after a power cut the last seconds may be missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from rove.errors import DiskFull, StoreError
+from rove.frontier.contract import LostVisit
+from rove.model import DelaySource, Fate, RequestRow
+
+FILE_BYTES = 8 * 1024 * 1024
+"""A file that has grown to this is followed by another."""
+SMALL_BYTES = 256 * 1024
+"""A file below this is not worth emptying."""
+_NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line."""
+
+    visit: int
+    domain: int
+    row: RequestRow | None = None
+    """A request as far as it has come."""
+    pause: float = 0.0
+    """Seconds after the visit for which an answer asks to be left alone."""
+    pause_from: DelaySource = DelaySource.DELAY
+    robots: bytes | None = None
+    """A robots.txt that was read."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Note).decode
+
+
+class Spool:
+    """The notes of one process."""
+
+    def __init__(self, directory: Path, process: int) -> None:
+        self._directory = directory
+        self._process = process
+        self._number = 0
+        self._fd = -1
+        self._size = 0
+        self._open: dict[Path, set[int]] = {}
+        """The visits in each file that are not settled."""
+        self._path = self._next_path()
+
+    def note(self, note: Note) -> None:
+        """Write a line; when this returns, it outlives the process."""
+        line = _encode(note) + b"\n"
+        try:
+            if self._fd < 0 or self._size + len(line) > FILE_BYTES:
+                self._turn()
+            os.write(self._fd, line)
+        except OSError as error:
+            kind = DiskFull if error.errno in _FULL else StoreError
+            raise kind(f"{self._path} cannot be written: {error.strerror}") from error
+        self._size += len(line)
+        self._open[self._path].add(note.visit)
+
+    def settled(self, visits: Iterable[int]) -> None:
+        """These visits are in the ledger: forget them."""
+        done = set(visits)
+        for path, open_visits in list(self._open.items()):
+            open_visits -= done
+            if open_visits:
+                continue
+            if path != self._path:
+                path.unlink(missing_ok=True)
+                del self._open[path]
+            elif self._size > SMALL_BYTES:
+                os.ftruncate(self._fd, 0)
+                self._size = 0
+
+    def close(self) -> None:
+        """Leave only what is not settled."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        for path, open_visits in self._open.items():
+            if not open_visits:
+                path.unlink(missing_ok=True)
+        self._open.clear()
+
+    def _turn(self) -> None:
+        """Go on in a new file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            old, self._path = self._path, self._next_path()
+            if not self._open[old]:
+                old.unlink(missing_ok=True)
+                del self._open[old]
+        self._directory.mkdir(exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(self._path, flags, 0o666)
+        self._size = 0
+        self._open[self._path] = set()
+
+    def _next_path(self) -> Path:
+        self._number += 1
+        return self._directory / f"requests-{self._process}-{self._number}.jsonl"
+
+
+def spool_files(
+    directory: Path, *, of: Sequence[int] | None = None, but: int = 0
+) -> list[tuple[int, Path]]:
+    """The files that processes have left, with their numbers: of these, or of all but one."""
+    found = []
+    with suppress(FileNotFoundError):
+        for path in directory.iterdir():
+            name = _NAME.fullmatch(path.name)
+            if name is None:
+                continue
+            process = int(name[1])
+            if process != but if of is None else process in of:
+                found.append((process, int(name[2]), path))
+    return [(process, path) for process, _, path in sorted(found)]
+
+
+def lost_visits(process: int, paths: Iterable[Path], delay: float) -> list[LostVisit]:
+    """What a dead process had asked and perhaps not settled; `delay` is what the user chose."""
+    notes: dict[int, list[Note]] = {}
+    for path in paths:
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.DecodeError):  # the last line may be half a line
+                note = _decode(line)
+                notes.setdefault(note.visit, []).append(note)
+    return [_lost(visit, found, process, delay) for visit, found in notes.items()]
+
+
+def _lost(visit: int, notes: list[Note], process: int, delay: float) -> LostVisit:
+    rows = {note.row.seq: note.row for note in notes if note.row is not None}
+    longest = max(notes, key=lambda note: note.pause)
+    pause, source = longest.pause, longest.pause_from
+    if pause <= delay:
+        pause, source = delay, DelaySource.DELAY
+    ended = max((row.ended for row in rows.values()), default=0)
+    return LostVisit(
+        domain=notes[0].domain,
+        visit=visit,
+        rows=[
+            replace(row, delay=pause, delay_from=source, process=process, fate=Fate.LOST)
+            for row in rows.values()
+        ],
+        earliest=ended + round(pause * 1000) if ended else 0,
+        robots=[note.robots for note in notes if note.robots is not None],
+    )
