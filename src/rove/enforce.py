@@ -21,16 +21,15 @@ log = logging.getLogger(__name__)
 
 
 async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
-    """Take out of the queue what patterns cover; return how many URLs left it outside of whole domains."""
+    """Take out of the queue what patterns cover; return how many URLs left it."""
     covered = Exclusions(patterns)
-    await frontier.exclude(whole_domains(patterns))
-    left = 0
+    left = await frontier.exclude(whole_domains(patterns))
     for domain in _domains_in_part(patterns):
         left += await frontier.withdraw(
             domain, UrlState.BLOCKED, "excluded", lambda url: covered.covers(_host(url))
         )
     async for found in _domains_anywhere(frontier, patterns):
-        await frontier.exclude(found)
+        left += await frontier.exclude(found)
     return left
 
 

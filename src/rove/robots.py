@@ -280,7 +280,7 @@ def _readable(body: bytes) -> str:
     if len(body) >= MAX_ROBOTS_BYTES:
         within = body[: MAX_ROBOTS_BYTES + 1]
         body = within[: max(within.rfind(b"\n"), within.rfind(b"\r")) + 1]
-    if body.startswith(_UTF16):
+    if body.startswith(_UTF16) and b"\0" in body[:80]:
         body = body.decode("utf-16", "replace").encode()
     # Half a byte order mark, or two, are met as well.
     body = body.lstrip(codecs.BOM_UTF8).replace(b"\0", b"")

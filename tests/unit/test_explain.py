@@ -319,7 +319,7 @@ def test_the_verdict(changes: dict[str, Any], verdict: Verdict, sentence: str) -
 
 
 def test_every_verdict_is_tested() -> None:
-    (mark,) = (mark for mark in test_the_verdict.pytestmark if mark.name == "parametrize")  # type: ignore[attr-defined]
+    (mark,) = (mark for mark in test_the_verdict.pytestmark if mark.name == "parametrize")
     assert {verdict for _, verdict, _ in mark.args[1]} == set(Verdict)
 
 

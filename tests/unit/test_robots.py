@@ -350,7 +350,7 @@ def test_the_crawl_delay_is_that_of_our_group(text: str, seconds: float) -> None
     "filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "\xa0", "user-agent ", "<!--"]
 )
 def test_a_crafted_line_takes_no_quadratic_time(line: str, filler: str) -> None:
-    text = f"User-agent: rove\n{line}{filler * (450_000 // len(filler.encode()))}\nDisallow: /x"
+    text = f"User-agent: rove\n{line}{filler * (250_000 // len(filler.encode()))}\nDisallow: /x"
     rules = Rules(text.encode())
     assert not rules.allows(ORIGIN + "/x")
     assert rules.crawl_delay == 0

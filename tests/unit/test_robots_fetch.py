@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from email.utils import formatdate
+
 import pytest
 
-from rove.model import FailureKind, OriginRecord, Outcome, RobotsStatus
+from rove.model import FailureKind, Fetched, OriginRecord, Outcome, Refused, RobotsStatus
 from rove.politeness import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.retry import hold_for
 from rove.robots import MAX_ROBOTS_BYTES
-from rove.robots_fetch import RobotsAnswer, fetch_robots
+from rove.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, RobotsAnswer, fetch_robots, valid_for
 from rove.url import CrawlUrl
-from tests.unit.scripted import crawl_url, failed, redirect, refused, robots, wrong_type
+from tests.unit.scripted import crawl_url, failed, redirect, refused, response, robots, wrong_type
 
 PAGE = crawl_url("https://www.a.test:8443/some/page?q")
 ROBOTS = "https://www.a.test:8443/robots.txt"
 NONE, RULES, UNREACHABLE = RobotsStatus.NONE, RobotsStatus.RULES, RobotsStatus.UNREACHABLE
+HOUR, DAY = 3_600.0, 86_400.0
+NOW = 1_800_000_000.0
+Headers = Sequence[tuple[str, str]]
+
+
+class Script:
+    """Answers one after the other; what was asked for is kept."""
+
+    def __init__(self, *answers: Outcome) -> None:
+        self._left = list(answers)
+        self.asked: list[str] = []
+        self.headers: list[list[tuple[str, str]]] = []
+
+    async def __call__(self, url: CrawlUrl, headers: Headers) -> Outcome:
+        self.asked.append(url.text)
+        self.headers.append(list(headers))
+        return self._left.pop(0)
+
+
+async def fetch(
+    script: Script, previous: OriginRecord | None, *, delay: float = 70.0
+) -> OriginRecord:
+    """Ask, as the script has it; the record that comes of it."""
+    answer = await fetch_robots(
+        PAGE, ask=script, may_ask=lambda url: True, previous=previous, delay=delay
+    )
+    return answer.record
 
 
 async def ask(
     *answers: Outcome, failures: int = 0, delay: float = 70.0
 ) -> tuple[RobotsAnswer, list[str]]:
     """Ask, with these answers one after the other; what came of it, and the URLs asked for."""
-    asked: list[str] = []
-    left = list(answers)
-
-    async def answer(url: CrawlUrl) -> Outcome:
-        asked.append(url.text)
-        return left.pop(0)
-
+    script = Script(*answers)
     previous = OriginRecord(
         domain=PAGE.domain,
         origin=PAGE.origin,
@@ -37,9 +62,37 @@ async def ask(
         valid_for=0.0,
     )
     found = await fetch_robots(
-        PAGE, ask=answer, may_ask=lambda url: url.host != "x.test", previous=previous, delay=delay
+        PAGE, ask=script, may_ask=lambda url: url.host != "x.test", previous=previous, delay=delay
     )
-    return found, asked
+    return found, script.asked
+
+
+def sent(text: str, *headers: tuple[str, str]) -> Fetched:
+    """A robots.txt with headers of its own."""
+    return replace(robots(text), response=response(200, *headers))
+
+
+def refusal(status: int, *headers: tuple[str, str]) -> Refused:
+    """A status that is no page, with headers of its own."""
+    return Refused(response=response(status, *headers))
+
+
+KNOWN = OriginRecord(
+    domain=PAGE.domain,
+    origin=PAGE.origin,
+    status=RULES,
+    body=b"User-agent: *\nDisallow: /x\nCrawl-delay: 90\n",
+    crawl_delay=90.0,
+    valid_for=-5.0,
+    age=90_000.0,
+    source=ROBOTS,
+    etag='W/"abc"',
+    last_modified="Wed, 21 Oct 2015 07:28:00 GMT",
+)
+CONDITIONS = [
+    ("If-None-Match", 'W/"abc"'),
+    ("If-Modified-Since", "Wed, 21 Oct 2015 07:28:00 GMT"),
+]
 
 
 async def test_a_host_never_to_be_touched_is_not_asked() -> None:
@@ -71,7 +124,7 @@ async def test_rules_are_kept_for_a_day() -> None:
     ("text", "expected"),
     [
         ("User-agent: *\nCrawl-delay: 0.5", 0.5),
-        ("User-agent: *\nCrawl-delay: 1000000000", 86_400.0),
+        ("User-agent: *\nCrawl-delay: 1000000000", 864_000.0),
         ("User-agent: *\nCrawl-delay: -5", 0.0),
         ("User-agent: *\nCrawl-delay: soon", 0.0),
         ("User-agent: *\nDisallow:", 0.0),
@@ -90,7 +143,7 @@ async def test_no_more_than_the_cap_is_kept() -> None:
     assert len(answer.record.body) == MAX_ROBOTS_BYTES
 
 
-@pytest.mark.parametrize("status", [300, 304, 400, 401, 403, 404, 410, 418, 451, 499])
+@pytest.mark.parametrize("status", [204, 300, 400, 401, 403, 404, 408, 410, 418, 451, 499])
 async def test_a_4xx_means_no_rules(status: int) -> None:
     answer, _ = await ask(refused(status), failures=2)
     assert answer.record.status is NONE
@@ -170,3 +223,233 @@ async def test_a_redirect_to_nowhere_means_no_rules(location: str) -> None:
 async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) -> None:
     answer, _ = await ask(redirect("/a"), redirect("/b"), last)
     assert answer.record.status is status
+
+
+# What is kept of an answer.
+
+
+async def test_where_the_body_came_from_is_kept() -> None:
+    script = Script(
+        redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x"))
+    )
+    record = await fetch(script, None)
+    assert (record.source, record.etag, record.last_modified) == ("https://b.test/r", '"v1"', "x")
+    assert script.headers == [[], []], "nothing was known"
+
+
+@pytest.mark.parametrize("answer", [refused(404), refused(503), failed(), wrong_type()])
+async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
+    record = await fetch(Script(answer), None)
+    assert (record.source, record.etag, record.last_modified) == ("", "", "")
+    assert (record.body, record.crawl_delay) == (b"", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ('"a"', True),
+        ("x" * 1000, True),
+        ("x" * 1001, False),
+        ('"\x01"', False),
+        ('"a\nb"', False),
+        ('"é"', False),
+        ("\x7f", False),
+        ("", False),
+    ],
+)
+async def test_only_what_can_be_sent_back_is_kept(value: str, kept: bool) -> None:
+    record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
+    assert (record.etag, record.last_modified) == ((value, value) if kept else ("", ""))
+
+
+# Asking anew for what is known.
+
+
+async def test_an_expired_copy_is_asked_about() -> None:
+    script = Script(refused(304))
+    record = await fetch(script, KNOWN)
+    assert script.headers == [CONDITIONS]
+    assert record == replace(KNOWN, valid_for=DAY, age=0.0)
+
+
+async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
+    record = await fetch(Script(refusal(304, ("Cache-Control", "max-age=7200"))), KNOWN)
+    assert record.valid_for == 7200.0
+
+
+@pytest.mark.parametrize(
+    ("etag", "last_modified", "conditions"),
+    [
+        ('"e"', "", [("If-None-Match", '"e"')]),
+        ("", "d", [("If-Modified-Since", "d")]),
+        ("", "", []),
+    ],
+)
+async def test_only_what_is_known_is_asked_by(
+    etag: str, last_modified: str, conditions: list[tuple[str, str]]
+) -> None:
+    script = Script(refused(404))
+    await fetch(script, replace(KNOWN, etag=etag, last_modified=last_modified))
+    assert script.headers == [conditions]
+
+
+async def test_a_changed_copy_takes_the_place_of_the_old_one() -> None:
+    record = await fetch(Script(sent("User-agent: *\nDisallow: /y", ("ETag", '"new"'))), KNOWN)
+    assert record.body == b"User-agent: *\nDisallow: /y"
+    assert (record.etag, record.last_modified, record.crawl_delay) == ('"new"', "", 0.0)
+
+
+async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
+    known = replace(KNOWN, source="https://b.test/r")
+    script = Script(redirect("https://b.test/r"), refused(304))
+    assert await fetch(script, known) == replace(known, valid_for=DAY, age=0.0)
+    assert script.headers == [[], CONDITIONS]
+    script = Script(redirect("https://c.test/r"), robots(""))
+    assert (await fetch(script, known)).source == "https://c.test/r"
+    assert script.headers == [[], []]
+    script = Script(redirect("https://c.test/r"), robots(""))
+    await fetch(script, KNOWN)
+    assert script.headers == [CONDITIONS, []]
+
+
+@pytest.mark.parametrize(
+    "previous",
+    [
+        None,
+        replace(KNOWN, etag="", last_modified=""),
+        replace(KNOWN, source="https://b.test/robots.txt"),
+        replace(KNOWN, source=""),
+    ],
+)
+async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | None) -> None:
+    script = Script(refused(304))
+    record = await fetch(script, previous)
+    assert script.headers == [[]]
+    assert (record.status, record.failures) == (UNREACHABLE, 1)
+    assert record.valid_for == hold_for(1, 70.0)
+
+
+async def test_a_304_after_a_redirect_away_from_the_known_copy_is_trouble() -> None:
+    script = Script(redirect("https://c.test/r"), refused(304))
+    record = await fetch(script, KNOWN)
+    assert record.status is UNREACHABLE
+
+
+@pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
+async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
+    record = await fetch(Script(trouble), KNOWN)
+    assert record == replace(
+        KNOWN, status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0
+    )
+    script = Script(refused(304))
+    renewed = await fetch(script, record)
+    assert script.headers == [CONDITIONS]
+    assert renewed == replace(KNOWN, valid_for=DAY, age=0.0), "it is what it was before"
+
+
+async def test_a_file_that_was_taken_away_is_forgotten() -> None:
+    record = await fetch(Script(refused(410)), replace(KNOWN, failures=3))
+    assert record == OriginRecord(
+        domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
+    )
+
+
+# Retry-After.
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("value", "least"),
+    [
+        ("7200", 7200.0),
+        ("1", 0.0),
+        ("999999999", DAY),
+        ("soon", 0.0),
+        ("-1", 0.0),
+        ("", 0.0),
+        (formatdate(NOW + 5000, usegmt=True), 5000.0),
+        (formatdate(NOW - 5000, usegmt=True), 0.0),
+        (formatdate(NOW + 5e6, usegmt=True), DAY),
+    ],
+)
+async def test_a_server_may_say_when_to_come_back(status: int, value: str, least: float) -> None:
+    headers = [("Retry-After", value), ("Date", formatdate(NOW, usegmt=True))]
+    record = await fetch(Script(refusal(status, *headers)), None)
+    assert record.status is UNREACHABLE
+    assert record.valid_for == max(least, hold_for(1, 70.0))
+
+
+async def test_the_longer_of_the_pauses_counts() -> None:
+    answer, _ = await ask(refusal(503, ("Retry-After", "200")), failures=3)
+    assert answer.record.valid_for == hold_for(4, 70.0) > 200
+    answer, _ = await ask(refusal(503, ("Retry-After", "86400")), failures=30)
+    assert answer.record.valid_for == DAY
+
+
+@pytest.mark.parametrize("status", [500, 502, 304])
+async def test_no_other_status_asks_to_come_back_later(status: int) -> None:
+    record = await fetch(Script(refusal(status, ("Retry-After", "9999"))), None)
+    assert record.valid_for == hold_for(1, 70.0)
+
+
+# For how long an answer holds.
+
+LATER = formatdate(NOW + 9000, usegmt=True)
+SOON = formatdate(NOW + 60, usegmt=True)
+DATE = ("Date", formatdate(NOW, usegmt=True))
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ([], DAY),
+        ([("Cache-Control", "max-age=7200")], 7200.0),
+        ([("cache-control", "Public, MAX-AGE=7200, immutable")], 7200.0),
+        ([("Cache-Control", "public"), ("Cache-Control", "max-age=7200")], 7200.0),
+        ([("Cache-Control", 'max-age="7200"')], 7200.0),
+        ([("Cache-Control", "max-age=7200, max-age=9000")], 7200.0),
+        ([("Cache-Control", "max-age=60")], HOUR),
+        ([("Cache-Control", "max-age=0")], HOUR),
+        ([("Cache-Control", "max-age=31536000")], DAY),
+        ([("Cache-Control", "s-maxage=7200")], DAY),
+        ([("Cache-Control", "max-age=9000"), ("Age", "1000")], 8000.0),
+        ([("Cache-Control", "max-age=9000"), ("Age", "8000")], HOUR),
+        ([("Cache-Control", "max-age=9000"), ("Age", "10000")], HOUR),
+        ([("Cache-Control", "max-age=9000"), ("Age", "old")], 9000.0),
+        ([("Cache-Control", "max-age=9000"), ("Age", "-5")], 9000.0),
+        ([("Age", "80000")], DAY),
+        ([("Cache-Control", "no-cache")], HOUR),
+        ([("Cache-Control", "no-store")], HOUR),
+        ([("Cache-Control", "private, no-cache, max-age=9000")], HOUR),
+        ([("Cache-Control", 'no-cache="Set-Cookie, X", max-age=9000')], 9000.0),
+        ([("Cache-Control", "no-cached")], DAY),
+        ([("Cache-Control", "max-age=soon")], DAY),
+        ([("Cache-Control", "max-age=-1")], DAY),
+        ([("Cache-Control", "max-age")], DAY),
+        ([("Cache-Control", "max-age=")], DAY),
+        ([("Cache-Control", "max-age=1.5")], DAY),
+        ([("Cache-Control", "max-age=" + "9" * 40)], DAY),
+        ([("Cache-Control", ",;=\"',")], DAY),
+        ([("Cache-Control", "")], DAY),
+        ([("Expires", LATER), DATE], 9000.0),
+        ([("Expires", LATER)], 9000.0),
+        ([("Expires", LATER), ("Date", "nonsense")], 9000.0),
+        ([("Expires", LATER), DATE, ("Age", "1000")], 8000.0),
+        ([("Expires", SOON), DATE], HOUR),
+        ([("Expires", formatdate(NOW - 1e6, usegmt=True)), DATE], HOUR),
+        ([("Expires", formatdate(NOW + 1e7, usegmt=True)), DATE], DAY),
+        ([("Expires", "0")], HOUR),
+        ([("Expires", "-1")], HOUR),
+        ([("Expires", "nonsense")], DAY),
+        ([("Expires", LATER), DATE, ("Cache-Control", "max-age=5000")], 5000.0),
+        ([("Expires", SOON), DATE, ("Cache-Control", "public")], HOUR),
+    ],
+)
+async def test_a_copy_holds_for_as_long_as_its_server_says(
+    headers: list[tuple[str, str]], seconds: float
+) -> None:
+    assert ROBOTS_LEAST_VALID_SECONDS == HOUR
+    assert valid_for(response(200, *headers), NOW) == seconds
+    if not any(value == LATER for _, value in headers) or DATE in headers:
+        for answer in (sent("", *headers), refusal(404, *headers)):
+            assert (await fetch(Script(answer), None)).valid_for == seconds

@@ -261,7 +261,7 @@ RULES = b"User-agent: *\nDisallow: /a\n"
         (b"\xfe\xff" + RULES.decode().encode("utf-16-be"), NO),
         (b"\0" + RULES + b"\0", NO),
         (b"\x01\x02\x03\n" + RULES, NO),
-        (b"\xff\xfe\xfd\n" + RULES, YES),
+        (b"\xff\xfe\xfd\n" + RULES, NO),
         (b"# caf\xe9\n" + RULES, NO),
         (b"<!DOCTYPE html>\n<pre>\n" + RULES, YES),
         (b"<!doctype HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'>\n" + RULES, YES),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from rove import __version__
+from rove.cli.audit import audit
+from rove.cli.complaints import explain, report
 from rove.cli.crawl import crawl
 from rove.cli.demo import demo
+from rove.cli.exclusion import exclude, include, purge
 from rove.cli.inspect import export, pages, show, status
 from rove.cli.machines import join, move, nodes
 
@@ -17,5 +20,10 @@ def rove() -> None:
     """A polite, fast, crash-proof broad web crawler."""
 
 
-for command in (crawl, status, pages, show, export, join, nodes, move, demo):
+_COMMANDS = (
+    *(crawl, status, pages, show, export),
+    *(explain, audit, report, exclude, include, purge),
+    *(join, nodes, move, demo),
+)
+for command in _COMMANDS:
     rove.add_command(command)

@@ -25,7 +25,7 @@ from rove.cli.options import (
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
 from rove.panel import Panel
-from rove.politeness import DEFAULT_DELAY
+from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
 from rove.text import seconds_text, size_text
 from rove.worker import SWITCH_SECONDS
@@ -42,6 +42,9 @@ _SETTINGS = (
     "connect_to",
     "allow_private_addresses",
     "store",
+    "redirect_hops",
+    "per_ip",
+    "sitemaps",
 )
 
 
@@ -112,6 +115,25 @@ _SETTINGS = (
     "--store",
     type=click.Choice(["text", "raw", "both"]),
     help="what is kept of a page: its text, the raw answer, or both [default: text]",
+)
+@click.option(
+    "--sitemaps",
+    is_flag=True,
+    default=None,
+    help="read the sitemaps that robots.txt names",
+)
+@click.option(
+    "--redirect-hops",
+    type=click.IntRange(min=0, max=5),
+    metavar="N",
+    help="redirects inside a domain followed at once; 0: each is a visit of its own "
+    f"[default: {DEFAULT_REDIRECT_HOPS}]",
+)
+@click.option(
+    "--per-ip",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="connections at once to one address, within a process [default: no limit]",
 )
 @click.option(
     "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"

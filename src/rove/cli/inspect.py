@@ -12,8 +12,10 @@ from rove.app import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
+from rove.exclusions import Exclusions
 from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
 from rove.inspect.status import as_json, as_lines, read_status
+from rove.url import canonical
 
 DEFAULT_PAGES = 20
 
@@ -53,7 +55,7 @@ def status(data_dir: Path, json: bool) -> None:
 )
 @as_json_option
 def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
-    """Pages that were asked for, newest first (of one domain: in no particular order)."""
+    """Pages that were asked for, newest first (of one domain: oldest first)."""
 
     async def work() -> None:
         wanted = None if domain is None else domain_id(domain)
@@ -117,14 +119,18 @@ async def _show(archive: Archive, text: str) -> None:
 @data_dir
 @domain_option
 def export(data_dir: Path, domain: str | None) -> None:
-    """Every stored page as JSON Lines (url, fetched, status, title, text ...) to standard output."""
+    """Every stored page as JSON Lines (url, fetched, status, title, text ...) to standard output.
+
+    Pages of domains that are excluded by now are left out.
+    """
 
     async def work() -> int:
         wanted = None if domain is None else domain_id(domain)
         unreadable, elsewhere = 0, Counter[str]()
         async with opened(data_dir) as archive:
+            excluded = Exclusions(await archive.catalog.exclusions())
             async for row in archive.reader.pages(domain=wanted):
-                if row.text is None and row.raw is None:
+                if (row.text is None and row.raw is None) or excluded.covers(_host(row.url)):
                     continue
                 if row.place:
                     elsewhere[row.place] += 1
@@ -146,3 +152,8 @@ def export(data_dir: Path, domain: str | None) -> None:
 
     if run_reading(work()):
         raise RoveError("some pages could not be read; they are named above")
+
+
+def _host(text: str) -> str:
+    url = canonical(text)
+    return "" if url is None else url.host

@@ -170,8 +170,8 @@ class Frontier(Protocol):
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         """Keep robots.txt records, and lengthen the delay of their leased domains where they ask for it."""
 
-    async def exclude(self, domains: Mapping[int, str]) -> None:
-        """Never lease these domains; what they have pending is settled as blocked."""
+    async def exclude(self, domains: Mapping[int, str]) -> int:
+        """Never lease these domains; what they have pending is settled as blocked; return how many URLs that were."""
 
     async def include(self, domains: Sequence[int]) -> None:
         """Let domains be leased again that were excluded."""

@@ -160,13 +160,13 @@ class PostgresFrontier(Withdrawing):
         if records:
             await self._database.transaction("keep origins", partial(self._put_origins, records))
 
-    async def exclude(self, domains: Mapping[int, str]) -> None:
-        items = sorted(domains.items())
+    async def exclude(self, domains: Mapping[int, str]) -> int:
+        items, left = sorted(domains.items()), 0
         for start in range(0, len(items), EXCLUSIONS_PER_STATEMENT):
             part = items[start : start + EXCLUSIONS_PER_STATEMENT]
             pending = await self._database.transaction("exclude", partial(self._exclude, part))
-            for domain in pending:
-                await self.withdraw(domain, UrlState.BLOCKED, "excluded", lambda _: True)
+            left += await self.withdraw_all(pending, UrlState.BLOCKED, "excluded")
+        return left
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.transaction("include", partial(self._include, sorted(domains)))

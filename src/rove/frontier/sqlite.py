@@ -103,9 +103,9 @@ class SqliteFrontier(Withdrawing):
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.run(lambda: self._put_origins(records))
 
-    async def exclude(self, domains: Mapping[int, str]) -> None:
-        for domain in await self._database.run(lambda: self._exclude(domains)):
-            await self.withdraw(domain, UrlState.BLOCKED, "excluded", lambda _: True)
+    async def exclude(self, domains: Mapping[int, str]) -> int:
+        with_pending = await self._database.run(lambda: self._exclude(domains))
+        return await self.withdraw_all(with_pending, UrlState.BLOCKED, "excluded")
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.run(lambda: self._include(domains))

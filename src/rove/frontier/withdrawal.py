@@ -7,7 +7,7 @@ has to wait for long. Whatever is killed in between, what was done stays done, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rove.model import UrlState
@@ -33,6 +33,10 @@ class Withdrawing(ABC):
             if len(rows) < SLICE:
                 return left
             _, _, priority, position = rows[-1]
+
+    async def withdraw_all(self, domains: Iterable[int], state: UrlState, reason: str) -> int:
+        """Settle all that domains have pending, without a visit; return how many."""
+        return sum([await self.withdraw(d, state, reason, lambda _: True) for d in domains])
 
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make URLs of a domain pending again that an exclusion had blocked, as far as they match; return how many."""

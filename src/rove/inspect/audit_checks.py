@@ -16,6 +16,7 @@ from rove.inspect.audit_findings import (
     Unverifiable,
     domain_name,
     evidence,
+    host_of,
     origin_of,
 )
 from rove.model import (
@@ -311,10 +312,10 @@ class ExclusionHistory:
 
     def _covering(self, origin: str) -> Sequence[Exclusion]:
         """All exclusions that there ever were of an origin's host, one for each time that they held."""
-        url = canonical(origin)
-        if url is None or not self._any.covers(url.host):
+        host = host_of(origin)
+        if not self._any.covers(host):
             return ()
-        found = ((span, covered.covering(url.host)) for covered, span in self._spans)
+        found = ((span, covered.covering(host)) for covered, span in self._spans)
         return [span[pattern] for span, pattern in found if pattern is not None]
 
     def _report(self, exclusion: Exclusion, row: RequestRow, visited: RequestRow) -> None:

@@ -232,7 +232,7 @@ async def _elsewhere(report: Report, reader: FrontierReader) -> AsyncIterator[st
     yield f'<table class="requests">\n{_COLUMNS}<tbody>\n'
     async for row in elsewhere_in(reader, report):
         if left <= MOST_ROWS:
-            yield _row(row)
+            yield _row(row, is_here=True)
         left -= 1
     yield "</tbody>\n</table>\n</section>\n"
 
@@ -251,16 +251,16 @@ def _visit(visit: SiteVisit) -> str:
         if visit.gap is None
         else f"{escape(gap_text(visit.gap))} ({_marked(due_text(visit))})"
     )
-    rows = "".join(_row(row) for row in visit.rows)
+    rows = "".join(_row(row, is_here=row.other_domain is None) for row in visit.rows)
     return (
         f'<tbody>\n<tr><th scope="rowgroup" colspan="6">Visit {visit.number} <span>{how}</span>'
         f"</th></tr>\n{rows}</tbody>\n"
     )
 
 
-def _row(row: RequestRow) -> str:
+def _row(row: RequestRow, *, is_here: bool) -> str:
     notes = request_notes(row)
-    if row.other_domain is not None:
+    if not is_here:
         notes.append("another site was asked")
     more = "".join(f'<br><span class="soft">{escape(note)}</span>' for note in notes)
     time = utc_text(row.started).removesuffix(" UTC")

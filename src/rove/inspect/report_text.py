@@ -61,13 +61,13 @@ async def text_lines(report: Report, reader: FrontierReader) -> AsyncIterator[st
         async for visit in visits_in(reader, report):
             yield f"  visit {visit.number}, {visit_text(visit)}"
             for row in visit.rows:
-                yield _request_line(row)
+                yield _request_line(row, is_here=row.other_domain is None)
     if report.totals.elsewhere:
         yield ""
         yield "Requests on behalf of other sites"
         yield f"  {ELSEWHERE}"
         async for row in elsewhere_in(reader, report):
-            yield _request_line(row)
+            yield _request_line(row, is_here=True)
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -247,9 +247,9 @@ async def _copy_lines(
         yield f"      ({note})"
 
 
-def _request_line(row: RequestRow) -> str:
+def _request_line(row: RequestRow, *, is_here: bool) -> str:
     address = one_line(row.address) or "-"
-    if row.other_domain is not None:
+    if not is_here:
         address += " (another site)"
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
     parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *request_notes(row)]
@@ -286,8 +286,8 @@ async def json_records(report: Report, reader: FrontierReader) -> AsyncIterator[
             "kept": visit.is_kept,
         }
         for row in visit.rows:
-            here = row.other_domain is None
-            yield {"record": "request", **request_json(row), "asked_here": here}
+            is_here = row.other_domain is None
+            yield {"record": "request", **request_json(row), "asked_here": is_here}
     async for row in elsewhere_in(reader, report):
         yield {"record": "request-for-another-site", **request_json(row)}
 

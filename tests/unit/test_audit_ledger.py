@@ -1,4 +1,4 @@
-"""Ledgers for the tests of the audit, written down visit by visit."""
+"""Ledgers for the tests of the audit, written down visit by visit; and that nothing is found in a polite one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from rove.frontier.contract import Exclusion
-from rove.inspect.audit import Auditor
+from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import Check, Finding, Report
 from rove.model import Fate, RequestKind, RequestRow
 from rove.url import canonical, domain_of, fingerprint_bytes
 
 T0 = 1_700_000_000_000
 """When the crawl begins, by its clock."""
+A = "https://a.test"
+RULES = "User-agent: *\nDisallow: /private\n"
 
 
 class Ledger:
@@ -147,3 +149,42 @@ def _host(url: str) -> str:
     found = canonical(url)
     assert found is not None
     return found.host
+
+
+def polite() -> Ledger:
+    """A visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
+    found = Ledger()
+    found.visit(0, found.robots(A, RULES), ask(f"{A}/"))
+    return found
+
+
+def test_a_polite_ledger() -> None:
+    ledger = polite()
+    ledger.visit(70.2, ask(f"{A}/b"))
+    ledger.visit(
+        0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test"
+    )
+    report = ledger.audit(exclusion("c.test", 0))
+    assert report.total == 0 and not report.findings
+    assert (report.requests, report.visits, report.domains, report.elsewhere) == (5, 3, 2, 0)
+    assert report.checked == {
+        Check.DELAY: 1,
+        Check.ROBOTS: 3,
+        Check.PAGE_BEFORE_ROBOTS: 3,
+        Check.EXCLUDED: 5,
+        Check.TWICE: 3,
+        Check.ORDER: 5,
+    }
+    assert not any(report.unverifiable.values())
+
+
+def test_an_empty_ledger() -> None:
+    report = Ledger().audit()
+    assert (report.total, report.requests, report.smallest_margin) == (0, 0, None)
+
+
+def test_a_reader_is_audited() -> None:
+    ledger = polite()
+    ledger.visit(1, ask(f"{A}/b"))
+    report = asyncio.run(audit(ledger, []))  # type: ignore[arg-type]
+    assert report.violations[Check.DELAY] == 1

@@ -1,0 +1,114 @@
+"""`rove exclude`, `include` and `purge`: what a webmaster's complaint leads to."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from rove import upkeep
+from rove.cli.options import data_dir_option
+from rove.errors import UsageError
+from rove.exclusions import parse_exclusions, parse_pattern
+from rove.frontier.contract import Exclusion
+from rove.text import size_text
+
+data_dir = data_dir_option("the crawl, running or not")
+
+
+@click.command(short_help="never touch a domain again, at once")
+@click.argument("domains", nargs=-1, metavar="DOMAIN...")
+@click.option("--reason", default="", metavar="TEXT", help="kept with the exclusion")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="more domains, one a line",
+)
+@click.option(
+    "--list", "list_all", is_flag=True, help="show all exclusions and what became of them"
+)
+@data_dir
+def exclude(
+    domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path
+) -> None:
+    """Never touch DOMAIN and its subdomains again, on any machine of a running crawl, within seconds.
+
+    '=www.example.com' is that host alone; a '*' stands for any letters: 'shop*.example.com'.
+    """
+    if list_all:
+        print("\n".join(map(_line, asyncio.run(upkeep.exclusions_of(data_dir)))) or "none")
+        return
+    patterns = [parse_pattern(domain) for domain in domains] + _from_file(file)
+    if not patterns:
+        raise UsageError("say what to exclude: rove exclude DOMAIN; or see --list")
+    done = asyncio.run(upkeep.exclude(data_dir, patterns, reason))
+    known = [pattern for pattern in patterns if pattern not in done.new]
+    for pattern in known[:5]:
+        print(f"{pattern} was excluded already")
+    print(f"{_many(len(done.new), 'exclusion')} made; {_many(done.urls, 'URL')} left the queue")
+    if done.is_running:
+        print("the running crawl keeps to it from now on")
+
+
+@click.command(short_help="lift an exclusion")
+@click.argument("domains", nargs=-1, required=True, metavar="DOMAIN...")
+@data_dir
+def include(domains: tuple[str, ...], data_dir: Path) -> None:
+    """Let a crawl go on with DOMAIN, which was excluded; delays go on where they were."""
+    patterns = list(dict.fromkeys(map(parse_pattern, domains)))
+    opened = asyncio.run(upkeep.include(data_dir, patterns))
+    print(f"{_many(len(patterns), 'exclusion')} lifted; {_many(opened, 'URL')} pending again")
+
+
+@click.command(short_help="delete the stored pages of a domain")
+@click.argument("domain")
+@click.option("--yes", is_flag=True, help="do not ask")
+@data_dir_option("the crawl, which must be stopped")
+def purge(domain: str, yes: bool, data_dir: Path) -> None:
+    """Rewrite the WARC files of this machine without the records of DOMAIN and its subdomains.
+
+    What was asked and when stays in the ledger. See 'rove exclude' to keep rove from coming back.
+    """
+    pattern = parse_pattern(domain)
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
+    done = asyncio.run(upkeep.purge(data_dir, pattern, say=print))
+    print(
+        f"{_many(done.records, 'record')} of {pattern} removed from {_many(done.files, 'file')}, "
+        f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
+    )
+
+
+def _from_file(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            return parse_exclusions(lines, str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def _line(exclusion: Exclusion) -> str:
+    made = f"since {_when(exclusion.wall)}" if exclusion.wall else "since before it was noted"
+    by = f" by {exclusion.who}" if exclusion.who else ""
+    why = f": {exclusion.reason}" if exclusion.reason else ""
+    lifted = (
+        f"; lifted {_when(exclusion.lifted_wall)} by {exclusion.lifted_by}"
+        if exclusion.lifted_at is not None
+        else ""
+    )
+    return f"{exclusion.pattern}  {made}{by}{why}{lifted}"
+
+
+def _when(wall: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,200 @@
+"""What a person does to a crawl besides running it: exclude, include, purge."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rove import enforce
+from rove.assembly import policy_of
+from rove.backends import backend_for
+from rove.config import settings_from_json
+from rove.datadir import DataDir, this_person
+from rove.errors import UsageError
+from rove.exclusions import Exclusions
+from rove.frontier.contract import Backend, Exclusion, FrontierReader
+from rove.inspect.nodes import is_alive
+from rove.model import Location, RequestRow
+from rove.store.members import members
+from rove.store.purge import Purge, Rewritten
+from rove.url import canonical
+
+STRAGGLER_SECONDS = 2 * enforce.FOLLOW_SECONDS
+"""After so long every process of a running crawl knows of an exclusion, and adds nothing of it any more."""
+RECORDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """What came of an exclusion."""
+
+    new: Sequence[str]
+    """The patterns that were not excluded before."""
+    urls: int
+    """URLs that left the queue."""
+    is_running: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Purged:
+    """What a purge has taken away."""
+
+    files: int = 0
+    records: int = 0
+    kept: int = 0
+    """Records of other domains that moved to new files."""
+    bytes_freed: int = 0
+
+
+async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Excluded:
+    """Never touch these again, on any machine; what is pending leaves the queue."""
+    async with _changing(data_dir) as (data, backend):
+        new = await backend.catalog.add_exclusions(patterns, who=this_person(), reason=reason)
+        settings = settings_from_json(await _settings(backend))
+        frontier = await backend.begin(policy_of(settings), None)
+        urls = await enforce.exclude(frontier, patterns)
+        running = data.in_use() or any(map(is_alive, await backend.reader.participants()))
+        if running:
+            # Until they have heard of it, the processes of the crawl may still add URLs.
+            await asyncio.sleep(STRAGGLER_SECONDS)
+            urls += await enforce.exclude(frontier, patterns)
+        return Excluded(new=new, urls=urls, is_running=running)
+
+
+async def include(data_dir: Path, patterns: Sequence[str]) -> int:
+    """Lift exclusions; return how many URLs are pending again."""
+    async with _changing(data_dir) as (_, backend):
+        known = set(await backend.catalog.exclusions())
+        unknown = [pattern for pattern in patterns if pattern not in known]
+        if unknown:
+            raise UsageError(_not_excluded(unknown[0], Exclusions(known)))
+        await backend.catalog.lift_exclusions(patterns, who=this_person())
+        settings = settings_from_json(await _settings(backend))
+        frontier = await backend.begin(policy_of(settings), None)
+        still = Exclusions(await backend.catalog.exclusions())
+        return await enforce.include(frontier, patterns, still)
+
+
+async def exclusions_of(data_dir: Path) -> list[Exclusion]:
+    """All exclusions that there ever were."""
+    async with _changing(data_dir, read_only=True) as (_, backend):
+        return await backend.catalog.exclusion_history()
+
+
+async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Purged:
+    """Rewrite the WARC files of this machine without what a pattern covers; nobody may be crawling here."""
+    data = DataDir(data_dir)
+    covered = Exclusions([pattern])
+    done = Purged()
+    with data.held():
+        await data.wait_for_workers(say)
+        async with _changing(data_dir) as (_, backend):
+            work = Purge(data.warc, lambda url: _covers(covered, url))
+            files = work.rewrite()
+            while (rewritten := await asyncio.to_thread(_next, files)) is not None:
+                await _place_again(backend, data.warc, rewritten)
+                await asyncio.to_thread(work.finish, rewritten.old)
+                done.files += 1
+                done.records += rewritten.removed
+                done.kept += rewritten.records
+                done.bytes_freed += rewritten.bytes_freed
+                say(f"{rewritten.old}: {rewritten.removed:,} records removed")
+    return done
+
+
+@asynccontextmanager
+async def _changing(
+    data_dir: Path, *, read_only: bool = False
+) -> AsyncIterator[tuple[DataDir, Backend]]:
+    """A crawl that is there, running or not."""
+    data = DataDir(data_dir)
+    backend = backend_for(data, data.remote(), read_only=read_only)
+    try:
+        if not await backend.exists():
+            raise UsageError(f"{backend.place} holds no crawl")
+        await backend.open()
+        await _settings(backend)
+        yield data, backend
+    finally:
+        await backend.close()
+
+
+async def _settings(backend: Backend) -> str:
+    kept = await backend.catalog.settings()
+    if kept is None:
+        raise UsageError(f"{backend.place} holds no crawl")
+    return kept
+
+
+def _not_excluded(pattern: str, known: Exclusions) -> str:
+    covering = known.covering(pattern.removeprefix("="))
+    if covering is not None:
+        return f"{pattern} is not excluded by itself but by {covering}; include that"
+    return f"{pattern} is not excluded"
+
+
+async def _place_again(backend: Backend, directory: Path, rewritten: Rewritten) -> None:
+    """Tell the ledger where the pages of a file are now."""
+    records = _urls_of(directory / rewritten.old)
+    while urls := await asyncio.to_thread(_some, records):
+        changed = {}
+        for url in urls:
+            for row in await _rows_in(backend.reader, url, rewritten.old):
+                changed[row.visit, row.seq] = replace(
+                    row, text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
+                )
+        await backend.place_again(list(changed.values()))
+
+
+def _urls_of(path: Path) -> Iterator[str]:
+    """The URLs of the records in a file, each once in a row."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        last = None
+        for member in members(fd):
+            url = member.headers.get("warc-target-uri")
+            if url is not None and url != last:
+                yield url
+                last = url
+    finally:
+        os.close(fd)
+
+
+def _some(urls: Iterator[str]) -> list[str]:
+    return [url for _, url in zip(range(RECORDS_AT_ONCE), urls, strict=False)]
+
+
+async def _rows_in(reader: FrontierReader, text: str, file: str) -> list[RequestRow]:
+    """The requests for a URL whose page is in a file: those of the visit that settled it."""
+    url = canonical(text)
+    record = None if url is None else await reader.url(url.domain, url.fingerprint)
+    if record is None or record.visit is None:
+        return []
+    return [
+        row
+        for row in await reader.requests(record.visit)
+        if not row.place and any(where and where.file == file for where in (row.text, row.raw))
+    ]
+
+
+def _moved(where: Location | None, rewritten: Rewritten) -> Location | None:
+    """Where a record is after its file was rewritten, None if it is gone."""
+    if where is None or where.file != rewritten.old:
+        return where
+    offset = rewritten.moved.get(where.offset)
+    if offset is None or rewritten.new is None:
+        return None
+    return Location(file=rewritten.new, offset=offset, length=where.length)
+
+
+def _covers(covered: Exclusions, text: str) -> bool:
+    url = canonical(text)
+    return url is not None and covered.covers(url.host)
+
+
+def _next(files: Iterator[Rewritten]) -> Rewritten | None:
+    return next(files, None)
