@@ -1,4 +1,4 @@
-"""Exclusions put into force: in the frontier by whoever makes or lifts them, and in the processes of a running crawl."""
+"""Exclusions put into force: in the frontier by whoever makes or lifts them, and in the processes of a crawl."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rove.model import (
     Deferred,
     Failed,
+    FailureKind,
     Fate,
     Fetched,
     Lease,
@@ -38,7 +39,7 @@ class Journal:
         self.requests: list[RequestRow] = []
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
-        self.origins: list[OriginRecord] = []
+        self._origins: list[tuple[OriginRecord, float]] = []
         self.settled: dict[int, Settled] = {}
         self.deferred: dict[int, Deferred] = {}
         self.not_accepted: Counter[str] = Counter()
@@ -82,11 +83,25 @@ class Journal:
         self.requests.append(row)
         return row
 
-    def note_robots(self, record: OriginRecord) -> None:
+    def note_copy(self, record: OriginRecord) -> None:
         """Note which copy of a robots.txt is in force after the last request."""
         if record.status is RobotsStatus.RULES:
             copy = fingerprint_bytes(record.body)
             self.requests[-1] = replace(self.requests[-1], content_hash=copy)
+
+    def note_origin(self, record: OriginRecord) -> None:
+        """Note a robots.txt record that is to be kept, which the last request brought."""
+        self._origins.append((record, self.finished_at))
+
+    def origins(self, now: float) -> list[OriginRecord]:
+        """The records to be kept, as they are now."""
+        return [
+            replace(record, valid_for=record.valid_for - (now - at)) for record, at in self._origins
+        ]
+
+    def note_aborted(self) -> None:
+        """Note that nothing comes of the last request: the visit was cut while it was being read."""
+        self.requests[-1] = replace(self.requests[-1], error=FailureKind.ABORTED)
 
     def _crawl_ms(self, now: float) -> int:
         """The crawl's clock at a moment of the process's own."""
@@ -135,11 +150,7 @@ class Journal:
 
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
-        pages = set(self._page_rows)
-        requests = [
-            replace(row, content_hash=None, title="") if row.seq in pages else row
-            for row in self.requests
-        ]
+        requests = [replace(row, fate=Fate.LOST) for row in self.requests]
         return replace(
             self.result(now, delay), settled=(), deferred=(), requests=requests, not_accepted={}
         )

@@ -185,7 +185,7 @@ class Fate(enum.StrEnum):
     LATE = "late"
     """Its lease had run out, or its domain was excluded meanwhile: what it found does not count."""
     LOST = "lost"
-    """Its process was killed before the visit was settled."""
+    """What it found is lost: its process was killed before the visit was settled, or it could not be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,6 +409,8 @@ class Counts:
     """URLs that were offered and not taken into the frontier, by reason."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed requests by kind."""
+    blocked: Mapping[str, int] = field(default_factory=dict)
+    """URLs that are blocked, by reason."""
     leases: int = 0
     """Leases that have ended."""
     unasked: Mapping[str, int] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """What a robots.txt allows, to the letter of RFC 9309: pure, read once, then asked any number of times.
 
 A file is rarely asked more than one question, so reading it must be quick: one regular expression finds the lines
-that say something, and only those of our own groups are looked at. Rules are tried from the longest on. A pattern is
-its pieces between the `*`, looked for one after the other: no text, however crafted, makes that slow.
+that say something, and only those of our own groups are looked at. A rule is the beginning of a path, looked up, or
+its pieces between the `*`, looked for one after the other: against the longest URL, half a megabyte of `*a*a*a` takes
+less than a tenth of a second.
 
 What is compared (section 2.2.2) is one spelling of the rule and of the URL's path and query: octets that are neither
 reserved nor unreserved are escaped, escapes of unreserved ones are not, other escapes have capital digits. `%2F` is
@@ -66,7 +67,7 @@ _RECORD = re.compile(
 Possessive throughout: a line of half a million blanks must not take quadratic time.
 """
 _OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
-_ALL_AGENTS = re.compile(r"\*(?:\s|\Z)", re.ASCII)
+_ALL_AGENTS = re.compile(r"\*(?:\s|\xc2\xa0|\Z)", re.ASCII)
 _NUMBER = re.compile(
     r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII
 )
@@ -79,7 +80,7 @@ _ESCAPED = {
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _QUERY_DATA = re.compile(r"%(?:3A|2F|3F|40)")
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]", re.IGNORECASE | re.ASCII)
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*+", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +193,9 @@ class Rules:
         """The absolute web addresses of the sitemaps named, wherever in the text, each once."""
         found: dict[str, None] = {}
         for key, plain, other in _RECORD.findall(self._text):
-            value = plain or other
-            if key[0] in "sS" and _WEB_ADDRESS.match(value):
-                found[_as_sent(value.split()[0])] = None
+            address = _WEB_ADDRESS.match(plain or other) if key[0] in "sS" else None
+            if address is not None:
+                found[_as_sent(address[0])] = None
                 if len(found) == MAX_SITEMAPS:
                     break
         return list(found)
@@ -242,7 +243,7 @@ class Rules:
             if kind in "dDaA":
                 after_rule = True
                 if ours:
-                    self._add(plain, other.rstrip(), kind in "dD", number)
+                    self._add(plain, other.rstrip(" \t\v\f"), kind in "dD", number)
             elif kind in "uU":
                 named = token.match(plain or other) is not None
                 # Only a rule ends the agents of a group, no other record does (section 2.2.4).

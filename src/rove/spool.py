@@ -3,7 +3,7 @@
 Before a request is made a line says so; when it has ended a line says what came of it. A line is one write to the
 operating system, which a killed process cannot take back. When the visits of a file are settled it is emptied or
 deleted. What the files of a dead process still hold is entered into the ledger by the next start (`lost_visits`): the
-ledger then knows every request that was ever made, and the domain is left alone for as long as its answer had asked for.
+ledger then knows every request that was ever made, and the domain is left alone for as long as its answer asked for.
 
 The files are not synced to the disk: after a power cut the last seconds may be missing.
 """

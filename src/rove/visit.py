@@ -9,6 +9,7 @@ must be in the frontier before the page is asked.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -24,7 +25,6 @@ from rove.model import (
     Failed,
     FailureKind,
     Fetched,
-    Lease,
     NewUrl,
     OriginRecord,
     Outcome,
@@ -41,7 +41,7 @@ from rove.parse.html import read_html, read_plain
 from rove.parse.sitemap import MAX_SITEMAP_BYTES, children, listed, read_sitemap
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
-from rove.robots import MAX_ROBOTS_BYTES, Rules
+from rove.robots import MAX_CRAWL_DELAY, MAX_ROBOTS_BYTES, Rules
 from rove.robots_fetch import fetch_robots
 from rove.spool import Note, Spool
 from rove.store.contract import Page
@@ -54,6 +54,8 @@ MAX_LOOKED_AT = 5_000
 """URLs that one visit looks at before it gives the domain back."""
 SHORTEST_REQUEST = 0.5
 """With fewer seconds than this left to the deadline, nothing is asked any more."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +182,21 @@ class Visit:
         )
         record = answer.record
         self._origins[url.origin] = record
-        self._journal.note_robots(record)
-        self._around.spool.note(_robots_note(self._journal.lease, record))
+        self._journal.note_copy(record)
+        self._around.spool.note(_robots_note(self._journal, record))
         if answer.failure is not None:
             self._unreachable[url.origin] = answer.failure
         if record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
             await self._around.frontier.put_origins([record])
         else:
-            self._journal.origins.append(record)
+            self._journal.note_origin(record)
+        if record.crawl_delay > MAX_CRAWL_DELAY:
+            log.warning(
+                "%s asks for a Crawl-delay of %.0f s: %s is left alone",
+                record.origin,
+                record.crawl_delay,
+                url.domain_name,
+            )
         if self._around.sitemaps and record.status is RobotsStatus.RULES:
             self._meet_sitemaps(Rules(record.body).sitemaps, url.host)
 
@@ -258,8 +267,13 @@ class Visit:
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in a thread: there may be tens of thousands."""
         host, url = step.offer.sitemap_of, step.url.text
-        sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
-        for page in await asyncio.to_thread(listed, sitemap, url=url, host=host):
+        try:
+            sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
+            pages = await asyncio.to_thread(listed, sitemap, url=url, host=host)
+        except asyncio.CancelledError:
+            self._journal.note_aborted()
+            raise
+        for page in pages:
             self._meet(page, depth=1)
         if not step.offer.depth:
             # An index names sitemaps, and none of these another index.
@@ -418,12 +432,13 @@ class Visit:
         return outcome
 
 
-def _robots_note(lease: Lease, record: OriginRecord) -> Note:
+def _robots_note(journal: Journal, record: OriginRecord) -> Note:
     """What a robots.txt asks for, before anything else is done about it."""
     is_read = record.status is RobotsStatus.RULES
     return Note(
-        visit=lease.token,
-        domain=lease.domain,
+        visit=journal.lease.token,
+        domain=journal.lease.domain,
+        row=journal.requests[-1] if journal.requests else None,
         pause=record.crawl_delay,
         pause_from=DelaySource.CRAWL_DELAY,
         robots=record.body if is_read else None,

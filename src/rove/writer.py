@@ -118,7 +118,8 @@ class GroupWriter:
             journal.note_stored([next(stored) for _ in journal.pages])
 
     async def _settle(self, group: Sequence[Journal]) -> None:
-        origins = [record for journal in group for record in journal.origins]
+        now = self._clock()
+        origins = [record for journal in group for record in journal.origins(now)]
         if origins:
             await self._frontier.put_origins(origins)
         await self._add_links(group)

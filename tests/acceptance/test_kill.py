@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rove.demo.log import judge
+from tests.acceptance.ledger import check_audit, check_ledger, entries_of
 from tests.acceptance.web import EMAIL, ServedWeb, kill_hard, rove, served, start
 
 HOSTS = 60
@@ -80,6 +81,8 @@ def check_round(folder: Path, seed: int) -> None:
     assert set(pages) == expected
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=cut_off * PAGES_PER_VISIT)
     assert verdict.polite, f"seed {seed}: {verdict}"
+    check_audit(folder / "data")
+    check_ledger(web, entries_of(folder / "data"))
 
 
 def check_rounds(folder: Path, seeds: Iterable[int]) -> None:

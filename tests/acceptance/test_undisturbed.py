@@ -101,7 +101,7 @@ def test_status_agrees_with_what_was_collected(crawled: Crawled) -> None:
     status = status_of(crawled.data)
     pages = len(crawled.web.expected())
     assert set(status) >= {"urls", "domains", "pages", "bytes", "elapsed_s"}
-    assert set(status["urls"]) == {"pending", "done", "blocked", "failed", "redirected"}
+    assert set(status["urls"]) == {"pending", "done", "blocked", "failed", "redirected", "read"}
     assert set(status["domains"]) == {"idle", "waiting", "ready", "leased", "excluded"}
     assert status["pages"] == status["urls"]["done"] == pages
     assert status["urls"]["pending"] == 0

@@ -7,11 +7,13 @@ import os
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -103,6 +105,8 @@ class Reply:
     """Seconds that the server takes to answer."""
     held: bool = False
     """No answer before the site closes, or lets go of what it holds."""
+    reset: bool = False
+    """The connection is broken off without an answer."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,13 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     """By lower-case name."""
+    ends: list[float] = field(default_factory=list)
+    """When the site began to send its answer, or saw that the client had left; empty until then."""
+
+    @property
+    def ended(self) -> float:
+        """When it was over; never later than for who asked."""
+        return self.ends[0] if self.ends else time.monotonic()
 
     @property
     def url(self) -> str:
@@ -135,6 +146,10 @@ class Site:
         """Bytes of endless bodies that the kernel took, by URL."""
         self.let_go = threading.Event()
         """Set it to have what is held answered."""
+        self.left: dict[str, float] = {}
+        """When clients left that had no answer yet, by URL."""
+        self.at_once = 0
+        """The most connections at one time that waited for an answer."""
         self.port = 0
 
     @property
@@ -152,6 +167,10 @@ class Site:
         """What was asked for, but for robots.txt."""
         return [asked.url for asked in self.asked if asked.path != "/robots.txt"]
 
+    def asked_of(self, host: str, path: str | None = None) -> list[Asked]:
+        """The requests to a host, in order; those for one path alone."""
+        return [asked for asked in self.asked if asked.host == host and path in (None, asked.path)]
+
     def reply(self, host: str, path: str) -> Reply:
         """What is said to a request; robots.txt and pages that the test does not name are not there."""
         if callable(self._answers):
@@ -162,10 +181,19 @@ class Site:
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     site: Site
+    unanswered: set[object]
+    """The connections that wait for an answer."""
 
     def setup(self) -> None:
         super().setup()
         self.site.connections += 1
+        self.unanswered.add(self)
+        self.site.at_once = max(self.site.at_once, len(self.unanswered))
+
+    def finish(self) -> None:
+        self.unanswered.discard(self)
+        with suppress(OSError):
+            super().finish()
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -176,8 +204,29 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = True
         with suppress(OSError):
             if reply.held or reply.after:
-                self.site.let_go.wait(reply.after or 120)
+                self._hold(asked, reply.after or 120)
+            asked.ends.append(time.monotonic())
+            self.unanswered.discard(self)
+            if reply.reset:
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                return
             self._send(asked, reply)
+
+    def _hold(self, asked: Asked, seconds: float) -> None:
+        """Wait before answering, until the client leaves."""
+        deadline = time.monotonic() + seconds
+        self.connection.settimeout(0.02)
+        while time.monotonic() < deadline and not self.site.let_go.is_set():
+            with suppress(TimeoutError):
+                if not self.connection.recv(1, socket.MSG_PEEK):
+                    break
+        else:
+            self.connection.settimeout(None)
+            return
+        asked.ends.append(time.monotonic())
+        self.site.left[asked.url] = asked.ends[0]
+        raise ConnectionResetError
 
     def _send(self, asked: Asked, reply: Reply) -> None:
         body = reply.body.encode() if isinstance(reply.body, str) else reply.body
@@ -211,7 +260,7 @@ class _Server(ThreadingHTTPServer):
 def site(answers: Answers) -> Iterator[Site]:
     """Serve what a test writes on a free port."""
     served = Site(answers)
-    handler = type("Connection", (_Connection,), {"site": served})
+    handler = type("Connection", (_Connection,), {"site": served, "unanswered": set()})
     with _Server(("127.0.0.1", 0), handler) as server:
         served.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -374,3 +423,26 @@ def frontier_rows(data: Path, query: str) -> list[tuple[Any, ...]]:
         if "no such table" in str(error) or "unable to open" in str(error):
             return []
         raise
+
+
+def check_books(data: Path, seen: Iterable[str]) -> dict[str, Any]:
+    """The ledger has every request that was seen, none that was answered unseen, and `audit` finds nothing in it.
+
+    Returns what the audit says.
+    """
+    rows = frontier_rows(data, "SELECT url, status FROM request")
+    asked, known = Counter(seen), Counter(url for url, _ in rows)
+    answered = Counter(url for url, status in rows if status)
+    assert not asked - known, f"not in the ledger: {list(asked - known)[:5]}"
+    assert not answered - asked, f"never asked: {list(answered - asked)[:5]}"
+    result = rove("audit", "--json", "--data-dir", data)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr
+    said: dict[str, Any] = json.loads(result.stdout)
+    assert said["polite"] and said["requests"] == len(rows), said
+    return said
+
+
+def write_lines(path: Path, *lines: str) -> Path:
+    """A file of lines."""
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,22 +23,36 @@ import pytest
 from rove.errors import FrontierError, UsageError
 from rove.frontier import move as moving
 from rove.frontier.clock import Anchor, current_boot, steady_seconds
-from rove.frontier.contract import Frontier, Machine, Policy, SeedSource, crawled_seconds
+from rove.frontier.contract import (
+    Catalog,
+    Frontier,
+    FrontierReader,
+    Machine,
+    Policy,
+    SeedSource,
+    crawled_seconds,
+)
 from rove.frontier.move import Moved, is_moving, move
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD
+from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_backend import PostgresBackend
 from rove.frontier.postgres_database import Database as PostgresDatabase
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_backend import SqliteBackend
+from rove.frontier.sqlite_catalog import SqliteCatalog
 from rove.model import (
     Deferred,
+    DelaySource,
     Lease,
     Location,
     OriginRecord,
+    Pace,
+    RequestKind,
     RobotsStatus,
     UrlState,
     VisitResult,
 )
+from rove.url import fingerprint_bytes
 from tests.contract.harness import page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
@@ -46,10 +60,15 @@ MACHINE = Machine(key="here", host="host", path="/data")
 SETTINGS = '{"delay":70}'
 STEP = 50.0
 DAY = 86_400_000
-TABLES = ("domain", "url", "origin", "request", "exclusion", "seed_source", "run", "process")
+TABLES = (
+    *("domain", "url", "origin", "request", "robots_text", "exclusion", "seed_source", "run"),
+    "process",
+)
 TIMES = {
     "domain": ("ready_at", "not_before"),
-    "origin": ("expires_at",),
+    "origin": ("expires_at", "fetched_at"),
+    "request": ("began", "ended"),
+    "exclusion": ("at", "lifted_at"),
     "run": ("started",),
     "process": ("started", "seen"),
 }
@@ -66,6 +85,9 @@ class Clock:
         if self.stopped_at is not None:
             return self.stopped_at
         return self.offset + int(steady_seconds() * 1000)
+
+    def seconds(self) -> float:
+        return self() / 1000
 
     def advance(self, seconds: float) -> None:
         self.offset += round(seconds * 1000)
@@ -101,7 +123,7 @@ class Target:
         await database.close()
         await self.rows("CREATE TABLE test_clock AS SELECT 0::bigint AS ahead, null::bigint AS now")
         await self.rows(
-            "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ "
+            "CREATE OR REPLACE FUNCTION server_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ "
             "SELECT coalesce(now, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + ahead) "
             "FROM test_clock $$"
         )
@@ -164,7 +186,7 @@ async def crawl_in(folder: Path) -> tuple[Path, Clock]:
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/0", name="top.csv"))
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/1", name="more.csv"))
         await backend.catalog.save_progress((await backend.catalog.seed_sources())[0])
-        await backend.catalog.add_exclusions(["bad.example", "worse.example"])
+        await _exclude(SqliteCatalog(backend._database, clock), clock)
         frontier = SqliteFrontier(backend._database, POLICY, clock)
         await frontier.begin(await backend.begin_run())
         await _crawl(frontier, clock)
@@ -176,6 +198,16 @@ async def crawl_in(folder: Path) -> tuple[Path, Clock]:
         clock.advance(3)
     clock.keep(path)
     return path, clock
+
+
+async def _exclude(catalog: SqliteCatalog, clock: Clock) -> None:
+    """One that holds, and one that was lifted and holds again."""
+    patterns = ["bad.example", "worse.example"]
+    assert await catalog.add_exclusions(patterns, who="ann", reason="asked to") == patterns
+    clock.advance(1)
+    assert await catalog.lift_exclusions(["bad.example"], who="bob") == ["bad.example"]
+    clock.advance(1)
+    assert await catalog.add_exclusions(patterns, who="cid", reason="") == ["bad.example"]
 
 
 async def _crawl(frontier: Frontier, clock: Clock) -> None:
@@ -195,6 +227,9 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
                 body=b"User-agent: *\nCrawl-delay: 310\n" * 40,
                 crawl_delay=delay,
                 valid_for=3600.0,
+                source=f"https://www.{name}/robots.txt",
+                etag='W/"1"',
+                last_modified="Mon, 16 Nov 2026 04:00:00 GMT",
             )
             for name, delay in (("done.test", 310.0), ("left.test", 310.0), ("other.test", 0.0))
         ]
@@ -204,7 +239,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
         [
             _settled(leases["done.test"], UrlState.DONE, UrlState.BLOCKED),
             _settled(leases["idle.test"], UrlState.FAILED),
-            _settled(leases["redirected.test"], UrlState.REDIRECTED),
+            _paced(leases["redirected.test"]),
             _settled(leases["capped.test"], *[UrlState.DONE] * 4),
             _deferred(leases["deferred.test"], 40.0, failing=False),
             _deferred(leases["again.test"], 40.0, failing=False),
@@ -225,6 +260,19 @@ def _settled(lease: Lease, *states: UrlState) -> VisitResult:
     return visited(lease, *states, requests=rows)
 
 
+def _paced(lease: Lease) -> VisitResult:
+    """A visit that learnt to ask less often, and asked another domain for its robots.txt."""
+    settled = _settled(lease, UrlState.REDIRECTED)
+    elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
+    return replace(
+        settled,
+        requests=[*settled.requests, replace(elsewhere, kind=RequestKind.ROBOTS, content_hash=9)],
+        pace=Pace(backoff=280.0, failures=2),
+        pause=300.0,
+        pause_from=DelaySource.RETRY_AFTER,
+    )
+
+
 def _deferred(lease: Lease, seconds: float, *, failing: bool) -> VisitResult:
     waiting = Deferred(
         fingerprint=lease.urls[0].fingerprint, seconds=seconds, attempts=1, failing=failing
@@ -242,7 +290,8 @@ async def _both(
     async with opened(path) as here, target.backend() as there:
         sqlite = SqliteFrontier(here._database, POLICY, clock)
         await sqlite.begin(await here.begin_run())
-        postgres = await there.begin(POLICY, await there.begin_run())
+        postgres = PostgresFrontier(there._database, POLICY, there._machine_id, clock.seconds)
+        await postgres.begin(await there.begin_run())
         yield here, sqlite, there, postgres
 
 
@@ -273,7 +322,11 @@ async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target, small_sl
 
 def _as_offered(leases: list[Lease]) -> dict[str, Any]:
     return {
-        lease.name: (lease.crawl_delay, [(u.url, u.depth, u.attempts) for u in lease.urls])
+        lease.name: (
+            lease.crawl_delay,
+            lease.pace,
+            [(u.url, u.depth, u.attempts) for u in lease.urls],
+        )
         for lease in leases
     }
 
@@ -300,27 +353,70 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_sl
         urls = connection.execute("SELECT domain, fingerprint FROM url").fetchall()
     async with _both(path, clock, target) as (here, sqlite, there, postgres):
         assert await there.catalog.settings() == SETTINGS
-        assert await there.catalog.exclusions() == await here.catalog.exclusions()
+        assert await there.catalog.exclusions() == ["bad.example", "worse.example"]
+        await _check_exclusions(here.catalog, there.catalog, *await _shifts(path, target))
         assert await there.catalog.seed_sources() == await here.catalog.seed_sources()
-        assert [row async for row in there.reader.pages()] == [
-            row async for row in here.reader.pages()
-        ]
+        await _check_ledger(here.reader, there.reader, *await _shifts(path, target))
         for key in urls:
             assert await there.reader.url(*key) == await here.reader.url(*key)
         origins = {record.origin: record for record in await postgres.origins(keys)}
         for record in await sqlite.origins(keys):
-            valid_for = origins[record.origin].valid_for
-            assert 0 <= valid_for - record.valid_for < 1
-            assert origins[record.origin].body == record.body
+            moved_record = origins[record.origin]
+            assert 0 <= moved_record.valid_for - record.valid_for < 1
+            assert 0 <= record.age - moved_record.age < 1
+            assert record == replace(moved_record, valid_for=record.valid_for, age=record.age)
+            text = await there.reader.robots_text(fingerprint_bytes(record.body))
+            assert text == record.body
         runs = await here.reader.runs(), await there.reader.runs()
         assert [run.id for run in runs[0]] == [run.id for run in runs[1]]
         assert crawled_seconds(runs[1]) == pytest.approx(crawled_seconds(runs[0]), abs=0.5)
         people = await here.reader.participants(), await there.reader.participants()
         assert [p.process for p in people[0]] == [p.process for p in people[1]]
         assert all(p.is_here for p in people[1])
+        clock.advance(DAY / 1000)
         await _check_numbers(target, path, postgres)
         await there.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/2", name="third"))
         assert [source.id for source in await there.catalog.seed_sources()] == [1, 2, 3]
+
+
+async def _shifts(path: Path, target: Target) -> tuple[int, int]:
+    """The least and the most that times were moved by, from those of the runs."""
+    with _sqlite(path) as connection:
+        here = [row[0] for row in connection.execute("SELECT began FROM request ORDER BY visit")]
+    there = [row[0] for row in await target.rows("SELECT began FROM request ORDER BY visit")]
+    shifts = [b - a for a, b in zip(here, there, strict=True)]
+    return min(shifts), max(shifts)
+
+
+async def _check_exclusions(here: Catalog, there: Catalog, least: int, most: int) -> None:
+    """The whole history, with its times by the other clock."""
+    before, after = await here.exclusion_history(), await there.exclusion_history()
+    assert [(e.pattern, e.who, e.lifted_by) for e in after] == [
+        ("bad.example", "ann", "bob"),
+        ("worse.example", "ann", ""),
+        ("bad.example", "cid", ""),
+    ]
+    for old, new in zip(before, after, strict=True):
+        assert replace(new, at=old.at, lifted_at=old.lifted_at) == old
+        assert least - 1000 <= new.at - old.at <= most + 1000
+        assert (new.lifted_at is None) == (old.lifted_at is None)
+    assert await there.add_exclusions(["new.example"], who="", reason="") == ["new.example"]
+
+
+async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int, most: int) -> None:
+    """All requests, with their times by the other clock."""
+    before = [row async for row in here.ledger()]
+    after = [row async for row in there.ledger()]
+    assert before
+    for old, new in zip(before, after, strict=True):
+        assert least <= new.began - old.began == new.ended - old.ended <= most
+        assert replace(new, began=old.began, ended=old.ended) == old
+    assert {row.delay_from for row in after} >= {
+        DelaySource.DELAY,
+        DelaySource.CRAWL_DELAY,
+        DelaySource.RETRY_AFTER,
+    }
+    assert [row.seq async for row in there.elsewhere(77)] == [7]
 
 
 async def _check_numbers(target: Target, path: Path, postgres: Frontier) -> None:
@@ -402,7 +498,8 @@ async def _check_column(
     bounds: tuple[int, int],
     where: str = "true",
 ) -> None:
-    key = "url" if table == "url" else "origin" if table == "origin" else "id"
+    keys = {"url": "url", "origin": "origin", "request": "visit || '/' || seq"}
+    key = keys.get(table, "id")
     sql = f"SELECT {key}, {column} FROM {table} WHERE {where}"
     with _sqlite(path) as connection:
         here = dict(connection.execute(sql))
@@ -706,7 +803,10 @@ async def test_text_that_postgresql_cannot_store(
         connection.execute("UPDATE request SET title = CAST(x'61FF0062' AS TEXT) WHERE visit = 3")
         connection.execute("DELETE FROM exclusion")
         for pattern in ("a\0b", "a\0c", "a\x01", "b", "ä"):
-            connection.execute("INSERT INTO exclusion VALUES (?)", (pattern,))
+            connection.execute(
+                "INSERT INTO exclusion (pattern, at, wall, who, reason) VALUES (?, 1, 1, '', '')",
+                (pattern,),
+            )
         visits = [row[0] for row in connection.execute("SELECT DISTINCT visit FROM request")]
     await target.move(path)
     titles = dict(await target.rows("SELECT visit, title FROM request"))

@@ -19,7 +19,7 @@ from rove.frontier.postgres_database import QUERIES, Database
 from tests.contract.harness import PostgresHarness
 
 SCHEMA = "plans"
-BIG_TABLES = {"domain", "url", "request", "origin"}
+BIG_TABLES = {"domain", "url", "request", "origin", "robots_text"}
 COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
 """They hold only what is leased or capped, and are read from end to end where that is counted."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
@@ -29,9 +29,10 @@ COMPARISON = re.compile(r" [<>=]+ ")
 """What makes a condition one that not every row of the index meets."""
 STATES = ("empty", "just filled", "analyzed")
 """Of the tables. A plan made when they were empty is kept until somebody counts them."""
+BOUND = f"${1 + QUERIES['lease'].parameters.index('bound')}"
 
 USED = {
-    "lease": ["domain_due: ready_at >= $1, ready_at <= "],
+    "lease": [f"domain_due: ready_at >= {BOUND}, ready_at <= "],
     "head_urls": ["url_pending: domain, priority"],
     "more_urls": ["url_pending: domain, priority, position"],
     "lock_leases": ["domain_pkey: id"],
@@ -55,15 +56,29 @@ USED = {
     "lock_to_exclude": [],
     "lock_domains": ["domain_pkey: id"],
     "lock_capped": ["domain_capped: pages_epoch"],
-    "block_pending": ["url_pending: domain"],
     "exclude_domains": ["domain_pkey: id"],
+    "excluded_with_pending": ["domain_pkey: id"],
+    "include_domains": ["domain_pkey: id"],
+    "reschedule": ["url_pending: domain", "domain_pkey: id"],
+    "postpone": ["domain_pkey: id"],
+    "pending_after": ["url_pending: domain, priority, position"],
+    "excluded_after": ["url_pkey: domain, fingerprint"],
+    "reopen_urls": ["url_pkey: domain, fingerprint"],
+    "add_to_pending": ["domain_pkey: id"],
+    "domain_names_after": ["domain_pkey: id"],
+    "domain_record": ["domain_pkey: id"],
+    "keep_robots_texts": [],
+    "robots_text": ["robots_text_pkey: hash"],
     "count_ready": ["domain_due: ready_at"],
     "count_leased": ["domain_leased: "],
     "count_capped": ["domain_capped: "],
     "url_record": ["url_pkey: domain, fingerprint"],
     "requests_of_visit": ["request_pkey: visit"],
     "requests_before": ["request_pkey: visit, seq"],
-    "requests_of_domain": ["url_pkey: domain, fingerprint", "request_pkey: visit"],
+    "requests_of_domain": ["request_of_domain: domain, visit, seq"],
+    "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
+    "ledger": ["request_of_domain: domain, visit, seq"],
+    "place_again": ["request_pkey: visit, seq"],
 }
 """By statement: the indexes that it goes through and what must be in the condition of each."""
 
@@ -124,7 +139,7 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
             found = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
             found |= {("just filled", name): await _plan(connection, name) for name in USED}
-            await connection.execute("ANALYZE domain, url, origin, request, counter")
+            await connection.execute("ANALYZE domain, url, origin, request, robots_text, counter")
             await connection.execute("DISCARD PLANS")
             found |= {("analyzed", name): await _plan(connection, name) for name in USED}
             return found
@@ -147,11 +162,12 @@ async def _fill(connection: Any) -> None:
         FROM generate_series(1, 200000) AS i;
         INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
         SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
-        INSERT INTO request (visit, domain, fingerprint, started, finished, size, machine, seq,
-            status, truncated, kind, url, error, media_type, target, title)
-        SELECT i, i % 20000 + 1, i, 0, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
-            '', ''
+        INSERT INTO request (visit, domain, fingerprint, started, size, machine, seq,
+            status, truncated, kind, url, error, media_type, target, title, other_domain)
+        SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
+            '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END
         FROM generate_series(1, 100000) AS i;
+        INSERT INTO robots_text (hash, body) SELECT i, '' FROM generate_series(1, 20000) AS i;
         """
     )
 
@@ -252,7 +268,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
     (scan,) = locking.inputs
     assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", "domain_due")
     assert re.fullmatch(
-        r"\(\(ready_at >= \$1\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
+        rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
         scan.condition,
     ), scan.condition
 
@@ -262,7 +278,7 @@ def test_the_head_of_a_domain_is_read_in_order_below_a_limit(
     plans: dict[tuple[str, str], Node], state: str
 ) -> None:
     """A domain of a million URLs costs no more than one of ten."""
-    for name in ("head_urls", "close_leases", "lift_caps"):
+    for name in ("head_urls", "close_leases", "lift_caps", "reschedule", "pending_after"):
         plan = plans[state, name]
         limited = [
             child

@@ -22,6 +22,7 @@ READ_WHOLE = {
     "last_seen",
     "seed_sources",
     "exclusions",
+    "exclusion_history",
 }
 
 
@@ -68,6 +69,11 @@ def _is_scan(step: str) -> bool:
         ("cut_leases", "domain_leased"),
         ("count_leased", "domain_leased"),
         ("count_ready", "domain_due"),
+        ("pending_after", "url_pending"),
+        ("requests_of_domain", "request_of_domain"),
+        ("requests_elsewhere", "request_elsewhere"),
+        ("ledger", "request_of_domain"),
+        ("lift_exclusions", "exclusion_in_force"),
     ],
 )
 def test_the_index_made_for_it_is_used(
@@ -76,7 +82,13 @@ def test_the_index_made_for_it_is_used(
     assert any(index in step for step in plan(connection, QUERIES[name]))
 
 
-@pytest.mark.parametrize("name", ["lease", "settle_urls", "defer_urls", "settle_domains"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lease", "settle_urls", "defer_urls", "settle_domains", "reschedule", "postpone"),
+        *("reopen_urls", "place_again"),
+    ],
+)
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:
     """The batch is the outer loop and the primary key the inner: the other way round is quadratic."""
     steps = [step for step in plan(connection, QUERIES[name]) if not step.startswith("CORRELATED")]

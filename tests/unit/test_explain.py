@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import pytest
+from click.testing import CliRunner, Result
 
+from rove.cli import complaints
 from rove.config import Settings
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.errors import UsageError
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
 from rove.inspect.explain import (
     HISTORY_SHOWN,
     Explanation,
@@ -547,16 +553,20 @@ WAITING = "12 URLs wait; a visit fetches one page"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, ["at the earliest 2027-01-15 08:00:43 UTC, in 43.0 s", WAITING]),
-        ({"domain": replace(DOMAIN, ready_in=0.0)}, ["at the earliest now", WAITING]),
+        ({}, ["not before 2027-01-15 08:00:43 UTC, in 43.0 s", WAITING]),
+        ({"domain": replace(DOMAIN, ready_in=0.0)}, ["possible now", WAITING]),
         ({"domain": replace(DOMAIN, is_leased=True)}, ["being visited now"]),
+        (
+            {"domain": replace(DOMAIN, ready_in=0.0), "is_running": False},
+            ["possible now", WAITING, "the crawl is not running"],
+        ),
         ({"domain": None}, ["the domain was never visited"]),
         ({"domain": replace(DOMAIN, is_excluded=True)}, ["none"]),
         ({"exclusions": [EXCLUSION]}, ["none"]),
         ({"domain": DAY_LONG}, ["none"]),
         (
             {"domain": replace(DOMAIN, ready_in=None, free_in=-3.0)},
-            ["none planned; possible: now"],
+            ["possible now, but none is planned"],
         ),
     ],
 )
@@ -671,3 +681,63 @@ def test_text_from_elsewhere_is_harmless() -> None:
     assert one_line("a\x00\x7f\x9b\u2028\ud800b") == r"a\x00\x7f\x9b\u2028\ud800b"
     assert one_line("größe 日本") == "größe 日本"
     assert whole_text(b"\xef\xbb\xbfa\r\nb\rc\n\td\xff\x1b") == "a\nb\nc\n\td\ufffd\\x1b"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+    """`rove explain` in a crawl that runs, if only on another machine."""
+    reader = Reader([ROW])
+    running = Participant(
+        place="b:/data",
+        is_here=False,
+        process=1,
+        pid=1,
+        has_left=False,
+        pages=0,
+        pages_per_second=0.0,
+        in_flight=0,
+        since=10.0,
+        silent_for=1.0,
+    )
+
+    async def participants() -> list[Participant]:
+        return [running]
+
+    async def settings() -> str:
+        return SETTINGS.to_json()
+
+    async def exclusion_history() -> list[Exclusion]:
+        return []
+
+    @asynccontextmanager
+    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(
+            reader=reader,
+            catalog=SimpleNamespace(settings=settings, exclusion_history=exclusion_history),
+            data=SimpleNamespace(in_use=lambda: False),
+        )
+
+    reader.participants = participants  # type: ignore[attr-defined]
+    monkeypatch.setattr(complaints, "opened", opened)
+    return CliRunner().invoke(complaints.explain, words)
+
+
+def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "www.a.test/x")
+    assert result.exit_code == 0, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{URL.text} would be fetched when its domain is due, in 43.0 s."
+    assert "              canonical form of www.a.test/x" in lines
+    assert "history       1 request" in lines
+
+
+def test_the_command_explains_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "https://b.test/", "--json")
+    found = msgspec.json.decode(result.stdout)
+    assert (result.exit_code, found["verdict"]) == (0, "unknown-would-be-accepted")
+    assert (found["record"], found["next_visit"], found["running"]) == (None, None, True)
+
+
+def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "two words")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == "'two words' is not a URL"

@@ -392,14 +392,14 @@ def test_sitemaps_are_listed() -> None:
         "Sitemap: //example.com/relative.xml\r\n"
         "Sitemap: ftp://example.com/c.xml\r\n"
         "Sitemap: https:///c.xml\r\n"
-        "User-agent: other\r\nsitemap: HTTP://other.test/é.xml trailing\r\n"
+        "User-agent: other\r\nsitemap: HTTP://other.test/à/é.xml trailing\r\n"
         "Site-map: https://example.com/a.xml\r\n"
         "Sitemaps: https://example.com/no.xml"
     )
     assert Rules(text.encode()).sitemaps == [
         "https://example.com/a.xml",
         "https://example.com/b.xml?x=%2F&y=~",
-        "HTTP://other.test/é.xml",
+        "HTTP://other.test/à/é.xml",
     ]
 
 

@@ -40,7 +40,7 @@ def read_groups(text: str) -> list[Group]:
         if key == "user-agent":
             if not groups or groups[-1].rules:
                 groups.append(Group())
-            groups[-1].agents.append(re.match(r"\*$|[a-z_-]*", value.lower())[0])  # type: ignore[index]
+            groups[-1].agents += re.findall(r"^(?:\*$|[a-z_-]+)", value.lower())
         elif key in ("allow", "disallow") and groups:
             groups[-1].rules.append((key == "allow", value))
     return groups

@@ -102,6 +102,7 @@ def test_section_2_2_lines(text: str, allowed: bool) -> None:
         ("user-agent: *\ndisallow: /\nuser-agent: rove\n", "/a", YES),
         ("user-agent: *x\ndisallow: /a", "/a", YES),
         ("user-agent: **\ndisallow: /a", "/a", YES),
+        ("user-agent: *\xa0\ndisallow: /a", "/a", NO),
         ("user-agent:\ndisallow: /a", "/a", YES),
     ],
 )
@@ -131,6 +132,8 @@ def test_section_2_2_1_the_user_agent_line(text: str, path: str, allowed: bool) 
         ("disallow: /a/b/c/\nallow: /a/b/\ndisallow: /a/", "/a/b/c/d", NO),
         ("disallow: /a/b/c/\nallow: /a/b/\ndisallow: /a/", "/a/b/d", YES),
         ("disallow: *\nallow: /", "/a", YES),
+        ("disallow: /a$\nallow: /a", "/a", NO),
+        ("disallow: /a*\nallow: /a", "/ab", NO),
         ("allow:\ndisallow: /", "/a", NO),
         ("disallow:\nallow:", "/a", YES),
         ("disallow: a", "/a", YES),
@@ -152,6 +155,10 @@ def test_section_2_2_2_the_most_specific_rule(rules: str, path: str, allowed: bo
         ("/foo/bar/ツ", "/foo/bar/%E3%83%84", YES),
         ("/foo/bar/%E3%83%84", "/foo/bar/%E3%83%84", YES),
         ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84", YES),
+        ("/voilà", "/voil%C3%A0", YES),
+        ("/voilà", "/voil%C3%A1", NO),
+        ("/Å", "/%C3%85", YES),
+        ("/Å", "/%C3%86", NO),
         ("/foo/bar/%62%61%7A", "/foo/bar/baz", YES),
         ("/foo/bar/baz", "/foo/bar/%62%61%7A", YES),
         # reserved octets outside the query, and what separates its parts, are not their escapes

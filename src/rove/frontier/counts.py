@@ -26,6 +26,7 @@ def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int
         requests=kept.get("requests", 0),
         not_accepted=_family(kept, "not_accepted."),
         failures=_family(kept, "errors."),
+        blocked=_family(kept, "blocked."),
         leases=kept.get("leases", 0),
         unasked=_family(kept, "unasked."),
     )
@@ -40,8 +41,12 @@ def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
             changes[f"unasked.{visit.unasked_because}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
+        for settled in visit.settled:
+            if settled.state is UrlState.BLOCKED:
+                changes[f"blocked.{settled.reason}"] += 1
     return changes
 
 
 def _family(kept: Mapping[str, int], prefix: str) -> dict[str, int]:
-    return {name.removeprefix(prefix): n for name, n in kept.items() if name.startswith(prefix)}
+    found = ((name.removeprefix(prefix), n) for name, n in kept.items() if name.startswith(prefix))
+    return {name: n for name, n in found if n}

@@ -588,6 +588,8 @@ class PostgresFrontier(Withdrawing):
             rows = [(domain, fingerprint, state, reason, None) for fingerprint in fingerprints]
             changes: Counter[str] = Counter()
             left = (await self._settle_urls(session, rows, changes)).total()
+            if state is UrlState.BLOCKED:
+                changes[f"blocked.{reason}"] += left
             await self._change_pending(session, domain, -left, changes)
             return left
 
@@ -599,7 +601,13 @@ class PostgresFrontier(Withdrawing):
             domains = [domain] * len(fingerprints)
             rows = await session.fetch("reopen_urls", domains=domains, fingerprints=fingerprints)
             opened = len(rows)
-            changes = Counter({"urls.pending": opened, "urls.blocked": -opened})
+            changes = Counter(
+                {
+                    "urls.pending": opened,
+                    "urls.blocked": -opened,
+                    "blocked.excluded": -opened,
+                }
+            )
             await self._change_pending(session, domain, opened, changes)
             return opened
 

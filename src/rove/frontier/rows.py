@@ -118,10 +118,16 @@ def ledger_rows(
             policy.delay,
             visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000,
         )
-        fate = Fate.LATE if crawl_delay is None else Fate.SETTLED
+        is_late = crawl_delay is None
         values += [
             request_row_values(
-                replace(row, delay=delay, delay_from=source, process=process, fate=fate)
+                replace(
+                    row,
+                    delay=delay,
+                    delay_from=source,
+                    process=process,
+                    fate=Fate.LATE if is_late else row.fate,
+                )
             )
             for row in visit.requests
         ]

@@ -482,6 +482,8 @@ class SqliteFrontier(Withdrawing):
                 rows = [[domain, fingerprint, state, reason, None] for fingerprint in fingerprints]
                 left = len(self._database.batch("settle_urls", rows))
                 changes = {"urls.pending": -left, f"urls.{state.name.lower()}": left}
+                if state is UrlState.BLOCKED:
+                    changes[f"blocked.{reason}"] = left
                 self._change_pending(domain, -left, changes)
             return left
 
@@ -492,7 +494,11 @@ class SqliteFrontier(Withdrawing):
             with self._database.transaction():
                 rows = [[domain, fingerprint] for fingerprint in fingerprints]
                 opened = len(self._database.batch("reopen_urls", rows))
-                changes = {"urls.pending": opened, "urls.blocked": -opened}
+                changes = {
+                    "urls.pending": opened,
+                    "urls.blocked": -opened,
+                    "blocked.excluded": -opened,
+                }
                 self._change_pending(domain, opened, changes)
             return opened
 

@@ -154,10 +154,15 @@ def _next_visit(found: Explanation) -> list[str]:
     if domain.is_leased:
         return ["being visited now"]
     seconds = due_in(domain)
-    when = f"{utc_text(found.now + seconds)}, in {seconds_text(seconds)}" if seconds > 0 else "now"
+    when = (
+        f"not before {utc_text(found.now + seconds)}, in {seconds_text(seconds)}"
+        if seconds > 0
+        else "possible now"
+    )
     if domain.ready_in is None:
-        return [f"none planned; possible: {when}"]
-    return [f"at the earliest {when}", f"{domain.pending:,} URLs wait; a visit fetches one page"]
+        return [f"{when}, but none is planned"]
+    lines = [when, f"{domain.pending:,} URLs wait; a visit fetches one page"]
+    return lines if found.known.is_running else [*lines, "the crawl is not running"]
 
 
 def _state(found: Explanation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
@@ -34,6 +35,7 @@ from rove.text import size_text
 
 MOST_ROBOTS_TEXT = 20_000
 """Characters that are shown of one robots.txt; --json has all of it."""
+_WIDTH = 100
 KEEP_OFF = f"User-agent: {PRODUCT_TOKEN}\nDisallow: /"
 SLOW_DOWN = f"User-agent: {PRODUCT_TOKEN}\nCrawl-delay: 600"
 ELSEWHERE = (
@@ -65,7 +67,8 @@ async def text_lines(report: Report, reader: FrontierReader) -> AsyncIterator[st
     if report.totals.elsewhere:
         yield ""
         yield "Requests on behalf of other sites"
-        yield f"  {ELSEWHERE}"
+        for line in wrap(ELSEWHERE, _WIDTH, initial_indent="  ", subsequent_indent="  "):
+            yield line
         async for row in elsewhere_in(reader, report):
             yield _request_line(row, is_here=True)
 
@@ -80,7 +83,7 @@ def _head(report: Report) -> Iterator[str]:
     yield ""
     yield "How to opt out"
     for text, robots in opt_out(report):
-        yield f"  {text}"
+        yield from wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
         yield from (f"      {line}" for line in robots.splitlines())
 
 
@@ -97,7 +100,10 @@ def who_asks(report: Report) -> list[tuple[str, str]]:
 def in_short(report: Report) -> list[tuple[str, str]]:
     """The sums, as names and values."""
     totals = report.totals
-    facts = [("excluded", excluded_text(report))]
+    facts = [
+        ("still to come", still_to_come(report)),
+        ("excluded", excluded_text(report)),
+    ]
     facts += [("exclusion", exclusion_text(exclusion)) for exclusion in report.exclusions]
     if totals.first is None or totals.last is None:
         return [("requests", "no request was ever made"), *facts]
@@ -113,7 +119,6 @@ def in_short(report: Report) -> list[tuple[str, str]]:
         ("pages stored", f"{totals.pages:,}"),
         ("answers", one_line(answers)),
         ("delays", delays_text(report)),
-        ("still to come", still_to_come(report)),
         *facts,
     ]
 

@@ -56,6 +56,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
+        "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
         "leases": counts.leases,
         "leases_without_request": dict(counts.unasked),
@@ -82,6 +83,8 @@ def as_lines(status: Status) -> list[str]:
         lines.append(
             f"leases     {counts.leases:,}, of which without a request: {_listed(counts.unasked)}"
         )
+    if counts.blocked:
+        lines.append("blocked    " + _listed(counts.blocked))
     if counts.not_accepted:
         lines.append("not taken  " + _listed(counts.not_accepted))
     if counts.failures:

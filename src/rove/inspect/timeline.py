@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from rove.inspect.requests import utc_text
 
 MOST_SPANS = 300
-_SHORTEST_SPAN = 60.0
-_WIDTH, _HEIGHT, _BASE = 900.0, 64.0, 62.0
+_SHORTEST_SPAN = 1.0
+_WIDTH, _BASE, _BOTTOM = 900, 62, 80
+_WIDEST_BAR = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,40 +59,35 @@ class Timeline:
 def as_svg(spans: Spans) -> str:
     """The picture: a bar for each span with visits, its height by their number."""
     most = max(spans.counts)
-    step = _WIDTH / max(len(spans.counts), 30)
+    step = _WIDTH / len(spans.counts)
     bars = [
         _bar(index * step, step, count / most, _label(spans, index))
         for index, count in enumerate(spans.counts)
         if count
     ]
     end = spans.first + spans.seconds * len(spans.counts)
-    right = max(step * len(spans.counts), 240.0)
     label = (
         f"{sum(spans.counts):,} visits from {utc_text(spans.first)} to {utc_text(end)}; "
         f"the highest bar stands for {most:,}"
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH:.0f} 84" role="img" aria-label="{label}">'
-        f'<line class="axis" x1="0" y1="{_BASE:.0f}" x2="{_WIDTH:.0f}" y2="{_BASE:.0f}"/>'
+        f'<svg viewBox="0 0 {_WIDTH} {_BOTTOM + 4}" role="img" aria-label="{label}">\n'
+        f'<line class="axis" x1="0" y1="{_BASE}" x2="{_WIDTH}" y2="{_BASE}"/>\n'
         f"{''.join(bars)}"
-        f'<text x="0" y="80">{_day(spans.first)}</text>'
-        f'<text x="{right:.0f}" y="80" text-anchor="end">{_day(end)}</text>'
+        f'<text x="0" y="{_BOTTOM}">{utc_text(spans.first)}</text>\n'
+        f'<text x="{_WIDTH}" y="{_BOTTOM}" text-anchor="end">{utc_text(end)}</text>\n'
         "</svg>"
     )
 
 
 def _bar(x: float, step: float, share: float, label: str) -> str:
-    height = max(4.0, share * (_HEIGHT - 6.0))
+    width, height = max(1.0, min(0.8 * step, _WIDEST_BAR)), max(4.0, share * (_BASE - 2))
     return (
-        f'<rect x="{x:.2f}" y="{_BASE - height:.2f}" width="{max(1.0, 0.8 * step):.2f}" '
-        f'height="{height:.2f}"><title>{label}</title></rect>'
+        f'<rect x="{x:.1f}" y="{_BASE - height:.1f}" width="{width:.1f}" height="{height:.1f}">'
+        f"<title>{label}</title></rect>\n"
     )
 
 
 def _label(spans: Spans, index: int) -> str:
     count = spans.counts[index]
     return f"{utc_text(spans.first + index * spans.seconds)}: {count:,} visit{'s' * (count > 1)}"
-
-
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
