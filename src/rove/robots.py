@@ -77,9 +77,15 @@ _RESERVED = ":/?#[]@!&'()+,;=*"
 _ESCAPED = {
     octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"
 }
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_QUERY_DATA = re.compile(r"%(?:3A|2F|3F|40)")
+_PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
+_DIGITS = "0123456789ABCDEFabcdef"
+_SPELT = {"%": "%25"} | {
+    f"%{a}{b}": octet if (octet := chr(int(a + b, 16))) in _UNRESERVED else f"%{a}{b}".upper()
+    for a in _DIGITS
+    for b in _DIGITS
+}
+"""The one spelling of each escape, and of a percent sign that begins none."""
+_QUERY_DATA = re.compile(r"%(3A|2F|3F|40)")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*+", re.IGNORECASE | re.ASCII)
 
 
@@ -301,22 +307,13 @@ def _seconds(value: str) -> float:
 def _spellings(path: str) -> tuple[str, ...]:
     """How a path or rule is spelt to be compared; in a second way too, the shorter, if its query has one."""
     if "%" in path:
-        path = _ESCAPE.sub(_one_spelling, _STRAY_PERCENT.sub("%25", path))
+        path = _PERCENT.sub(lambda found: _SPELT[found[0]], path)
     strict = path.translate(_ESCAPED)
     head, mark, query = strict.partition("?")
     if "%" not in query:
         return (strict,)
-    plain = head + mark + _QUERY_DATA.sub(_decoded, query)
+    plain = head + mark + _QUERY_DATA.sub(lambda found: chr(int(found[1], 16)), query)
     return (strict,) if plain == strict else (strict, plain)
-
-
-def _one_spelling(escape: re.Match[str]) -> str:
-    octet = _decoded(escape)
-    return octet if octet in _UNRESERVED else escape[0].upper()
-
-
-def _decoded(escape: re.Match[str]) -> str:
-    return chr(int(escape[0][1:], 16))
 
 
 Rules.EMPTY = Rules(b"")

@@ -20,6 +20,7 @@ import pytest
 
 from rove.demo.log import judge
 from rove.url import domain_of
+from tests.acceptance.ledger import check_audit, check_ledger
 from tests.acceptance.web import (
     EMAIL,
     Reply,
@@ -104,13 +105,15 @@ def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) ->
         "OR (d.pending > 0) <> (d.ready_at IS NOT NULL)"
     )
     assert not wrong, "counts and rows differ, or a lease was left"
+    check_audit(places[0])
+    check_ledger(web, [(row[0], row[1]) for row in crawl.rows("SELECT url, status FROM request")])
 
 
 @scenario
 def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
     crawl = database_for("two")
     here, there = tmp_path / "here", tmp_path / "there"
-    with served(tmp_path, hosts=150, profile="calm", knobs=KNOBS) as web:
+    with served(tmp_path, hosts=250, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(here, delay=DELAY, concurrency=3, processes=1)
         with started("crawl", seeds, *options, *web.reach, *crawl.options) as first:

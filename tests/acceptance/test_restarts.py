@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_machines import DELAY, OnPostgres, check_end
+from tests.acceptance.test_machines import DELAY, KNOBS, OnPostgres, check_end
 from tests.acceptance.test_processes import workers_of
 from tests.acceptance.web import crawl_options, kill_hard, rove, served, start, started, wait_for
 from tests.postgres import own_server
@@ -19,13 +19,13 @@ def test_three_processes_through_kills_and_a_restart_of_the_server(
 ) -> None:
     """One process is killed, the server is restarted, and a second machine joins and is killed.
 
-    That machine comes back, or the crawl waits until its leases have run out, which takes minutes. No site asks for a
-    longer delay: one that was read, and not written while the database was away, is not known after a kill.
+    That machine comes back, or the crawl waits until its leases have run out, which takes minutes. Some sites ask for a
+    longer delay: one that was read, and not written while the database was away, is known from the spool after a kill.
     """
     data, other = tmp_path / "data", tmp_path / "other"
     with (
         own_server() as server,
-        served(tmp_path, hosts=120, profile="calm", knobs=[f"crawl_delay={DELAY}"]) as web,
+        served(tmp_path, hosts=120, profile="calm", knobs=KNOBS) as web,
     ):
         crawl = OnPostgres(server.url, "three")
         seeds = web.write_seeds(tmp_path / "seeds.txt")

@@ -210,6 +210,7 @@ class _Connection(BaseHTTPRequestHandler):
             if reply.reset:
                 linger = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                os.close(self.connection.detach())
                 return
             self._send(asked, reply)
 

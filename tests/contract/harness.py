@@ -10,17 +10,23 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from rove.frontier.contract import Frontier, FrontierReader, Policy
+from rove.frontier.contract import Catalog, Frontier, FrontierReader, Machine, Policy
 from rove.frontier.postgres import PostgresFrontier
+from rove.frontier.postgres_backend import PostgresBackend
+from rove.frontier.postgres_catalog import PostgresCatalog
 from rove.frontier.postgres_database import Database as PostgresDatabase
 from rove.frontier.postgres_reader import PostgresReader
 from rove.frontier.sqlite import SqliteFrontier
+from rove.frontier.sqlite_backend import SqliteBackend
+from rove.frontier.sqlite_catalog import SqliteCatalog
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.model import (
     Deferred,
+    DelaySource,
     Lease,
     NewUrl,
+    Pace,
     RequestKind,
     RequestRow,
     Settled,
@@ -54,6 +60,15 @@ class Harness(Protocol):
     def reader(self) -> FrontierReader:
         """A reader of what was last opened."""
 
+    def catalog(self) -> Catalog:
+        """The catalog of what was last opened."""
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        """What a backend does of that name."""
+
+    def now(self) -> int:
+        """The time, in milliseconds of the crawl's clock."""
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
 
@@ -85,6 +100,17 @@ class SqliteHarness:
 
     def reader(self) -> FrontierReader:
         return SqliteReader(self._databases[-1], clock=lambda: self._now)
+
+    def catalog(self) -> Catalog:
+        return SqliteCatalog(self._databases[-1], clock=lambda: self._now)
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        backend = SqliteBackend(self._path)
+        backend._database = self._databases[-1]
+        await backend.place_again(rows)
+
+    def now(self) -> int:
+        return self._now
 
     def advance(self, seconds: float) -> None:
         self._now += round(seconds * 1000)
@@ -125,7 +151,20 @@ class PostgresHarness:
         return _OnTime(frontier, self._write_clock)  # type: ignore[return-value]
 
     def reader(self) -> FrontierReader:
-        return PostgresReader(self._databases[-1], "")
+        reader = PostgresReader(self._databases[-1], "")
+        return _OnTime(reader, self._write_clock)  # type: ignore[return-value]
+
+    def catalog(self) -> Catalog:
+        catalog = PostgresCatalog(self._databases[-1], lambda: 1)
+        return _OnTime(catalog, self._write_clock)  # type: ignore[return-value]
+
+    async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        backend = PostgresBackend(self.url, self.schema, Machine(key="", host="", path=""))
+        backend._database = self._databases[-1]
+        await backend.place_again(rows)
+
+    def now(self) -> int:
+        return self._now
 
     def advance(self, seconds: float) -> None:
         self._now += round(seconds * 1000)
@@ -182,14 +221,14 @@ class PostgresHarness:
 
 
 class _OnTime:
-    """A frontier before each use of which the database's clock is set."""
+    """A frontier, or a part of one, before each use of which the database's clock is set."""
 
-    def __init__(self, frontier: PostgresFrontier, set_clock: Any) -> None:
-        self._frontier = frontier
+    def __init__(self, whole: object, set_clock: Any) -> None:
+        self._whole = whole
         self._set_clock = set_clock
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._frontier, name)
+        found = getattr(self._whole, name)
         if not inspect.iscoroutinefunction(found):
             return found
 
@@ -222,9 +261,9 @@ def url(text: str, depth: int = 0, **more: object) -> NewUrl:
     return found.offer(depth=depth, **more)  # type: ignore[arg-type]
 
 
-def page_row(lease: Lease, text: str, seq: int = 0, **more: object) -> RequestRow:
+def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRow:
     """A request that the visit made."""
-    found = canonical(text)
+    found = canonical(page)
     assert found is not None
     return RequestRow(
         visit=lease.token,
@@ -247,6 +286,9 @@ def visited(
     since_finish: float = 0.0,
     deferred: Sequence[Deferred] = (),
     requests: Sequence[RequestRow] = (),
+    pace: Pace = Pace(),
+    pause: float = 0.0,
+    pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:
     """A visit that settles the lease's first URLs, one for each state given."""
     settled = [
@@ -260,4 +302,7 @@ def visited(
         settled=settled,
         deferred=deferred,
         requests=requests,
+        pace=pace,
+        pause=pause,
+        pause_from=pause_from,
     )

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rove.exclusions import Exclusions
 from rove.frontier.contract import Frontier
-from rove.gate import Exclusions, Gate
+from rove.gate import Gate
 from rove.journal import Journal
 from rove.model import (
     Failed,
@@ -27,7 +28,8 @@ from rove.model import (
     UrlState,
     WrongType,
 )
-from rove.politeness import VISIT_BUDGET
+from rove.politeness import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
+from rove.spool import Spool
 from rove.store.contract import Stored
 from rove.url import CrawlUrl, canonical
 from rove.visit import Surroundings, Visit
@@ -73,9 +75,9 @@ def redirect(location: str, status: int = 301) -> Redirected:
     return Redirected(response=response(status, ("Location", location)), location=location)
 
 
-def refused(status: int) -> Refused:
+def refused(status: int, *headers: tuple[str, str]) -> Refused:
     """A status that is no page."""
-    return Refused(response=response(status))
+    return Refused(response=response(status, *headers))
 
 
 def wrong_type(media_type: str = "image/png") -> WrongType:
@@ -136,7 +138,11 @@ class World:
         self.fetcher = ScriptedFetcher()
         self.stopping = False
         self.keep_raw = False
-        self._gate = Gate(Exclusions())
+        self.redirect_hops = DEFAULT_REDIRECT_HOPS
+        self.sitemaps = False
+        self.gate = Gate(Exclusions())
+        self.spool_folder = folder / "spool"
+        self.spool = Spool(self.spool_folder, 1)
         self._frontier: Frontier | None = None
 
     @property
@@ -160,19 +166,27 @@ class World:
         max_depth: int | None = None,
     ) -> None:
         """Open the frontier with these URLs in it."""
-        self._gate = Gate(Exclusions(exclude), max_depth=max_depth)
+        self.gate = Gate(Exclusions(exclude), max_depth=max_depth)
         self.fetcher = ScriptedFetcher(script)
         self._frontier = await self.harness.open(delay=DELAY, budget=VISIT_BUDGET)
         await self.frontier.add([offered(url) if isinstance(url, str) else url for url in urls])
 
     def close(self) -> None:
         """Close the frontier."""
+        self.spool.close()
         asyncio.run(self.harness.close())
 
     async def claim(self) -> Lease | None:
         """The next lease, with its deadline."""
         leases = await self.frontier.claim(1)
-        return replace(leases[0], deadline=self.now() + VISIT_BUDGET) if leases else None
+        return self.timed(leases[0]) if leases else None
+
+    def timed(self, lease: Lease) -> Lease:
+        """A lease as the crawl takes it: with its deadline, and what the crawl's clock is ahead."""
+        now = self.now()
+        return replace(
+            lease, deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now
+        )
 
     async def start(self, lease: Lease) -> tuple[Journal, Visit]:
         """A visit with its journal, not begun yet."""
@@ -184,9 +198,12 @@ class World:
         around = Surroundings(
             frontier=self.frontier,
             fetcher=self.fetcher,
-            gate=self._gate,
+            gate=self.gate,
+            spool=self.spool,
             delay=DELAY,
             max_body=1 << 20,
+            redirect_hops=self.redirect_hops,
+            sitemaps=self.sitemaps,
             keep_raw=self.keep_raw,
             clock=self.now,
             is_stopping=lambda: self.stopping,
@@ -198,10 +215,12 @@ class World:
         both = set(journal.settled) & set(journal.deferred)
         assert not both, "what is settled is not put off"
         journal.note_stored([Stored(text=None, raw=None) for _ in journal.pages])
-        if journal.origins:
-            await self.frontier.put_origins(journal.origins)
+        origins = journal.origins(self.now())
+        if origins:
+            await self.frontier.put_origins(origins)
         await self.frontier.add(journal.links)
-        await self.frontier.settle([journal.result(self.now())])
+        await self.frontier.settle([journal.result(self.now(), DELAY)])
+        self.spool.settled([journal.lease.token])
 
     async def visit(self) -> Journal:
         """Claim a domain, visit it, and write the visit down."""

@@ -19,15 +19,17 @@ from rove.allowance import Allowance
 from rove.config import Limits, Settings
 from rove.crawl import Crawl, Ending
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
+from rove.exclusions import Exclusions
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier, Policy
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
-from rove.gate import Exclusions, Gate
+from rove.gate import Gate
 from rove.model import Counts, Request, RequestRow, UrlState
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
+from rove.spool import Spool
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
@@ -93,6 +95,7 @@ class Place:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.fed = True
+        self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
 
     async def open(self, *urls: str, delay: float = 0.0) -> None:
@@ -129,6 +132,7 @@ class Place:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
+            spool=Spool(self.folder / "spool", self.frontier.process),
             settings=made,
             concurrency=made.concurrency,
             progress=self.progress,
@@ -137,7 +141,13 @@ class Place:
                 limits=made.limits, seconds_before=0.0, started=clock(), clock=clock
             ),
             all_fed=self._all_fed,
+            follow_exclusions=self._follow,
         )
+
+    async def _follow(self, tell: Callable[[Exclusions], None]) -> None:
+        """In the catalog's place: tells each time that the test has put other exclusions in."""
+        while True:
+            tell(Exclusions(await self.exclusions.get()))
 
     async def _all_fed(self) -> bool:
         return self.fed

@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rove.errors import UsageError
-from rove.gate import (
-    Allowed,
-    Blocked,
-    Exclusions,
-    Gate,
-    Held,
-    NeedsRobots,
-    Verdict,
-    parse_exclusions,
-)
+from rove.exclusions import Exclusions, parse_exclusions
+from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from rove.model import NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
 from rove.retry import HOLDS_BEFORE_FAILING

@@ -23,6 +23,7 @@ from rove.model import (
 from rove.store.contract import Page, Stored
 from tests.unit.scripted import crawl_url, page, redirect, refused, wrong_type
 
+DELAY = 70.0
 URL = crawl_url("http://a.test/x")
 LEASE = Lease(domain=URL.domain, name="a.test", token=77, crawl_delay=0.0, urls=())
 
@@ -33,7 +34,8 @@ def journal() -> Journal:
 
 
 def note(journal: Journal, outcome: Outcome, *, started: float = 10.0, now: float = 12.5) -> None:
-    journal.note_request(URL, RequestKind.PAGE, outcome, started=started, now=now)
+    row = journal.begin_request(URL, RequestKind.PAGE, now=started)
+    journal.end_request(row, outcome, now=now)
 
 
 def gzipped() -> Fetched:
@@ -85,7 +87,7 @@ def test_requests_are_numbered_in_order(journal: Journal) -> None:
 
 
 def test_a_journal_without_requests_asked_nothing(journal: Journal) -> None:
-    result = journal.result(now=50.0)
+    result = journal.result(50.0, DELAY)
     assert not journal.asked and not result.asked
     assert result.since_finish == 0.0
     assert (result.settled, result.deferred, result.requests) == ((), (), ())
@@ -94,8 +96,8 @@ def test_a_journal_without_requests_asked_nothing(journal: Journal) -> None:
 def test_the_time_since_the_finish_counts_from_the_last_request(journal: Journal) -> None:
     note(journal, page(), started=10.0, now=12.0)
     note(journal, page(), started=12.0, now=15.0)
-    assert journal.result(now=20.0).since_finish == pytest.approx(5.0)
-    assert journal.result(now=20.0).asked
+    assert journal.result(20.0, DELAY).since_finish == pytest.approx(5.0)
+    assert journal.result(20.0, DELAY).asked
 
 
 def test_what_is_settled_and_put_off_is_told(journal: Journal) -> None:
@@ -104,7 +106,7 @@ def test_what_is_settled_and_put_off_is_told(journal: Journal) -> None:
     journal.settle(2, UrlState.DONE)
     journal.defer(3, 140.0, attempts=1, failing=False)
     journal.not_accepted["too-deep"] += 2
-    result = journal.result(now=0.0)
+    result = journal.result(0.0, DELAY)
     assert list(result.settled) == [
         Settled(fingerprint=1, state=UrlState.BLOCKED, reason="robots.txt"),
         Settled(fingerprint=2, state=UrlState.DONE),
@@ -141,8 +143,8 @@ def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(journal
     note(journal, page(), now=12.0)
     journal.settle(URL.fingerprint, UrlState.DONE)
     journal.defer(5, 1.0, attempts=1, failing=False)
-    result = journal.asked_only(now=20.0)
+    result = journal.asked_only(20.0, DELAY)
     assert result.lease is LEASE
     assert result.asked and result.since_finish == pytest.approx(8.0)
     assert (result.settled, result.deferred, result.requests) == ((), (), ())
-    assert not Journal(LEASE).asked_only(now=20.0).asked
+    assert not Journal(LEASE).asked_only(20.0, DELAY).asked

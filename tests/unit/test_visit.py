@@ -18,7 +18,7 @@ from rove.model import (
     RequestKind,
 )
 from rove.politeness import (
-    MAX_HOPS_PER_VISIT,
+    DEFAULT_REDIRECT_HOPS,
     MAX_REDIRECT_CHAIN,
     MAX_REQUESTS_PER_VISIT,
     VISIT_BUDGET,
@@ -279,7 +279,7 @@ class TestBlocked:
 class TestRedirects:
     """Hops inside the domain, and those that leave it."""
 
-    @pytest.mark.parametrize("hops", range(1, MAX_HOPS_PER_VISIT + 1))
+    @pytest.mark.parametrize("hops", range(1, DEFAULT_REDIRECT_HOPS + 1))
     async def test_up_to_three_hops_are_followed(self, world: World, hops: int) -> None:
         urls = [f"{A}/{i}" for i in range(hops + 1)]
         await world.open(urls[0], script={u: redirect(f"/{i + 1}") for i, u in enumerate(urls)})
@@ -368,7 +368,7 @@ class TestRedirects:
         world.fetcher.script[f"{A}/"] = redirect("/known")
         world.advance(DELAY)
         lease = next(lease for lease in await world.frontier.claim(9) if lease.name == "a.test")
-        journal, visit = await world.start(replace(lease, deadline=world.now() + VISIT_BUDGET))
+        journal, visit = await world.start(world.timed(lease))
         await visit.run()
         await world.write_down(journal)
         assert world.fetcher.pages_asked == [f"{A}/known", f"{A}/"]
@@ -870,7 +870,7 @@ class TestEnds:
         world.fetcher.before_answer = stop
         journal = await world.visit()
         assert world.fetcher.asked == [ROBOTS]
-        assert journal.asked and len(journal.origins) == 1, "what was learned is kept"
+        assert journal.asked and len(journal.origins(world.now())) == 1, "what was learned is kept"
         assert await world.states() == {f"{A}/": "pending"}
         assert await world.frontier.next_due() == DELAY
 

@@ -6,7 +6,6 @@ transactions; each may be repeated, as it is when the server was lost and nobody
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import zlib
@@ -20,9 +19,11 @@ from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
 from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.postgres_bound import LOWEST, LowerBound
-from rove.frontier.postgres_clock import Reading, ServerClock
+from rove.frontier.postgres_clock import ClockGuard
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
+from rove.frontier.postgres_steps import add_counters, columns_of, settle_urls
+from rove.frontier.postgres_withdrawal import PostgresWithdrawing
 from rove.frontier.rows import (
     REQUEST_COLUMNS,
     ledger_rows,
@@ -33,7 +34,6 @@ from rove.frontier.rows import (
     robots_texts,
 )
 from rove.frontier.storable import storable
-from rove.frontier.withdrawal import Withdrawing
 from rove.model import (
     Counts,
     Lease,
@@ -48,12 +48,8 @@ from rove.model import (
 from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
-EXCLUSIONS_PER_STATEMENT = 1_000
 
-log = logging.getLogger(__name__)
-
-
-class PostgresFrontier(Withdrawing):
+class PostgresFrontier(PostgresWithdrawing):
     """The frontier of one process of a crawl."""
 
     def __init__(
@@ -63,12 +59,11 @@ class PostgresFrontier(Withdrawing):
         machine: int,
         steady: Callable[[], float] = steady_seconds,
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._policy = policy
         self._machine = machine
-        self._steady = steady
         self._bound = LowerBound()
-        self._clock = ServerClock(steady)
+        self._clock = ClockGuard(database, steady)
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -77,7 +72,13 @@ class PostgresFrontier(Withdrawing):
         async def work(session: Session) -> int:
             epoch = self._policy.limits_epoch
             capped = [row[0] for row in await session.fetch("lock_capped", epoch=epoch)]
-            await session.fetch("lift_caps", domains=capped, retried=RETRIED, held=HELD)
+            await session.fetch(
+                "lift_caps",
+                domains=capped,
+                retried=RETRIED,
+                held=HELD,
+                leaving=FAILURES_BEFORE_LEAVING,
+            )
             if run is None:
                 return 0
             process: int = await session.value(
@@ -85,7 +86,7 @@ class PostgresFrontier(Withdrawing):
             )
             return process
 
-        await self._watch_clock()
+        await self._clock.watch()
         self.process = await self._database.transaction("begin", work)
 
     async def claim(self, limit: int) -> list[Lease]:
@@ -141,7 +142,7 @@ class PostgresFrontier(Withdrawing):
         return await self._database.transaction("add", work)
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
-        domains, fingerprints = _columns(keys, 2)
+        domains, fingerprints = columns_of(keys, 2)
         rows = await self._database.run(
             "read states",
             lambda session: session.fetch("url_states", domains=domains, fingerprints=fingerprints),
@@ -149,7 +150,7 @@ class PostgresFrontier(Withdrawing):
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        domains, origins = _columns(list(keys), 2)
+        domains, origins = columns_of(list(keys), 2)
         rows = await self._database.run(
             "read origins",
             lambda session: session.fetch("origins", domains=domains, origins=origins),
@@ -160,30 +161,12 @@ class PostgresFrontier(Withdrawing):
         if records:
             await self._database.transaction("keep origins", partial(self._put_origins, records))
 
-    async def exclude(self, domains: Mapping[int, str]) -> int:
-        items, left = sorted(domains.items()), 0
-        for start in range(0, len(items), EXCLUSIONS_PER_STATEMENT):
-            part = items[start : start + EXCLUSIONS_PER_STATEMENT]
-            pending = await self._database.transaction("exclude", partial(self._exclude, part))
-            left += await self.withdraw_all(pending, UrlState.BLOCKED, "excluded")
-        return left
-
-    async def include(self, domains: Sequence[int]) -> None:
-        await self._database.transaction("include", partial(self._include, sorted(domains)))
-
-    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
-        rows = await self._database.run(
-            "read domains",
-            lambda session: session.fetch("domain_names_after", after=after, limit=limit),
-        )
-        return [(id, name) for id, name in rows]
-
     async def record_lost(self, visits: Sequence[LostVisit]) -> None:
         if visits:
             await self._database.transaction("record what was lost", partial(self._lost, visits))
 
     async def count(self, deltas: Mapping[str, int]) -> None:
-        await self._database.run("count", lambda session: _count(session, deltas))
+        await self._database.run("count", lambda session: add_counters(session, deltas))
 
     async def next_due(self) -> float | None:
         async def work(session: Session) -> int | None:
@@ -226,38 +209,7 @@ class PostgresFrontier(Withdrawing):
                 has_left=vitals.is_leaving,
             ),
         )
-        await self._watch_clock()
-
-    async def _watch_clock(self) -> None:
-        """See whether the server's clock was set, and take that out of the crawl's."""
-        reading = await self._database.run("read the clock", self._read_clock)
-        step = self._clock.check(reading)
-        if step:
-            log.warning("the server's clock was set by %+.1f s; the crawl's is not", step / 1000)
-            amend = partial(self._amend_clock, reading.amendment_ms, step)
-            await self._database.transaction("amend the clock", amend)
-            self._clock.check(await self._database.run("read the clock", self._read_clock))
-
-    async def _read_clock(self, session: Session) -> Reading:
-        asked_at = self._steady()
-        row = (await session.fetch("server_clock"))[0]
-        return Reading(row[0], row[1] or 0, asked_at, self._steady())
-
-    async def _amend_clock(self, known: int, step: int, session: Session) -> None:
-        """Unless somebody else has done so since."""
-        connection = session.connection
-        await connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
-            f"rove clock {self._database.schema}",
-        )
-        kept = await session.value("get_meta", key="clock_amendment")
-        if int(kept or 0) == known:
-            amendment = known - step
-            await connection.execute(
-                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
-                f"$$ SELECT server_ms() + ({amendment:d}) $$"
-            )
-            await session.fetch("set_meta", key="clock_amendment", value=str(amendment))
+        await self._clock.watch()
 
     async def counts(self) -> Counts:
         return await read_counts(self._database)
@@ -297,7 +249,7 @@ class PostgresFrontier(Withdrawing):
             kept = {row["id"]: (row["backoff"], row["failures"]) for row in rows}
             unasked = [(domain, 0, False, 0, 0, 0, *kept[domain]) for domain in empty]
             await self._close(session, unasked, changes)
-            await _count(session, changes)
+            await add_counters(session, changes)
         return rows, urls
 
     async def _head_urls(
@@ -322,25 +274,25 @@ class PostgresFrontier(Withdrawing):
             for domain, urls in heads.items()
         ]
         changes: Counter[str] = Counter()
-        left = await self._settle_urls(session, rows, changes)
+        left = await settle_urls(session, rows, changes)
         changes["lost"] += left.total()
         settled = [left[domain] for domain in domains]
         given_up = await session.fetch("give_up", domains=domains, settled=settled)
         changes["domains.active"] -= sum(not pending and left[id] > 0 for id, pending in given_up)
-        await _count(session, changes)
+        await add_counters(session, changes)
 
     async def _settle(self, visits: Sequence[VisitResult], session: Session) -> int:
-        domains, tokens = _columns([(v.lease.domain, v.lease.token) for v in visits], 2)
+        domains, tokens = columns_of([(v.lease.domain, v.lease.token) for v in visits], 2)
         locked = await session.fetch("lock_leases", domains=domains, tokens=tokens)
         current = {row[0] for row in locked}
-        valid = [visit for visit in visits if visit.lease.domain in current]
+        valid = [visit for visit in visits if visit.lease.token in current]
         changes: Counter[str] = Counter()
         rows = [
             (visit.lease.domain, s.fingerprint, s.state, storable(s.reason), visit.lease.token)
             for visit in valid
             for s in visit.settled
         ]
-        left = await self._settle_urls(session, rows, changes)
+        left = await settle_urls(session, rows, changes)
         await self._defer_urls(session, valid)
         closing = [
             (
@@ -356,33 +308,12 @@ class PostgresFrontier(Withdrawing):
             for visit in valid
         ]
         crawl_delays = await self._close(session, closing, changes)
-        entries = ledger_rows(visits, crawl_delays, policy=self._policy, process=self.process)
+        counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
+        entries = ledger_rows(visits, counted, policy=self._policy, process=self.process)
         await self._insert_requests(session, entries, changes)
         changes.update(lease_counters(valid))
-        await _count(session, changes)
+        await add_counters(session, changes)
         return len(valid)
-
-    async def _settle_urls(
-        self, session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]
-    ) -> Counter[int]:
-        """Move URLs out of pending; return how many left it, by domain."""
-        left: Counter[int] = Counter()
-        if not rows:
-            return left
-        domains, fingerprints, states, reasons, visits = _columns(rows, 5)
-        moved = await session.fetch(
-            "settle_urls",
-            domains=domains,
-            fingerprints=fingerprints,
-            states=states,
-            reasons=reasons,
-            visits=visits,
-        )
-        for domain, state in moved:
-            left[domain] += 1
-            changes[f"urls.{UrlState(state).name.lower()}"] += 1
-        changes["urls.pending"] -= left.total()
-        return left
 
     async def _defer_urls(self, session: Session, visits: list[VisitResult]) -> None:
         rows = [
@@ -398,7 +329,7 @@ class PostgresFrontier(Withdrawing):
         ]
         if not rows:
             return
-        domains, fingerprints, priorities, waits, attempts = _columns(rows, 5)
+        domains, fingerprints, priorities, waits, attempts = columns_of(rows, 5)
         await session.fetch(
             "defer_urls",
             domains=domains,
@@ -417,7 +348,7 @@ class PostgresFrontier(Withdrawing):
         """End leases; the Crawl-delay of each domain."""
         if not rows:
             return {}
-        columns = _columns(rows, 8)
+        columns = columns_of(rows, 8)
         domains, settled, asked, since_finish, pages, pauses, backoffs, failures = columns
         closed = await session.fetch(
             "close_leases",
@@ -445,7 +376,7 @@ class PostgresFrontier(Withdrawing):
     ) -> None:
         if not rows:
             return
-        columns = dict(zip(REQUEST_COLUMNS, _columns(rows, len(REQUEST_COLUMNS)), strict=True))
+        columns = dict(zip(REQUEST_COLUMNS, columns_of(rows, len(REQUEST_COLUMNS)), strict=True))
         inserted = await session.fetch("insert_requests", machine=self._machine, **columns)
         for size, error in inserted:
             changes["requests"] += 1
@@ -463,7 +394,7 @@ class PostgresFrontier(Withdrawing):
             urls = kept
         unseen: dict[int, int] = {}
         if urls:
-            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of = _columns(urls, 8)
+            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of = columns_of(urls, 8)
             inserted = await session.fetch(
                 "insert_urls",
                 domains=domains,
@@ -490,12 +421,12 @@ class PostgresFrontier(Withdrawing):
             changes["domains.active"] += sum(
                 pending == unseen[id] and not excluded for id, pending, _, excluded in raised
             )
-        await _count(session, changes)
+        await add_counters(session, changes)
         return sum(unseen.values())
 
     async def _put_origins(self, records: Sequence[OriginRecord], session: Session) -> None:
         rows = {(record.domain, record.origin): origin_values(record) for record in records}
-        columns = _columns(list(rows.values()), 10)
+        columns = columns_of(list(rows.values()), 10)
         domains, origins, statuses, bodies, crawl_delays, failures, valid_for = columns[:7]
         sources, etags, last_modified = columns[7:]
         await session.fetch(
@@ -519,7 +450,7 @@ class PostgresFrontier(Withdrawing):
     async def _lost(self, visits: Sequence[LostVisit], session: Session) -> None:
         changes: Counter[str] = Counter()
         postponed = [(v.domain, v.visit, v.earliest) for v in visits if v.earliest]
-        domains, numbers, earliest = _columns(postponed, 3)
+        domains, numbers, earliest = columns_of(postponed, 3)
         await session.fetch("lock_domains", domains=sorted(set(domains)))
         await session.fetch("postpone", domains=domains, visits=numbers, earliest=earliest)
         rows = [request_row_values(row) for visit in visits for row in visit.rows]
@@ -527,103 +458,7 @@ class PostgresFrontier(Withdrawing):
         texts = [text for visit in visits for text in visit.robots]
         compressed = {fingerprint_bytes(text): zlib.compress(text, 6) for text in texts}
         await _keep_robots_texts(session, compressed)
-        await _count(session, changes)
-
-    async def _exclude(self, domains: list[tuple[int, str]], session: Session) -> list[int]:
-        """Mark domains; those that have something pending."""
-        ids, names = _columns(domains, 2)
-        locked = await session.fetch("lock_to_exclude", domains=ids, names=names)
-        pending = {id: count for id, count, is_new in locked if not is_new}
-        await session.fetch("exclude_domains", domains=list(pending))
-        changes = {
-            "domains.total": len(locked) - len(pending),
-            "domains.excluded": len(locked),
-            "domains.active": -sum(count > 0 for count in pending.values()),
-        }
-        await _count(session, changes)
-        return [row[0] for row in await session.fetch("excluded_with_pending", domains=ids)]
-
-    async def _include(self, domains: list[int], session: Session) -> None:
-        await session.fetch("lock_domains", domains=domains)
-        included = await session.fetch("include_domains", domains=domains)
-        await self._reschedule(session, [id for id, _ in included])
-        changes = {
-            "domains.excluded": -len(included),
-            "domains.active": sum(pending > 0 for _, pending in included),
-        }
-        await _count(session, changes)
-
-    async def _reschedule(self, session: Session, domains: list[int]) -> None:
-        await session.fetch(
-            "reschedule",
-            domains=domains,
-            retried=RETRIED,
-            held=HELD,
-            leaving=FAILURES_BEFORE_LEAVING,
-        )
-
-    async def _pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> list[Any]:
-        return await self._database.run(
-            "read what is pending",
-            lambda session: session.fetch(
-                "pending_after", domain=domain, priority=priority, position=position, limit=limit
-            ),
-        )
-
-    async def _excluded_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
-        return await self._database.run(
-            "read what is excluded",
-            lambda session: session.fetch(
-                "excluded_after", domain=domain, fingerprint=fingerprint, limit=limit
-            ),
-        )
-
-    async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
-    ) -> int:
-        async def work(session: Session) -> int:
-            await session.fetch("lock_domains", domains=[domain])
-            rows = [(domain, fingerprint, state, reason, None) for fingerprint in fingerprints]
-            changes: Counter[str] = Counter()
-            left = (await self._settle_urls(session, rows, changes)).total()
-            if state is UrlState.BLOCKED:
-                changes[f"blocked.{reason}"] += left
-            await self._change_pending(session, domain, -left, changes)
-            return left
-
-        return await self._database.transaction("withdraw", work)
-
-    async def _reopen_urls(self, domain: int, fingerprints: list[int]) -> int:
-        async def work(session: Session) -> int:
-            await session.fetch("lock_domains", domains=[domain])
-            domains = [domain] * len(fingerprints)
-            rows = await session.fetch("reopen_urls", domains=domains, fingerprints=fingerprints)
-            opened = len(rows)
-            changes = Counter(
-                {
-                    "urls.pending": opened,
-                    "urls.blocked": -opened,
-                    "blocked.excluded": -opened,
-                }
-            )
-            await self._change_pending(session, domain, opened, changes)
-            return opened
-
-        return await self._database.transaction("reopen", work)
-
-    async def _change_pending(
-        self, session: Session, domain: int, change: int, changes: Counter[str]
-    ) -> None:
-        """So many more or fewer URLs of a domain are pending; whether it is due has to be seen anew."""
-        for pending, excluded in await session.fetch(
-            "add_to_pending", domain=domain, change=change
-        ):
-            if change and not excluded:
-                changes["domains.active"] += int(pending == change) - int(pending == 0)
-        await self._reschedule(session, [domain])
-        await _count(session, changes)
+        await add_counters(session, changes)
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)
@@ -631,20 +466,5 @@ class PostgresFrontier(Withdrawing):
 
 async def _keep_robots_texts(session: Session, texts: Mapping[int, bytes]) -> None:
     if texts:
-        hashes, bodies = _columns(list(texts.items()), 2)
+        hashes, bodies = columns_of(list(texts.items()), 2)
         await session.fetch("keep_robots_texts", hashes=hashes, bodies=bodies)
-
-
-async def _count(session: Session, deltas: Mapping[str, int]) -> None:
-    """Add to kept counters; the last thing that a transaction does."""
-    changed = [(name, amount) for name, amount in deltas.items() if amount]
-    if changed:
-        names, amounts = _columns(changed, 2)
-        await session.fetch("add_counters", names=names, amounts=amounts)
-
-
-def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    """Rows as columns, one list each."""
-    return (
-        [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
-    )

@@ -73,7 +73,7 @@ LIMIT :limit::bigint;
 -- name: lock_leases
 -- The leases that still count, locked in id order: two settles, or a settle and an add, that share domains then wait
 -- for each other and never in a circle. (num_nonnulls: not by the index of all leases, once for each of the batch.)
-SELECT d.id
+SELECT d.token
 FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
 JOIN domain AS d ON d.id = e.id
 WHERE d.token = e.token AND num_nonnulls(d.owner) = 1
@@ -195,7 +195,7 @@ CROSS JOIN clock
 ORDER BY e.id
 ON CONFLICT (id) DO UPDATE SET
     pending  = d.pending + excluded.pending,
-    failing  = d.failing AND (d.capped OR d.excluded OR d.failures >= :leaving::integer),
+    failing  = d.owner IS NULL AND d.failures >= :leaving::integer OR d.failing AND (d.capped OR d.excluded),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded;
@@ -290,7 +290,7 @@ WITH clock AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
-    ready_at   = least(ready_at, now + greatest(:delay::bigint, crawl_delay, backoff)),
+    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + greatest(:delay::bigint, crawl_delay, backoff)) END,
     not_before = least(not_before, now + greatest(:delay::bigint, crawl_delay, backoff)),
     owner      = NULL
 FROM lost CROSS JOIN clock
@@ -329,7 +329,7 @@ WITH head AS MATERIALIZED (
 )
 UPDATE domain AS d SET
     capped   = false,
-    failing  = coalesce(h.priority = :held::integer, false),
+    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false),
     ready_at = CASE
         WHEN h.priority IS NULL OR d.excluded THEN NULL
         WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
@@ -376,7 +376,8 @@ WITH head AS MATERIALIZED (
     ) AS u ON true
 )
 UPDATE domain AS d SET
-    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false),
+    failing  = CASE WHEN d.owner IS NOT NULL THEN d.failing
+        ELSE coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false) END,
     ready_at = CASE
         WHEN d.owner IS NOT NULL THEN d.ready_at
         WHEN h.priority IS NULL OR d.excluded OR d.capped THEN NULL

@@ -10,14 +10,20 @@ A server whose clock is set while no process of the crawl runs cannot be told fr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+
+from rove.frontier.postgres_database import Database, Session
 
 STEP_MS = 50
 """A difference that is no step yet; how long an answer was under way is reckoned with besides."""
 DRIFT = 0.001
 """How much faster or slower than ours a clock may run: twice what keeping it right by slewing makes of it."""
 _FAR_AWAY = (1 << 62) - 1
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,50 @@ class ServerClock:
             self._first = reading
             return 0
         return server_step
+
+
+class ClockGuard:
+    """Watches the server's clock for one process, and amends the crawl's."""
+
+    def __init__(self, database: Database, steady: Callable[[], float]) -> None:
+        self._database = database
+        self._steady = steady
+        self._clock = ServerClock(steady)
+
+    def latest(self) -> int:
+        """The latest that it can be by the crawl's clock."""
+        return self._clock.latest()
+
+    async def watch(self) -> None:
+        """See whether the server's clock was set, and take that out of the crawl's."""
+        reading = await self._database.run("read the clock", self._read)
+        step = self._clock.check(reading)
+        if step:
+            log.warning("the server's clock was set by %+.1f s; the crawl's is not", step / 1000)
+            amend = partial(self._amend, reading.amendment_ms, step)
+            await self._database.transaction("amend the clock", amend)
+            self._clock.check(await self._database.run("read the clock", self._read))
+
+    async def _read(self, session: Session) -> Reading:
+        asked_at = self._steady()
+        row = (await session.fetch("server_clock"))[0]
+        return Reading(row[0], row[1] or 0, asked_at, self._steady())
+
+    async def _amend(self, known: int, step: int, session: Session) -> None:
+        """Unless somebody else has done so since."""
+        connection = session.connection
+        await connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+            f"rove clock {self._database.schema}",
+        )
+        kept = await session.value("get_meta", key="clock_amendment")
+        if int(kept or 0) == known:
+            amendment = known - step
+            await connection.execute(
+                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                f"$$ SELECT server_ms() + ({amendment:d}) $$"
+            )
+            await session.fetch("set_meta", key="clock_amendment", value=str(amendment))
 
 
 def _step(first: Reading, second: Reading, passed_ms: int) -> int:

@@ -108,11 +108,10 @@ def ledger_rows(
     policy: Policy,
     process: int,
 ) -> list[list[Any]]:
-    """What goes into the ledger of visits; `crawl_delays`: of those whose lease counted, in milliseconds."""
+    """What goes into the ledger; `crawl_delays`: by the visits whose lease counted, in milliseconds."""
     values = []
     for visit in visits:
-        domain = visit.lease.domain
-        crawl_delay = crawl_delays.get(domain)
+        crawl_delay = crawl_delays.get(visit.lease.token)
         delay, source = delay_in_force(
             visit,
             policy.delay,

@@ -26,8 +26,8 @@ from rove.frontier.rows import (
 )
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
+from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.storable import storable
-from rove.frontier.withdrawal import Withdrawing
 from rove.model import (
     Counts,
     Lease,
@@ -48,13 +48,13 @@ _ORIGIN_PARAMETERS = (
 )
 
 
-class SqliteFrontier(Withdrawing):
+class SqliteFrontier(SqliteWithdrawing):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
         self, database: Database, policy: Policy, clock: Callable[[], int] | None = None
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._policy = policy
         self._given_clock = clock
         self.process = 0
@@ -102,19 +102,6 @@ class SqliteFrontier(Withdrawing):
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.run(lambda: self._put_origins(records))
-
-    async def exclude(self, domains: Mapping[int, str]) -> int:
-        with_pending = await self._database.run(lambda: self._exclude(domains))
-        return await self.withdraw_all(with_pending, UrlState.BLOCKED, "excluded")
-
-    async def include(self, domains: Sequence[int]) -> None:
-        await self._database.run(lambda: self._include(domains))
-
-    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
-        rows = await self._database.run(
-            lambda: self._database.execute("domain_names_after", after=after, limit=limit)
-        )
-        return [(id, name) for id, name in rows]
 
     async def record_lost(self, visits: Sequence[LostVisit]) -> None:
         await self._database.run(lambda: self._record_lost(visits))
@@ -277,17 +264,12 @@ class SqliteFrontier(Withdrawing):
         self._reschedule([row[0] for row in rows])
         return {domain: crawl_delay for domain, _, crawl_delay in closed}
 
-    def _reschedule(self, domains: list[int]) -> None:
-        self._database.batch(
-            "reschedule", domains, retried=RETRIED, held=HELD, leaving=FAILURES_BEFORE_LEAVING
-        )
-
     def _settle(self, visits: Sequence[VisitResult]) -> int:
         with self._database.transaction():
             now = self._now()
             tokens = [[visit.lease.domain, visit.lease.token] for visit in visits]
             current = {row[0] for row in self._database.batch("current_tokens", tokens)}
-            valid = [visit for visit in visits if visit.lease.domain in current]
+            valid = [visit for visit in visits if visit.lease.token in current]
             changes: Counter[str] = Counter()
             left = self._settle_urls(valid, changes)
             self._defer_urls(valid, now)
@@ -307,7 +289,8 @@ class SqliteFrontier(Withdrawing):
                 ],
                 now,
             )
-            rows = ledger_rows(visits, crawl_delays, policy=self._policy, process=self.process)
+            counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
+            rows = ledger_rows(visits, counted, policy=self._policy, process=self.process)
             self._insert_requests(rows, changes)
             changes.update(lease_counters(valid))
             self._count(changes)
@@ -426,96 +409,6 @@ class SqliteFrontier(Withdrawing):
                 "postpone", [[v.domain, v.visit, v.earliest] for v in visits if v.earliest]
             )
             self._count(changes)
-
-    def _exclude(self, domains: Mapping[int, str]) -> list[int]:
-        """Mark domains; those that have something pending."""
-        with self._database.transaction():
-            changes: Counter[str] = Counter()
-            with_pending = []
-            for domain, name in domains.items():
-                before = self._database.execute("domain_before", id=domain)
-                pending, excluded, _ = before[0] if before else (0, 0, 0)
-                if pending:
-                    with_pending.append(domain)
-                if excluded:
-                    continue
-                self._database.execute("exclude_domain", id=domain, name=name)
-                changes["domains.excluded"] += 1
-                changes["domains.total"] += not before
-                changes["domains.active"] -= pending > 0
-            self._count(changes)
-        return with_pending
-
-    def _include(self, domains: Sequence[int]) -> None:
-        with self._database.transaction():
-            changes: Counter[str] = Counter()
-            for domain in domains:
-                before = self._database.execute("domain_before", id=domain)
-                if before and before[0][1]:
-                    self._database.execute("include_domain", id=domain)
-                    changes["domains.excluded"] -= 1
-                    changes["domains.active"] += before[0][0] > 0
-                    self._reschedule([domain])
-            self._count(changes)
-
-    async def _pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> list[Row]:
-        return await self._database.run(
-            lambda: self._database.execute(
-                "pending_after", domain=domain, priority=priority, position=position, limit=limit
-            )
-        )
-
-    async def _excluded_after(self, domain: int, fingerprint: int, limit: int) -> list[Row]:
-        return await self._database.run(
-            lambda: self._database.execute(
-                "excluded_after", domain=domain, fingerprint=fingerprint, limit=limit
-            )
-        )
-
-    async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
-    ) -> int:
-        def work() -> int:
-            with self._database.transaction():
-                rows = [[domain, fingerprint, state, reason, None] for fingerprint in fingerprints]
-                left = len(self._database.batch("settle_urls", rows))
-                changes = {"urls.pending": -left, f"urls.{state.name.lower()}": left}
-                if state is UrlState.BLOCKED:
-                    changes[f"blocked.{reason}"] = left
-                self._change_pending(domain, -left, changes)
-            return left
-
-        return await self._database.run(work)
-
-    async def _reopen_urls(self, domain: int, fingerprints: list[int]) -> int:
-        def work() -> int:
-            with self._database.transaction():
-                rows = [[domain, fingerprint] for fingerprint in fingerprints]
-                opened = len(self._database.batch("reopen_urls", rows))
-                changes = {
-                    "urls.pending": opened,
-                    "urls.blocked": -opened,
-                    "blocked.excluded": -opened,
-                }
-                self._change_pending(domain, opened, changes)
-            return opened
-
-        return await self._database.run(work)
-
-    def _change_pending(self, domain: int, change: int, changes: dict[str, int]) -> None:
-        """So many more or fewer URLs of a domain are pending; whether it is due has to be seen anew."""
-        rows = self._database.execute("add_to_pending", domain=domain, change=change)
-        for pending, excluded in rows:
-            if change and not excluded:
-                changes["domains.active"] = int(pending == change) - int(pending == 0)
-            if not self._database.execute("domain_before", id=domain)[0][2]:
-                self._reschedule([domain])
-        self._count(changes)
-
-    def _count(self, deltas: Mapping[str, int]) -> None:
-        self._database.batch("add_counters", [item for item in deltas.items() if item[1]])
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)

@@ -63,7 +63,7 @@ LIMIT :limit;
 
 -- name: current_tokens
 -- rows: [domain, token]. The leases that still count.
-SELECT domain.id
+SELECT domain.token
 FROM json_each(:rows) AS e
 CROSS JOIN domain ON domain.id = e.value ->> 0
 WHERE domain.token = e.value ->> 1 AND domain.owner IS NOT NULL;
@@ -142,7 +142,8 @@ SELECT value ->> 0, value ->> 1, value ->> 2, :now, :number
 FROM json_each(:rows) WHERE true
 ON CONFLICT (id) DO UPDATE SET
     pending  = pending + excluded.pending,
-    failing  = CASE WHEN capped OR domain.excluded OR failures >= :leaving THEN failing ELSE 0 END,
+    failing  = CASE WHEN owner IS NULL AND failures >= :leaving THEN 1
+               WHEN capped OR domain.excluded THEN failing ELSE 0 END,
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
@@ -214,7 +215,7 @@ SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDE
 -- name: cut_leases
 -- rows: processes. The processes that held these are dead: what is left to wait for is the delay, counted from now.
 UPDATE domain SET
-    ready_at   = min(ready_at, :now + max(:delay, crawl_delay, backoff)),
+    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + max(:delay, crawl_delay, backoff)) END,
     not_before = min(not_before, :now + max(:delay, crawl_delay, backoff)),
     owner      = NULL
 FROM json_each(:rows) AS e

@@ -1,0 +1,252 @@
+"""Domains that ask for more time, by words or by how they answer, in real time: judged from the server's log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from email.utils import formatdate
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.web import (
+    Reply,
+    Scenarios,
+    Site,
+    check_books,
+    crawl_options,
+    frontier_rows,
+    nowhere,
+    rove,
+    site,
+    started,
+    wait_for,
+    write_lines,
+)
+
+DELAY = 0.3
+CLOCK = 0.02
+"""Seconds by which the server's clock and the crawl's whole milliseconds may differ."""
+
+scenario = Scenarios()
+
+
+@pytest.fixture(scope="module")
+def under_way(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    with scenario.under_way(request, tmp_path_factory) as begun:
+        yield begun
+
+
+def pauses(web: Site, host: str) -> list[float]:
+    """Seconds from the end of each page of a host to the beginning of the next, which is a visit of its own."""
+    asked = [one for one in web.asked_of(host) if one.path != "/robots.txt"]
+    return [later.at - earlier.ended for earlier, later in pairwise(asked)]
+
+
+def took(web: Site, host: str) -> list[float]:
+    """Seconds that the answers to the pages of a host took, as the server saw it."""
+    return [one.ended - one.at for one in web.asked_of(host) if one.path != "/robots.txt"]
+
+
+def delays_from(data: Path, host: str) -> list[str]:
+    """Why a host was left alone after each of its pages, in order."""
+    rows = frontier_rows(
+        data,
+        "SELECT delay_from FROM request "
+        f"WHERE kind = 'page' AND url LIKE 'http://{host}/%' ORDER BY began",
+    )
+    return [source for (source,) in rows]
+
+
+def many_pages(host: str, count: int) -> list[str]:
+    return [f"http://{host}/{number}" for number in range(count)]
+
+
+@scenario
+def each_host_is_asked_as_it_answers(tmp_path: Path) -> None:
+    """One crawl, many tempers; a healthy host beside them is asked at the full pace."""
+    page = Reply("<title>a page</title>")
+    counts: dict[str, int] = {}
+
+    def answer(host: str, path: str) -> Reply:
+        if path == "/robots.txt":
+            return Reply(status=404)
+        number = counts[host] = counts.get(host, -1) + 1
+        match host:
+            case "many.test":
+                return Reply("too many", status=429)
+            case "told.test" if number == 1:
+                return Reply("later", status=503, headers={"Retry-After": "3"})
+            case "dated.test" if number == 1:
+                # A date has whole seconds: at least three from now.
+                return Reply("later", status=503, headers=_until(time.time() + 4))
+            case "wrong.test" if number == 1:
+                # By its own clock, which is an hour behind.
+                return Reply("later", status=503, headers=_until(time.time() - 3_600 + 3))
+            case "recovers.test" if number < 3:
+                return Reply("later", status=503)
+            case "slow.test":
+                return Reply("<title>slow</title>", after=0.05 * 2**number)
+        return page
+
+    urls = [
+        *many_pages("many.test", 9),
+        *many_pages("told.test", 4),
+        *many_pages("dated.test", 4),
+        *many_pages("wrong.test", 4),
+        *many_pages("recovers.test", 12),
+        *many_pages("slow.test", 5),
+        *many_pages("healthy.test", 300),
+    ]
+    data = tmp_path / "data"
+    with site(answer) as web:
+        seeds = write_lines(tmp_path / "seeds.txt", *urls)
+        with started("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach) as crawl:
+            wait_for(lambda: len(pauses(web, "many.test")) >= 5, seconds=40)
+            wait_for(lambda: counts["recovers.test"] >= 9 and counts["slow.test"] >= 4)
+            crawl.terminate()
+            output, _ = crawl.communicate(timeout=20)
+            assert crawl.returncode == 143, output
+    for number, gap in enumerate(pauses(web, "many.test")[:5], start=1):
+        assert gap >= DELAY * 2**number, f"gap {number} did not double: {gap:.3f}"
+    for host in ("told.test", "dated.test", "wrong.test"):
+        before, after, *_ = pauses(web, host)
+        assert before >= DELAY and after >= 3, host
+        assert delays_from(data, host)[1] == "retry-after"
+    _check_recovery(web, data)
+    times, gaps = took(web, "slow.test"), pauses(web, "slow.test")
+    assert times[4] > 8 * times[0]
+    for seconds, gap in zip(times, gaps, strict=False):
+        assert gap >= max(DELAY, 10 * seconds - CLOCK), "a slow answer is a reason to wait"
+    healthy = pauses(web, "healthy.test")
+    assert min(healthy) >= DELAY
+    assert sorted(healthy)[len(healthy) // 2] < 2 * DELAY, "it was held up by the others"
+    check_books(data, web.urls)
+
+
+def _until(moment: float) -> dict[str, str]:
+    """The headers with which a server asks to be left alone for at least three seconds of its own clock."""
+    return {"Retry-After": formatdate(moment, usegmt=True)} | (
+        {"Date": formatdate(time.time() - 3_600, usegmt=True)} if moment < time.time() else {}
+    )
+
+
+def _check_recovery(web: Site, data: Path) -> None:
+    """Three refusals double the gap to eight times the delay; each good answer halves it."""
+    gaps = pauses(web, "recovers.test")
+    for factor, gap in zip((2, 4, 8, 4, 2, 1, 1), gaps, strict=False):
+        assert gap >= factor * DELAY, gaps
+    # How much longer than it must a gap may be is a matter of the machine's load: by kind, not by the clock.
+    kinds = delays_from(data, "recovers.test")
+    assert kinds[:5] == ["backoff"] * 5, kinds
+    assert set(kinds[5:8]) <= {"delay", "slow"}, kinds
+    rows = frontier_rows(
+        data,
+        "SELECT delay FROM request WHERE kind = 'page' AND url LIKE 'http://recovers.test/%' "
+        "AND delay_from = 'backoff' ORDER BY began",
+    )
+    assert [delay for (delay,) in rows[:5]] == [600, 1_200, 2_400, 1_200, 600]
+
+
+@scenario
+def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
+    """With --redirect-hops 0; by default a visit follows three at once."""
+
+    def answer(host: str, path: str) -> Reply:
+        if path == "/robots.txt":
+            return Reply(status=404)
+        hop = int(path[1:])
+        if hop == 3:
+            return Reply("<title>at last</title>")
+        return Reply(status=301, headers={"Location": f"/{hop + 1}"})
+
+    with site(answer) as web:
+        seeds = write_lines(tmp_path / "seeds.txt", "http://hops.test/0")
+        for hops in (0, 1, 3):
+            data = tmp_path / f"data-{hops}"
+            asked = len(web.asked)
+            options = [*crawl_options(data, delay=DELAY), *web.reach, "--redirect-hops", hops]
+            result = rove("crawl", seeds, *options)
+            assert result.returncode == 0, result.stderr
+            own = web.asked[asked:]
+            assert [one.path for one in own] == ["/robots.txt", "/0", "/1", "/2", "/3"]
+            rows = frontier_rows(data, "SELECT visit FROM request ORDER BY visit, seq")
+            visits = [visit for (visit,) in rows]
+            assert [visits.count(visit) for visit in dict.fromkeys(visits)] == _sizes(hops)
+            if hops == 0:
+                assert all(
+                    later.at - earlier.ended >= DELAY for earlier, later in pairwise(own[1:])
+                )
+            if hops == 1:
+                assert own[3].at - own[2].ended >= DELAY
+            check_books(data, (one.url for one in own))
+
+
+def _sizes(hops: int) -> list[int]:
+    """Requests of each visit, robots.txt in the first, when so many hops are followed at once."""
+    return {0: [2, 1, 1, 1], 1: [3, 2], 3: [5]}[hops]
+
+
+@scenario
+def an_address_has_no_more_connections_than_allowed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    hosts = [f"host{number}.test" for number in range(30)]
+
+    def answer(host: str, path: str) -> Reply:
+        return Reply("<title>x</title>", status=404 if path == "/robots.txt" else 200, after=0.05)
+
+    at_once: dict[str, int] = {}
+    for limit in ("2", "none"):
+        with site(answer) as web:
+            seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
+            data = tmp_path / f"data-{limit}"
+            options = crawl_options(data, delay=DELAY, concurrency=30)
+            options += ["--per-ip", limit] if limit != "none" else []
+            result = rove("crawl", seeds, *options, *web.reach)
+        assert result.returncode == 0, result.stderr
+        assert set(web.pages) == {f"http://{host}/" for host in hosts}
+        at_once[limit] = web.at_once
+        check_books(data, web.urls)
+    assert at_once["2"] == 2 and at_once["none"] > 4, at_once
+
+
+@scenario
+def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    answers = {f"healthy.test/{number}": Reply("<title>x</title>") for number in range(300)}
+    with site(answers) as web, nowhere() as unreachable:
+        deaf = ["--connect-to", unreachable[1].replace("*", "deaf.test")]
+        urls = [*many_pages("deaf.test", 30), *many_pages("healthy.test", 300)]
+        seeds = write_lines(tmp_path / "seeds.txt", *urls)
+        options = [*crawl_options(data, delay=0.1), *deaf, *web.reach]
+
+        def gaps() -> list[int]:
+            rows = frontier_rows(
+                data,
+                "SELECT min(began), max(ended) FROM request WHERE url LIKE 'http://deaf.test/%' "
+                "GROUP BY visit ORDER BY 1",
+            )
+            return [later[0] - earlier[1] for earlier, later in pairwise(rows)]
+
+        with started("crawl", seeds, *options) as crawl:
+            wait_for(lambda: len(gaps()) >= 5, seconds=40)
+            crawl.terminate()
+            crawl.communicate(timeout=20)
+    found = gaps()
+    for number, gap in enumerate(found):
+        assert gap >= 100 * 2**number, found
+    sources = frontier_rows(
+        data, "SELECT DISTINCT delay_from FROM request WHERE url LIKE 'http://deaf.test/%'"
+    )
+    assert sources == [("failures",)]
+    assert not web.asked_of("deaf.test")
+    check_books(data, web.urls)
+
+
+@pytest.mark.parametrize("scenario", scenario.names)
+def test_pacing(scenario: str, under_way: dict[str, Future[None]]) -> None:
+    under_way[scenario].result()
