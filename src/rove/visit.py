@@ -52,6 +52,10 @@ MORE_URLS = 1_000
 """URLs read on at a time when all of the lease's were blocked."""
 MAX_LOOKED_AT = 5_000
 """URLs that one visit looks at before it gives the domain back."""
+LOOKED_AT_ONCE = 50
+"""URLs that are put to a robots.txt before others have their turn: some texts are made to take long."""
+JUDGING_SECONDS = 1.0
+"""Seconds that one visit may spend on it, likewise."""
 SHORTEST_REQUEST = 0.5
 """With fewer seconds than this left to the deadline, nothing is asked any more."""
 
@@ -109,6 +113,8 @@ class Visit:
         self._guess: _Step | None = None
         self._asked: set[str] = set()
         """Origins whose robots.txt was asked for in this visit."""
+        self._judging = 0.0
+        """Seconds spent on judging URLs."""
 
     async def run(self) -> None:
         """Make the visit; the journal then says what came of it."""
@@ -122,7 +128,11 @@ class Visit:
         queue = list(lease.urls)
         looked_at = 0
         while queue and looked_at < MAX_LOOKED_AT:
-            for pending in queue:
+            for number, pending in enumerate(queue, start=1):
+                if not number % LOOKED_AT_ONCE:
+                    await asyncio.sleep(0)
+                if self._judging > JUDGING_SECONDS:
+                    return
                 step = _first_step(pending)
                 if self._may_turn_to(step.url) and await self._follow(step):
                     return
@@ -163,7 +173,10 @@ class Visit:
 
     def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> GateVerdict:
         crawl_delay = 0.0 if url.origin in self._asked else self._journal.lease.crawl_delay
-        return self._around.gate.judge(url, origin, crawl_delay=crawl_delay)
+        started = self._around.clock()
+        verdict = self._around.gate.judge(url, origin, crawl_delay=crawl_delay)
+        self._judging += self._around.clock() - started
+        return verdict
 
     async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
         if url.origin not in self._origins:

@@ -233,6 +233,7 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
             return [later[0] - earlier[1] for earlier, later in pairwise(rows)]
 
         with started("crawl", seeds, *options) as crawl:
+            wait_for(lambda: web.pages)
             wait_for(lambda: len(gaps()) >= 5, seconds=40)
             crawl.terminate()
             crawl.communicate(timeout=20)

@@ -231,7 +231,10 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _send(self, asked: Asked, reply: Reply) -> None:
         body = reply.body.encode() if isinstance(reply.body, str) else reply.body
-        self.send_response(reply.status)
+        if "Date" in reply.headers:
+            self.send_response_only(reply.status)
+        else:
+            self.send_response(reply.status)
         self.send_header("Content-Type", reply.type)
         for name, value in reply.headers.items():
             self.send_header(name, value)

@@ -55,6 +55,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
         "blocked": 21,
         "failed": 31,
         "redirected": 41,
+        "read": 51,
     }
     assert found["domains"] == {"idle": 1, "waiting": 2, "ready": 3, "leased": 4, "excluded": 5}
     assert (found["pages"], found["bytes"], found["elapsed_s"]) == (11, 5_000_000, 3700.123)
@@ -80,7 +81,7 @@ def test_the_status_for_people() -> None:
     for part in (
         "crawled for 1 h 01 min",
         "11 (1.2/s), 4.8 MiB received in 1,234 requests",
-        "1 pending, 11 done, 21 blocked, 31 failed, 41 redirected",
+        "1 pending, 11 done, 21 blocked, 31 failed, 41 redirected, 51 read",
         "1 idle, 2 waiting, 3 ready, 4 leased, 5 excluded",
         "excluded 4,000, too-deep 3",
         "dns 7, status-404 2",
@@ -120,7 +121,8 @@ async def test_the_status_of_a_crawl(world: World) -> None:
     await world.frontier.claim(1)
     status = await read_status(world.harness.reader(), running=False)
     found = as_json(status)
-    assert found["urls"] == {"pending": 2, "done": 1, "blocked": 0, "failed": 1, "redirected": 0}
+    expected = {"pending": 2, "done": 1, "blocked": 0, "failed": 1, "redirected": 0, "read": 0}
+    assert found["urls"] == expected
     assert (found["pages"], found["bytes"], found["requests"]) == (1, 100, 2)
     assert found["elapsed_s"] == 50.0
     assert found["pages_per_s"] == pytest.approx(1 / 50)

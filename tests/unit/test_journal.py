@@ -10,17 +10,23 @@ import pytest
 
 from rove.journal import Journal
 from rove.model import (
+    DelaySource,
     Failed,
     FailureKind,
+    Fate,
     Fetched,
     Lease,
     Location,
+    OriginRecord,
     Outcome,
+    Pace,
     RequestKind,
+    RobotsStatus,
     Settled,
     UrlState,
 )
 from rove.store.contract import Page, Stored
+from rove.url import fingerprint_bytes
 from tests.unit.scripted import crawl_url, page, redirect, refused, wrong_type
 
 DELAY = 70.0
@@ -76,7 +82,7 @@ def test_rows_carry_wall_clock_times(journal: Journal) -> None:
     before = time.time()
     note(journal, page(), started=10.0, now=12.5)
     (row,) = journal.requests
-    assert before <= row.finished <= time.time()
+    assert before <= row.started <= time.time()
     assert row.finished - row.started == pytest.approx(2.5)
 
 
@@ -143,8 +149,110 @@ def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(journal
     note(journal, page(), now=12.0)
     journal.settle(URL.fingerprint, UrlState.DONE)
     journal.defer(5, 1.0, attempts=1, failing=False)
+    journal.not_accepted["too-deep"] += 2
     result = journal.asked_only(20.0, DELAY)
     assert result.lease is LEASE
     assert result.asked and result.since_finish == pytest.approx(8.0)
-    assert (result.settled, result.deferred, result.requests) == ((), (), ())
+    assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
+    assert list(result.requests) == [replace(journal.requests[0], fate=Fate.LOST)]
     assert not Journal(LEASE).asked_only(20.0, DELAY).asked
+
+
+AHEAD = replace(LEASE, clock_offset=1000.25, pace=Pace(backoff=500.0, failures=4))
+
+
+def test_a_request_is_timed_by_the_crawls_clock() -> None:
+    journal = Journal(AHEAD)
+    row = journal.begin_request(URL, RequestKind.PAGE, now=10.0)
+    assert (row.began, row.ended) == (1_010_250, 1_010_250)
+    ended = journal.end_request(row, page(), now=12.5)
+    assert (ended.began, ended.ended) == (1_010_250, 1_012_750)
+    assert journal.requests == [ended]
+
+
+def test_until_it_has_ended_a_request_counts_as_lost(journal: Journal) -> None:
+    row = journal.begin_request(URL, RequestKind.PAGE, now=10.0)
+    assert (row.error, row.fate) == (Fate.LOST, Fate.SETTLED)
+    assert not journal.asked and journal.requests == []
+    assert journal.end_request(row, page(), now=11.0).error == ""
+    assert journal.asked
+
+
+def test_the_host_that_is_being_asked_is_known(journal: Journal) -> None:
+    assert journal.host == ""
+    row = journal.begin_request(URL, RequestKind.PAGE, now=10.0)
+    assert journal.host == "a.test"
+    journal.end_request(row, refused(404), now=11.0)
+    assert journal.host == ""
+
+
+def test_a_request_to_another_domain_names_it(journal: Journal) -> None:
+    other = crawl_url("http://www.b.test/robots.txt")
+    row = journal.begin_request(other, RequestKind.ROBOTS, now=1.0)
+    assert (row.domain, row.other_domain) == (URL.domain, other.domain)
+    row = journal.begin_request(crawl_url("http://www.a.test/"), RequestKind.ROBOTS, now=1.0)
+    assert (row.domain, row.other_domain) == (URL.domain, None)
+
+
+def test_a_clock_that_goes_back_makes_no_request_end_before_it_began(journal: Journal) -> None:
+    row = journal.begin_request(URL, RequestKind.PAGE, now=10.0)
+    assert journal.end_request(row, page(), now=9.0).ended == row.began
+
+
+@pytest.mark.parametrize(
+    ("outcome", "pace", "pause", "source"),
+    [
+        (refused(503), Pace(backoff=1000.0), 1000.0, DelaySource.BACKOFF),
+        (page(), Pace(backoff=250.0), 250.0, DelaySource.BACKOFF),
+        (
+            Failed(kind=FailureKind.DNS, detail="x"),
+            Pace(backoff=500.0, failures=5),
+            16 * DELAY,
+            DelaySource.FAILURES,
+        ),
+    ],
+)
+def test_the_result_says_how_the_domain_is_to_be_treated(
+    outcome: Outcome, pace: Pace, pause: float, source: DelaySource
+) -> None:
+    journal = Journal(AHEAD)
+    note(journal, outcome)
+    for result in (journal.result(20.0, DELAY), journal.asked_only(20.0, DELAY)):
+        assert (result.pace, result.pause, result.pause_from) == (pace, pause, source)
+
+
+def test_a_visit_that_asked_nothing_leaves_the_pace_as_it_was() -> None:
+    assert Journal(AHEAD).result(20.0, DELAY).pace == AHEAD.pace
+
+
+def test_the_crawl_delay_is_the_delay_that_counts_where_it_is_longer() -> None:
+    journal = Journal(replace(LEASE, crawl_delay=300.0))
+    note(journal, refused(429))
+    assert journal.result(20.0, DELAY).pause == 600.0
+
+
+def test_a_robots_txt_is_kept_for_as_long_as_it_is_valid(journal: Journal) -> None:
+    record = OriginRecord(
+        domain=URL.domain,
+        origin=URL.origin,
+        status=RobotsStatus.RULES,
+        body=b"User-agent: *",
+        valid_for=100.0,
+    )
+    note(journal, page(), now=12.0)
+    journal.note_copy(record)
+    journal.note_origin(record)
+    (kept,) = journal.origins(now=42.0)
+    assert kept == replace(record, valid_for=70.0)
+    assert journal.requests[-1].content_hash == fingerprint_bytes(record.body)
+
+
+@pytest.mark.parametrize("status", [RobotsStatus.NONE, RobotsStatus.UNREACHABLE])
+def test_where_there_are_no_rules_no_copy_is_named(journal: Journal, status: RobotsStatus) -> None:
+    note(journal, refused(404))
+    journal.note_copy(
+        OriginRecord(
+            domain=URL.domain, origin=URL.origin, status=status, body=b"old", valid_for=1.0
+        )
+    )
+    assert journal.requests[-1].content_hash is None

@@ -142,13 +142,19 @@ class TestRobots:
         assert world.fetcher.asked == [ROBOTS]
         assert await world.frontier.next_due() == pytest.approx(DELAY, abs=1.0)
 
-    async def test_a_held_origin_does_not_block_its_domain(self, world: World) -> None:
+    @pytest.mark.parametrize(
+        ("answer", "wait"),
+        [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)],
+    )
+    async def test_a_held_origin_does_not_block_its_domain(
+        self, world: World, answer: Outcome, wait: float
+    ) -> None:
         other = "http://www.a.test"
-        await world.open(f"{A}/", f"{other}/", script={ROBOTS: refused(503), f"{other}/": page()})
+        await world.open(f"{A}/", f"{other}/", script={ROBOTS: answer, f"{other}/": page()})
         await world.visit()
         assert world.fetcher.asked == [ROBOTS], "another origin waits for its turn"
         waited, _ = await world.visit_next()
-        assert waited == DELAY
+        assert waited == wait
         assert world.fetcher.asked == [ROBOTS, f"{other}/robots.txt", f"{other}/"]
         assert await world.states() == {f"{A}/": "pending", f"{other}/": "done"}
 
@@ -173,7 +179,9 @@ class TestRobots:
         journal = await world.visit()
         assert world.fetcher.asked == [ROBOTS, *chain, f"{A}/open"]
         assert await world.states() == {f"{A}/private": "blocked", f"{A}/open": "done"}
-        assert journal.requests[1].domain == fingerprint("h0.test")
+        assert journal.requests[0].other_domain is None
+        assert journal.requests[1].domain == fingerprint("a.test"), "the visit is to this one"
+        assert journal.requests[1].other_domain == fingerprint("h0.test")
         assert len(await world.rows("SELECT * FROM domain")) == 1, "no visit to those domains"
 
     async def test_the_sixth_redirect_means_no_rules(self, world: World) -> None:
@@ -850,7 +858,7 @@ class TestEnds:
         await world.open(f"{A}/", f"{A}/2", script={f"{A}/": page()})
 
         async def slowly(request: Request) -> None:
-            world.advance(10)
+            world.advance(5)
 
         world.fetcher.before_answer = slowly
         lease = await world.claim()

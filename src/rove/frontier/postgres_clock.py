@@ -58,7 +58,8 @@ class ServerClock:
         return first.crawl_ms + round(elapsed * 1000 * (1 + DRIFT)) + STEP_MS
 
     def check(self, reading: Reading) -> int:
-        """By how many milliseconds the server's clock was set, 0 if it was not; take the reading for the truth if not.
+        """By how many milliseconds the crawl's clock is wrong since the server's was set, 0 if it was not; take the
+        reading for the truth if not.
 
         Whoever finds a step amends the crawl's clock by it, and then reads again.
         """
@@ -72,7 +73,8 @@ class ServerClock:
             # Nothing was set; or it was and somebody has amended it; or it was before we came.
             self._first = reading
             return 0
-        return server_step
+        # Not the server's step: somebody may have amended most of it, from an answer that was long under way.
+        return crawl_step
 
 
 class ClockGuard:
