@@ -21,6 +21,8 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the server for tests serves here as well
+
 from contestants import ROVE, Trial, command_of, is_page
 from report import about_machine, machine
 from web import WebPlan, served
@@ -32,6 +34,12 @@ _IDLE = "_worker ("
 """The innermost call of a pool's thread that waits for work."""
 # The first rule whose words are all in a stack decides, so what is inside stands before what is around it.
 _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ledger", ("._insert_requests ",)),
+    ("ledger", ("ledger_rows (",)),
+    ("ledger", ("rove/spool.py",)),
+    ("ledger", ("begin_request (rove/journal.py",)),
+    ("ledger", ("end_request (rove/journal.py",)),
+    ("ledger", ("_with_outcome (rove/journal.py",)),
     ("add", (": frontier_", "._add ")),
     ("claim", (": frontier_", "._claim ")),
     ("settle", (": frontier_", "._settle ")),

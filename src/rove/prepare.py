@@ -107,7 +107,8 @@ async def _new(order: Order, backend: Backend) -> Settings:
 
 
 async def _old(order: Order, backend: Backend) -> Settings:
-    await backend.open()
+    # Who joins must not change the schema under the others.
+    await backend.open(create=order.resume)
     if order.crawl_identity and await backend.catalog.identity() != order.crawl_identity:
         raise UsageError(
             f"{order.data_dir} belongs to another crawl than the one in {backend.place}; "

@@ -113,6 +113,8 @@ class Visit:
         self._guess: _Step | None = None
         self._asked: set[str] = set()
         """Origins whose robots.txt was asked for in this visit."""
+        self._crawl_delay = journal.lease.crawl_delay
+        """The longest that the domain's origins are known to ask for."""
         self._judging = 0.0
         """Seconds spent on judging URLs."""
 
@@ -172,9 +174,8 @@ class Visit:
         return verdict
 
     def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> GateVerdict:
-        crawl_delay = 0.0 if url.origin in self._asked else self._journal.lease.crawl_delay
         started = self._around.clock()
-        verdict = self._around.gate.judge(url, origin, crawl_delay=crawl_delay)
+        verdict = self._around.gate.judge(url, origin, crawl_delay=self._crawl_delay)
         self._judging += self._around.clock() - started
         return verdict
 
@@ -193,7 +194,9 @@ class Visit:
             previous=self._origins[url.origin],
             delay=self._around.delay,
         )
-        record = answer.record
+        record, before = answer.record, self._origins[url.origin]
+        if before is not None and before.crawl_delay >= self._crawl_delay:
+            self._crawl_delay = record.crawl_delay
         self._origins[url.origin] = record
         self._journal.note_copy(record)
         self._around.spool.note(_robots_note(self._journal, record))

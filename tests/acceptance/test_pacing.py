@@ -216,35 +216,45 @@ def an_address_has_no_more_connections_than_allowed(tmp_path: Path) -> None:
 
 @scenario
 def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+    """A host by its robots.txt, which cannot be had; a domain by its hosts, of which none answers."""
+    data, delay = tmp_path / "data", 0.1
     answers = {f"healthy.test/{number}": Reply("<title>x</title>") for number in range(300)}
+    urls = [
+        *many_pages("mute.test", 5),
+        *(f"http://host{number}.deaf.test/" for number in range(9)),
+        *many_pages("healthy.test", 300),
+    ]
+
+    def gaps(domain: str) -> list[float]:
+        """Nobody listens there, so that only the crawl itself knows when it tried."""
+        rows = frontier_rows(
+            data,
+            "SELECT min(began), max(ended) FROM request "
+            f"WHERE url LIKE 'http://%{domain}/%' GROUP BY visit ORDER BY 1",
+        )
+        return [(later[0] - earlier[1]) / 1000 for earlier, later in pairwise(rows)]
+
     with site(answers) as web, nowhere() as unreachable:
-        deaf = ["--connect-to", unreachable[1].replace("*", "deaf.test")]
-        urls = [*many_pages("deaf.test", 30), *many_pages("healthy.test", 300)]
+        silent = [
+            word
+            for pattern in ("mute.test", "*.deaf.test")
+            for word in ("--connect-to", unreachable[1].replace("*", pattern))
+        ]
         seeds = write_lines(tmp_path / "seeds.txt", *urls)
-        options = [*crawl_options(data, delay=0.1), *deaf, *web.reach]
-
-        def gaps() -> list[int]:
-            rows = frontier_rows(
-                data,
-                "SELECT min(began), max(ended) FROM request WHERE url LIKE 'http://deaf.test/%' "
-                "GROUP BY visit ORDER BY 1",
-            )
-            return [later[0] - earlier[1] for earlier, later in pairwise(rows)]
-
+        options = [*crawl_options(data, delay=delay), *silent, *web.reach]
         with started("crawl", seeds, *options) as crawl:
             wait_for(lambda: web.pages)
-            wait_for(lambda: len(gaps()) >= 5, seconds=40)
+            wait_for(lambda: len(gaps("mute.test")) >= 3 and len(gaps("deaf.test")) >= 6)
             crawl.terminate()
             crawl.communicate(timeout=20)
-    found = gaps()
-    for number, gap in enumerate(found):
-        assert gap >= 100 * 2**number, found
-    sources = frontier_rows(
-        data, "SELECT DISTINCT delay_from FROM request WHERE url LIKE 'http://deaf.test/%'"
-    )
-    assert sources == [("failures",)]
-    assert not web.asked_of("deaf.test")
+    for number, gap in enumerate(gaps("mute.test")):
+        assert gap >= delay * 2 * 4**number, gaps("mute.test")
+    for number, gap in enumerate(gaps("deaf.test")):
+        assert gap >= delay * 2**number, gaps("deaf.test")
+    rows = frontier_rows(data, "SELECT DISTINCT delay_from FROM request WHERE status = 0")
+    assert rows == [("failures",)]
+    assert {asked.host for asked in web.asked} == {"healthy.test"}
+    assert min(pauses(web, "healthy.test")) >= delay
     check_books(data, web.urls)
 
 

@@ -106,17 +106,3 @@ def test_sitemaps_are_read_where_that_was_asked_for(tmp_path: Path) -> None:
     assert {url for (url,) in asked} == MAPS
     check_books(reading, web.urls)
     check_books(plain, other.urls)
-
-
-def test_sitemaps_can_be_asked_for_when_a_crawl_is_resumed(tmp_path: Path) -> None:
-    """The copy of robots.txt that is held still says where they are; it is not asked for again."""
-    data = tmp_path / "data"
-    with site(ANSWERS) as web:
-        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
-        options = [*crawl_options(data, delay=0.02), *web.reach]
-        assert rove_each([["crawl", seeds, *options]])[0].returncode == 0
-        more = write_lines(tmp_path / "more.txt", "http://b.test/")
-        resumed = ["crawl", more, "--resume", "--data-dir", data, "--sitemaps"]
-        assert rove_each([resumed])[0].returncode == 0
-    assert web.urls.count("http://a.test/robots.txt") == 1
-    check_books(data, web.urls)

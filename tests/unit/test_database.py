@@ -113,7 +113,7 @@ async def test_a_migration_is_whole_or_not_at_all(
     monkeypatch.setattr(sqlite_database, "load_migrations", lambda backend: bad)
     database = Database(path)
     with pytest.raises(FrontierError):
-        await database.open()
+        await database.open(create=True)
     await database.close()
     assert tell(path, "PRAGMA user_version") == [(NEWEST,)]
     assert tell(path, "SELECT 1 FROM sqlite_master WHERE name = 'new'") == []

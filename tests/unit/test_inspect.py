@@ -35,6 +35,7 @@ COUNTS = Counts(
     requests=1234,
     not_accepted={"too-deep": 3, "excluded": 4000},
     failures={"status-404": 2, "dns": 7},
+    blocked={"robots.txt": 20, "noindex": 1},
 )
 STATUS = Status(running=True, since=1_700_000_000.0, elapsed=3700.1234, rate=1.239, counts=COUNTS)
 EMPTY = Counts(
@@ -62,11 +63,12 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert set(found) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request"),
+        *("leases", "leases_without_request", "blocked"),
     }
     assert found["running"] is True and found["pages_per_s"] == 1.24
     assert found["not_accepted"] == {"too-deep": 3, "excluded": 4000}
     assert found["errors"] == {"status-404": 2, "dns": 7}
+    assert found["blocked"] == {"robots.txt": 20, "noindex": 1}
 
 
 @pytest.mark.parametrize("status", [STATUS, NOTHING])

@@ -284,7 +284,9 @@ class _Source:
 
     async def open(self) -> None:
         """Open it and give it a name that stays."""
-        await self._database.open()
+        if not self._path.exists():
+            raise UsageError(f"{self._path.parent} holds no crawl that could be moved")
+        await self._database.open(create=True)
         await self._database.run(self._open)
 
     async def close(self) -> None:

@@ -329,7 +329,7 @@ class SqliteFrontier(SqliteWithdrawing):
         )
 
     def _insert_requests(self, rows: list[list[Any]], changes: Counter[str]) -> None:
-        for size, error in self._database.batch("insert_requests", rows):
+        for size, error in self._database.insert("insert_requests", rows):
             changes["requests"] += 1
             changes["bytes"] += size
             if error:

@@ -113,15 +113,11 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
 -- name: insert_requests
--- rows: the columns of a request. Never updated afterwards, but for where its page is stored.
+-- Never updated afterwards, but for where a page is stored.
 INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
     content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
     began, ended, address, delay, delay_from, process, fate)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, value ->> 15,
-    value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21, value ->> 22, value ->> 23,
-    value ->> 24, value ->> 25, value ->> 26, value ->> 27, value ->> 28
-FROM json_each(:rows) WHERE true
+VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 

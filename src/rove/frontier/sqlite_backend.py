@@ -10,7 +10,7 @@ from rove.frontier.contract import Policy
 from rove.frontier.rows import place_values
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_catalog import SqliteCatalog
-from rove.frontier.sqlite_database import Database
+from rove.frontier.sqlite_database import Database, holds_schema
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.model import RequestRow
 
@@ -26,7 +26,7 @@ class SqliteBackend:
         self.reader = SqliteReader(self._database)
 
     async def exists(self) -> bool:
-        return self._path.exists()
+        return await self._database.run(lambda: holds_schema(self._path))
 
     async def open(self, *, create: bool = False) -> None:
         await self._database.open(create=create)

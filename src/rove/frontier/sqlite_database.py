@@ -12,9 +12,10 @@ import fcntl
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,9 @@ from rove.frontier.queries import load_migrations, load_queries
 TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 10 * 1024
+ONE_ROW = "(:row)"
+INSERT_SIZES = (256, 64, 16, 4, 1)
+"""Rows that an INSERT with VALUES has."""
 ROWS_PER_STATEMENT = 2_000
 """Rows that one statement reads as JSON; it keeps several times their size while it runs."""
 BUSY_SECONDS = 30.0
@@ -66,7 +70,7 @@ class Database:
             raise mapped(error, self.path) from error
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect, and bring the schema up to date (a reader only looks whether it is)."""
+        """Connect; make what is missing and bring the schema up to date if asked to."""
         await self.run(lambda: self._open(create=create))
 
     async def close(self) -> None:
@@ -90,6 +94,25 @@ class Database:
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             part = _encode(rows[start : start + ROWS_PER_STATEMENT]).decode()
             found += self.execute(query, rows=part, **parameters)
+        return found
+
+    def insert(self, query: str, rows: Sequence[Sequence[Any]], /) -> list[Row]:
+        """Run a named query that has one row of VALUES, for many rows. In the database's thread only.
+
+        For rows of many columns: each is bound, where a batch would parse the JSON of a row once for every column (15
+        instead of 45 µs for a request's 29).
+        """
+        assert self._connection is not None, "the database is not open"
+        found: list[Row] = []
+        start = 0
+        while start < len(rows):
+            # Few different lengths, so that few statements are prepared.
+            count = next(size for size in INSERT_SIZES if size <= len(rows) - start)
+            part = rows[start : start + count]
+            found += self._connection.execute(
+                _for_rows(query, count), [value for row in part for value in row]
+            ).fetchall()
+            start += count
         return found
 
     @contextmanager
@@ -170,9 +193,9 @@ class Database:
             ):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
-        self._migrate()
+        self._migrate(create=create)
 
-    def _migrate(self) -> None:
+    def _migrate(self, *, create: bool) -> None:
         assert self._connection is not None, "the database is not open"
         migrations = load_migrations("sqlite")
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
@@ -182,17 +205,36 @@ class Database:
                 f"{self.path} was written by a newer rove (schema {version}, this one knows {newest}); "
                 "use that version or newer"
             )
-        if self._read_only:
-            if version < newest:
-                raise UsageError(
-                    f"{self.path} is from an older rove; resume the crawl once to update it"
-                )
-            return
+        if version < newest and (self._read_only or not create):
+            raise UsageError(
+                f"{self.path} is from an older rove; resume the crawl once to update it"
+            )
         for number, script in migrations:
             if number > version:
                 self._connection.executescript(
                     f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;"
                 )
+
+
+@lru_cache(maxsize=64)
+def _for_rows(query: str, count: int) -> str:
+    """A named query with one row of VALUES, for so many."""
+    before, values, after = QUERIES[query].partition(f"VALUES {ONE_ROW}")
+    assert values, f"{query} has no row of VALUES"
+    columns = before[before.index("(") : before.index(")")].count(",") + 1
+    row = f"({', '.join('?' * columns)})"
+    return f"{before}VALUES {', '.join([row] * count)}{after}"
+
+
+def holds_schema(path: Path) -> bool:
+    """Whether there is more than a file that was made, and its maker killed at once; what is no database counts too."""
+    if not path.exists():
+        return False
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
+        try:
+            return bool(connection.execute("PRAGMA user_version").fetchone()[0])
+        except sqlite3.DatabaseError:
+            return True
 
 
 def mapped(error: sqlite3.Error, path: Path) -> RoveError:

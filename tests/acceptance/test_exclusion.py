@@ -1,0 +1,312 @@
+"""Exclusions made and lifted while a crawl runs, on one machine and on two, judged from the web's log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rove.demo.log import LoggedRequest, LogKind, judge
+from rove.url import domain_of
+from tests.acceptance.web import (
+    Completed,
+    Reply,
+    Scenarios,
+    ServedWeb,
+    check_books,
+    crawl_options,
+    exported_urls,
+    frontier_rows,
+    rove,
+    served,
+    site,
+    started,
+    status_of,
+    wait_for,
+    write_lines,
+)
+from tests.postgres import server_url
+
+NOTICE = 5.0
+"""Seconds after which nobody asks any more for what was excluded."""
+DELAY = 0.7
+"""Long enough that the crawls do not keep the machine busy: what is measured is how soon they hear of it."""
+KNOBS = ["crawl_delay=1.0", "pages_per_host=60,80"]
+HOSTS = 150
+MANY_PAGES = 20
+
+scenario = Scenarios()
+_shared: dict[str, str] = {}
+"""The database server that scenarios share, which run in threads of their own."""
+
+
+@pytest.fixture(scope="module")
+def under_way(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    with ExitStack() as stack:
+        chosen = [item.name for item in request.session.items if item.path == request.path]
+        if any("two_machines" in name for name in chosen):
+            _shared["url"] = stack.enter_context(server_url())
+        yield stack.enter_context(scenario.under_way(request, tmp_path_factory))
+
+
+def requests_of(web: ServedWeb, *, to: Sequence[str]) -> list[LoggedRequest]:
+    """What was asked of hosts."""
+    return [
+        request
+        for request in web.requests()
+        if request.kind is LogKind.REQUEST and request.host in to
+    ]
+
+
+def pages_of(web: ServedWeb, hosts: Sequence[str]) -> list[LoggedRequest]:
+    return [request for request in requests_of(web, to=hosts) if not request.for_robots]
+
+
+class Domains:
+    """The domains of a small web that have many pages."""
+
+    def __init__(self, web: ServedWeb) -> None:
+        self._web = web
+        self._large: set[str] = set()
+        self.hosts: dict[str, list[str]] = {}
+        for host in web.web.all_hosts():
+            self.hosts.setdefault(domain_of(host)[0], []).append(host)
+            if len(web.expected([host])) > MANY_PAGES:
+                self._large.add(host)
+
+    def busy(self) -> list[str]:
+        """Those that are under way and whose hosts all have many pages, the most asked first."""
+        asked = Counter(
+            domain_of(request.host)[0]
+            for request in self._web.requests()
+            if request.kind is LogKind.REQUEST
+        )
+        return [
+            name
+            for name, count in asked.most_common()
+            if count >= 3 and self._large.issuperset(self.hosts.get(name, [""]))
+        ]
+
+    def of_one_host(self) -> list[str]:
+        """Those busy domains that are one host."""
+        return [name for name in self.busy() if len(self.hosts[name]) == 1]
+
+    def of_several(self) -> list[str]:
+        """Those that have more than one."""
+        return [name for name in self.busy() if len(self.hosts[name]) > 1]
+
+
+def excluding(data: Path, *words: str) -> tuple[float, Completed]:
+    """Exclude; when the command was started, and how it ended."""
+    begun = time.monotonic()
+    result = rove("exclude", *words, "--data-dir", data)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return begun, result
+
+
+def check_silence(web: ServedWeb, hosts: Sequence[str], since: float, until: float) -> None:
+    """Nothing was asked of hosts from the end of the notice on."""
+    late = [
+        f"{request.start - since:.1f} s: {request.url}"
+        for request in requests_of(web, to=hosts)
+        if since + NOTICE < request.start < until
+    ]
+    assert not late, late
+
+
+@scenario
+def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with served(tmp_path, hosts=HOSTS, profile="calm", knobs=KNOBS) as web:
+        domains = Domains(web)
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(data, delay=DELAY, concurrency=24, processes=3)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: web.log.exists() and len(domains.of_one_host()) > 1)
+            wait_for(domains.of_several)
+            # A whole domain, a host of one with several, and a pattern.
+            whole, other, *_ = domains.of_one_host()
+            host, sibling, *_ = domains.hosts[domains.of_several()[0]]
+            pattern = f"{other[:-6]}*{other[-5:]}"
+            since, said = excluding(data, whole, f"={host}", pattern, "--reason", "they asked")
+            assert "3 exclusions made" in said.stdout
+            assert "the running crawl keeps to it" in said.stdout
+            gone = [whole, host, other]
+            wait_for(lambda: time.monotonic() > since + NOTICE + 3)
+            ended = time.monotonic()
+            check_silence(web, gone, since, ended)
+            going_on = {
+                request.host for request in web.requests() if request.start > since + NOTICE
+            }
+            assert len(going_on) > HOSTS / 3, "other domains go on"
+            assert sibling in going_on, "so does another host of the same domain"
+            _check_withdrawn(data, gone)
+            before = len(pages_of(web, [whole]))
+            lifted = rove("include", whole, f"={host}", "--data-dir", data)
+            assert lifted.returncode == 0, lifted.stderr
+            assert re.fullmatch(r"2 exclusions lifted; [\d,]+ URLs pending again\n", lifted.stdout)
+            wait_for(lambda: len(pages_of(web, [whole])) > before + 3)
+            # Its sibling's pages, which were met earlier, come first.
+            assert frontier_rows(
+                data, f"SELECT 1 FROM url WHERE state = 0 AND url LIKE 'http://{host}/%'"
+            )
+            os.killpg(crawl.pid, signal.SIGINT)
+            output, _ = crawl.communicate(timeout=30)
+            assert crawl.returncode == 130, output
+    check_silence(web, [other], since, float("inf"))
+    _check_list(data, whole, pattern)
+    verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=24)
+    assert verdict.polite, verdict
+    check_books(data, (r.url for r in web.requests() if r.kind is LogKind.REQUEST))
+
+
+def _check_withdrawn(data: Path, hosts: Sequence[str]) -> None:
+    """What is excluded has left the queue and the export."""
+    left = frontier_rows(data, "SELECT url FROM url WHERE state = 0")
+    assert not [url for (url,) in left if url.split("/")[2] in hosts]
+    assert status_of(data)["blocked"]["excluded"] > 0
+    pages = exported_urls(data)
+    assert pages and not [url for url in pages if url.split("/")[2] in hosts]
+
+
+def _check_list(data: Path, lifted: str, in_force: str) -> None:
+    listed = rove("exclude", "--list", "--data-dir", data)
+    assert listed.returncode == 0, listed.stderr
+    lines = {line.split()[0]: line for line in listed.stdout.splitlines()}
+    assert len(lines) == 3
+    made = r"\S+  since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by \S+@\S+: they asked"
+    assert re.fullmatch(made, lines[in_force]), lines[in_force]
+    assert re.fullmatch(made + r"; lifted \d{4}-.* by \S+@\S+", lines[lifted]), lines[lifted]
+
+
+@scenario
+def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
+    """A page, a robots.txt, and a robots.txt that led to the excluded host; what else is under way is not."""
+    data = tmp_path / "data"
+    held = Reply(held=True)
+    answers = {
+        "page.test/": held,
+        "www.part.test/": held,
+        "rules.test/robots.txt": held,
+        "guest.test/robots.txt": Reply(
+            status=301, headers={"Location": "http://rules.test/guest.txt"}
+        ),
+        "rules.test/guest.txt": held,
+        "other.test/": held,
+    }
+    hosts = ("page.test", "www.part.test", "rules.test", "guest.test", "other.test")
+    with site(answers) as web:
+        seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
+        with started("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach) as crawl:
+            waiting = {f"http://{name}" for name, reply in answers.items() if reply.held}
+            wait_for(lambda: waiting <= set(web.urls))
+            since, _ = excluding(data, "page.test", "=www.part.test", "rules.*")
+            wait_for(
+                lambda: len(web.left) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
+            )
+            asked = len(web.asked)
+            web.let_go.set()
+            output, _ = crawl.communicate(timeout=30)
+            assert crawl.returncode == 0, output
+    assert set(web.left) == waiting - {"http://other.test/"}
+    assert max(web.left.values()) < since + NOTICE
+    later = web.asked[asked:]
+    assert {one.host for one in later} <= {"guest.test", "other.test"}, "an excluded host was asked"
+    errors = dict(
+        frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')")
+    )
+    assert set(errors.values()) == {"aborted"} and set(errors) == set(web.left)
+    check_books(data, web.urls)
+
+
+@scenario
+def two_machines_keep_to_it(tmp_path: Path) -> None:
+    """Excluded on the second machine; the first one hears of it as well."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    name = f"acceptance_exclusion_{os.getpid()}"
+    with served(tmp_path, hosts=HOSTS // 3, profile="calm", knobs=KNOBS) as web:
+        domains = Domains(web)
+        seeds = web.write_seeds(tmp_path / "seeds.txt")
+        options = crawl_options(here, delay=DELAY, concurrency=8, processes=1)
+        options += ["--frontier", _shared["url"], "--crawl-name", name]
+        with started("crawl", seeds, *options, *web.reach) as first:
+            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            join = ["join", _shared["url"], "--crawl-name", name, "--data-dir", there]
+            with started(*join, "--processes", 2, "--concurrency", 8) as second:
+                wait_for(lambda: any((there / "warc").glob("*")))
+                wait_for(domains.busy)
+                whole = domains.busy()[0]
+                hosts = domains.hosts[whole]
+                since, _ = excluding(there, whole)
+                wait_for(lambda: time.monotonic() > since + NOTICE + 2)
+                check_silence(web, hosts, since, float("inf"))
+                for crawl in (first, second):
+                    os.killpg(crawl.pid, signal.SIGINT)
+                for crawl in (first, second):
+                    output, _ = crawl.communicate(timeout=30)
+                    assert crawl.returncode == 130, output
+    check_silence(web, hosts, since, float("inf"))
+    for data in (here, there):
+        pages = exported_urls(data)
+        assert pages and not [url for url in pages if url.split("/")[2] in hosts]
+    verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=24)
+    assert verdict.polite, verdict
+    audit = rove("audit", "--json", "--data-dir", here)
+    assert audit.returncode == 0, audit.stdout
+    seen = [request for request in web.requests() if request.kind is LogKind.REQUEST]
+    assert json.loads(audit.stdout)["requests"] >= len(seen)
+
+
+@scenario
+def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
+    data, empty = tmp_path / "data", tmp_path / "empty"
+    with site({"a.test/": Reply("<title>a</title>")}) as web:
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
+        result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
+        assert result.returncode == 0, result.stderr
+    empty.mkdir()
+    assert rove("exclude", "b.test", "--data-dir", data).returncode == 0
+    bad_file = write_lines(tmp_path / "bad.txt", "good.test", "not a domain")
+    cases = [
+        (["exclude"], data, "say what to exclude"),
+        (["exclude", "*"], data, "'*' would exclude everything"),
+        (["exclude", "*.*"], data, "would exclude everything"),
+        (["exclude", "not a domain"], data, "'not a domain' is not a domain"),
+        (["exclude", "=shop*.a.test"], data, "is not a domain"),
+        (["exclude", "good.test", ""], data, "'' is not a domain"),
+        (["exclude", "--file", bad_file], data, "line 2: 'not a domain' is not a domain"),
+        (["exclude", "--file", tmp_path / "none.txt"], data, "cannot be read"),
+        (["include", "a.test"], data, "a.test is not excluded"),
+        (["include", "www.b.test"], data, "not excluded by itself but by b.test"),
+        (["include"], data, "Missing argument"),
+        (["exclude", "c.test"], empty, "holds no crawl"),
+        (["include", "b.test"], empty, "holds no crawl"),
+        (["exclude", "--list"], empty, "holds no crawl"),
+        (["exclude", "c.test"], tmp_path / "nowhere", "holds no crawl"),
+    ]
+    for words, place, sentence in cases:
+        said = rove(*words, "--data-dir", place)
+        assert said.returncode == 2, (words, said)
+        assert sentence in said.stderr and "Traceback" not in said.stderr, (words, said.stderr)
+        assert not said.stdout, (words, said.stdout)
+    assert not list(empty.iterdir()) and not (tmp_path / "nowhere").exists(), "nothing was made"
+    listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == ["b.test"], "nothing was changed"
+    again = rove("exclude", "b.test", "--data-dir", data)
+    assert again.returncode == 0 and "b.test was excluded already" in again.stdout
+
+
+@pytest.mark.parametrize("scenario", scenario.names)
+def test_exclusion(scenario: str, under_way: dict[str, Future[None]]) -> None:
+    under_way[scenario].result()

@@ -1,0 +1,220 @@
+"""The pages of a domain deleted from the WARC files, whatever interrupts it; read with a library that is not ours."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from rove.demo.log import LogKind
+from rove.url import domain_of
+from tests.acceptance.web import (
+    Reply,
+    check_books,
+    crawl_options,
+    exported,
+    frontier_rows,
+    kill_hard,
+    rove,
+    rove_each,
+    served,
+    site,
+    start,
+    started,
+    wait_for,
+    write_lines,
+)
+
+RUNS = 3
+"""Starts of the crawl: each process of each leaves files of its own."""
+KILLS = 8
+
+Stored = tuple[str, str, bytes]
+"""Of a WARC record: type, URL, payload."""
+
+
+class Crawled(NamedTuple):
+    """A crawl that was stopped."""
+
+    data: Path
+    domain: str
+    seen: list[str]
+    """URLs of the web's log."""
+
+
+def records(data: Path) -> Counter[Stored]:
+    """All records about pages in the WARC files, by type, URL and payload; the files are whole and named as they say."""
+    found: Counter[Stored] = Counter()
+    for path in sorted((data / "warc").iterdir()):
+        assert path.name.endswith(".warc.gz"), f"{path.name} was left behind"
+        with path.open("rb") as file:
+            for number, record in enumerate(ArchiveIterator(file, check_digests=True)):
+                body = record.content_stream().read()
+                url = record.rec_headers.get_header("WARC-Target-URI")
+                assert record.digest_checker.passed is not False, (path.name, url)
+                if number == 0:
+                    assert record.rec_type == "warcinfo"
+                    assert record.rec_headers.get_header("WARC-Filename") == path.name
+                else:
+                    found[record.rec_type, url, body] += 1
+    return found
+
+
+def is_of(domain: str, url: str) -> bool:
+    return domain_of(url.split("/")[2].partition(":")[0])[0] == domain
+
+
+def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
+    """The export, without where the records lie."""
+    where = ("text_record", "raw_record")
+    return {
+        page["url"]: {name: value for name, value in page.items() if name not in where}
+        for page in exported(data)
+    }
+
+
+def check_purged(
+    crawled: Crawled, data: Path, before: Counter[Stored], pages: dict[str, dict[str, object]]
+) -> None:
+    """Nothing of the domain is stored any more; all else is as it was, and found where the database says."""
+    left = Counter({key: n for key, n in before.items() if not is_of(crawled.domain, key[1])})
+    assert records(data) == left
+    assert pages_by_url(data) == {
+        url: page for url, page in pages.items() if not is_of(crawled.domain, url)
+    }
+    check_books(data, crawled.seen)
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """A crawl with all answers kept, in a good number of files."""
+    folder = tmp_path_factory.mktemp("crawled")
+    data = folder / "data"
+    with served(folder, hosts=40, profile="calm") as web:
+        seeds = web.write_seeds(folder / "seeds.txt")
+        options = crawl_options(data, delay=0.02, processes=2)
+        result = rove("crawl", seeds, *options, *web.reach, "--store", "both", "--max-pages", 60)
+        assert result.returncode == 0, result.stderr
+        for _ in range(RUNS - 1):
+            result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 60)
+            assert result.returncode == 0, result.stderr
+        seen = [request.url for request in web.requests() if request.kind is LogKind.REQUEST]
+    stored = Counter(domain_of(page["url"].split("/")[2])[0] for page in exported(data))
+    assert len(list((data / "warc").iterdir())) >= 2 * RUNS
+    return Crawled(data, stored.most_common(1)[0][0], seen)
+
+
+def test_all_records_of_a_domain_go_and_no_others(crawled: Crawled, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(crawled.data, data)
+    before, pages = records(data), pages_by_url(data)
+    gone = [url for url in pages if is_of(crawled.domain, url)]
+    assert len(gone) > 3 and {kind for kind, _, _ in before} == {"conversion", "response"}
+    result = rove("purge", crawled.domain, "--yes", "--data-dir", data)
+    assert result.returncode == 0, result.stderr
+    records_gone = sum(n for (_, url, _), n in before.items() if is_of(crawled.domain, url))
+    assert re.search(rf"\b{records_gone} records of {crawled.domain} removed", result.stdout)
+    check_purged(crawled, data, before, pages)
+    for url in gone:
+        for raw in (url, url.encode()):
+            needle = raw if isinstance(raw, bytes) else raw.encode()
+            assert not any(needle in path.read_bytes() for path in (data / "warc").iterdir())
+    others = sorted(set(pages) - set(gone))[::12]
+    for url, shown in zip(
+        others, rove_each([["show", url, "--data-dir", data] for url in others]), strict=True
+    ):
+        assert shown.returncode == 0, shown.stderr
+        assert str(pages[url]["text"]) in shown.stdout
+    shown = rove("show", gone[0], "--data-dir", data)
+    assert shown.returncode == 0 and str(pages[gone[0]]["text"]) not in shown.stdout
+    again = rove("purge", crawled.domain, "--yes", "--data-dir", data)
+    assert again.returncode == 0 and "0 records" in again.stdout
+    check_purged(crawled, data, before, pages)
+
+
+def test_a_purge_that_is_killed_is_brought_to_its_end(crawled: Crawled, tmp_path: Path) -> None:
+    before, pages = records(crawled.data), pages_by_url(crawled.data)
+    data = tmp_path / "data"
+    shutil.copytree(crawled.data, data)
+    begun = time.monotonic()
+    assert rove("purge", crawled.domain, "--yes", "--data-dir", data).returncode == 0
+    length = time.monotonic() - begun
+    draw = random.Random(crawled.domain)
+    cut = 0
+    shutil.rmtree(data)
+    shutil.copytree(crawled.data, data)
+    for _ in range(KILLS):
+        purge = start("purge", crawled.domain, "--yes", "--data-dir", data)
+        # Most of the time goes into starting: the files are rewritten in its last part.
+        moment = time.monotonic() + length * draw.uniform(0.5, 1.0)
+        wait_for(
+            lambda moment=moment, purge=purge: time.monotonic() > moment or purge.poll() is not None
+        )  # type: ignore[misc]
+        if purge.poll() is None:
+            cut += 1
+            kill_hard(purge)
+            _check_every_page_is_there(crawled, data, pages)
+        else:
+            assert purge.returncode == 0
+            purge.communicate()
+            check_purged(crawled, data, before, pages)
+            shutil.rmtree(data)
+            shutil.copytree(crawled.data, data)
+    assert cut, "no purge was interrupted"
+    result = rove("purge", crawled.domain, "--yes", "--data-dir", data)
+    assert result.returncode == 0, result.stderr
+    check_purged(crawled, data, before, pages)
+
+
+def _check_every_page_is_there(
+    crawled: Crawled, data: Path, pages: dict[str, dict[str, object]]
+) -> None:
+    """In the middle of a purge all other pages can be read: the export fails otherwise."""
+    found = pages_by_url(data)
+    for url, page in pages.items():
+        if not is_of(crawled.domain, url):
+            assert found[url] == page
+
+
+def test_a_running_crawl_is_not_purged(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    answers = {"a.test/": Reply("<title>a</title>"), "held.test/": Reply(held=True)}
+    with site(answers) as web:
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/", "http://held.test/")
+        options = crawl_options(data, delay=0.05)
+        with started("crawl", seeds, *options, *web.reach) as crawl:
+            wait_for(lambda: "http://held.test/" in web.urls)
+            wait_for(lambda: frontier_rows(data, "SELECT 1 FROM url WHERE state = 1"))
+            refused = rove("purge", "a.test", "--yes", "--data-dir", data)
+            assert refused.returncode == 2, refused
+            assert "in use" in refused.stderr and refused.stderr.count("\n") == 1, refused.stderr
+            os.killpg(crawl.pid, signal.SIGINT)
+            crawl.communicate(timeout=20)
+    assert [page["url"] for page in exported(data)] == ["http://a.test/"]
+    result = rove("purge", "a.test", "--yes", "--data-dir", data)
+    assert result.returncode == 0, result.stderr
+    assert not records(data) and not exported(data)
+    check_books(data, web.urls)
+
+
+def test_wrong_words(tmp_path: Path) -> None:
+    cases = {
+        ("purge", "not a domain", "--yes"): "'not a domain' is not a domain",
+        ("purge", "*", "--yes"): "would exclude everything",
+        ("purge", "a.test", "--yes"): "holds no crawl",
+        ("purge", "--yes"): "Missing argument",
+    }
+    said = rove_each([[*words, "--data-dir", tmp_path / "none"] for words in cases])
+    for sentence, result in zip(cases.values(), said, strict=True):
+        assert result.returncode == 2, result
+        assert sentence in result.stderr and "Traceback" not in result.stderr, result.stderr
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,250 @@
+"""The server's clock is set while a crawl runs on it: no delay becomes shorter, and the crawl goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove.frontier.contract import Frontier, Vitals
+from rove.model import OriginRecord, RobotsStatus, UrlState
+from tests.contract.harness import BUDGET, DELAY, PostgresHarness, url, visited
+
+DONE = UrlState.DONE
+HOUR = 3600.0
+SLACK = 0.2
+"""Seconds that a clock may be wrong without being taken for set, and what a claim adds to be sure."""
+STEPS = pytest.mark.parametrize("step", [HOUR, -HOUR])
+
+
+class Crawl:
+    """Two processes of one crawl, whose server's clock can be set."""
+
+    def __init__(self, harness: PostgresHarness) -> None:
+        self.harness = harness
+        self.frontiers: list[Frontier] = []
+
+    async def start(self) -> None:
+        """With nine URLs of one domain."""
+        for _ in range(2):
+            await self.join()
+        await self.frontiers[0].add([url(f"http://a.test/{i}") for i in range(9)])
+
+    async def join(self) -> Frontier:
+        """One more process."""
+        frontier = await self.harness.open()
+        if not self.frontiers:
+            await self.harness.rows("CREATE TABLE IF NOT EXISTS test_step (ahead bigint)")
+            await self.harness.rows(
+                "CREATE OR REPLACE FUNCTION server_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
+                "$$ SELECT now + coalesce((SELECT sum(ahead) FROM test_step), 0)::bigint "
+                "FROM test_clock $$"
+            )
+        self.frontiers.append(frontier)
+        return frontier
+
+    async def set_clock(self, seconds: float) -> None:
+        """Somebody sets the server's clock forward by so much, or back."""
+        await self.harness.rows("INSERT INTO test_step VALUES ($1)", round(seconds * 1000))
+
+    async def look(self, *numbers: int) -> None:
+        """These processes, or all, say that they are alive, and look at the clock."""
+        for number in numbers or range(len(self.frontiers)):
+            await self.frontiers[number].note_alive(Vitals())
+
+    async def claims(self) -> list[str]:
+        """What all processes could claim now."""
+        leases = [lease for frontier in self.frontiers for lease in await frontier.claim(9)]
+        return [lease.name for lease in leases]
+
+    async def is_due_after(self, seconds: float, slack: float = SLACK) -> None:
+        """The only domain is due after so long for all, and not before."""
+        self.harness.advance(seconds - slack)
+        assert await self.claims() == []
+        self.harness.advance(2 * slack)
+        assert await self.claims() == ["a.test"]
+
+
+@pytest.fixture
+def crawl(postgres: PostgresHarness) -> Crawl:
+    return Crawl(postgres)
+
+
+async def visit(frontier: Frontier) -> None:
+    (lease,) = await frontier.claim(1)
+    assert await frontier.settle([visited(lease, DONE)]) == 1
+
+
+@STEPS
+@pytest.mark.parametrize("lookers", [[], [0], [1], [0, 1]])
+async def test_a_delay_is_what_it_was(crawl: Crawl, step: float, lookers: list[int]) -> None:
+    """Whoever looks first; a step back that nobody has seen yet only makes it longer."""
+    await crawl.start()
+    await visit(crawl.frontiers[0])
+    crawl.harness.advance(10)
+    await crawl.set_clock(step)
+    assert await crawl.claims() == []
+    crawl.harness.advance(DELAY - 12)
+    assert await crawl.claims() == []
+    if lookers:
+        await crawl.look(*lookers)
+        await crawl.is_due_after(2)
+    elif step > 0:
+        await crawl.is_due_after(2)
+    else:
+        crawl.harness.advance(2)
+        assert await crawl.claims() == []
+        await crawl.look(1)
+        assert await crawl.claims() == ["a.test"]
+
+
+@STEPS
+@pytest.mark.parametrize("after", [1.0, BUDGET, BUDGET + DELAY - 1])
+async def test_a_lease_is_not_given_twice(crawl: Crawl, step: float, after: float) -> None:
+    await crawl.start()
+    (lease,) = await crawl.frontiers[0].claim(1)
+    crawl.harness.advance(after)
+    await crawl.set_clock(step)
+    assert await crawl.claims() == []
+    await crawl.look(0)
+    assert await crawl.claims() == []
+    await crawl.look()
+    await crawl.is_due_after(BUDGET + DELAY - after)
+    assert await crawl.frontiers[0].settle([visited(lease, DONE)]) == 0
+
+
+@STEPS
+async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(
+    crawl: Crawl, step: float
+) -> None:
+    await crawl.start()
+    (lease,) = await crawl.frontiers[0].claim(1)
+    await crawl.set_clock(step)
+    crawl.harness.advance(1)
+    assert await crawl.frontiers[0].settle([visited(lease, DONE)]) == 1
+    crawl.harness.advance(1)
+    await crawl.look()
+    await crawl.is_due_after(DELAY - 1)
+
+
+@STEPS
+async def test_a_lease_given_before_the_step_was_seen_lasts_as_long_as_any(
+    crawl: Crawl, step: float
+) -> None:
+    await crawl.start()
+    crawl.harness.advance(2 * HOUR)
+    await crawl.look()
+    await crawl.set_clock(step)
+    (lease,) = await crawl.frontiers[0].claim(1)
+    assert lease.claimed_ms == pytest.approx(crawl.harness.now(), abs=SLACK * 1000)
+    crawl.harness.advance(1)
+    await crawl.look()
+    assert await crawl.claims() == []
+    await crawl.is_due_after(BUDGET + DELAY - 1)
+
+
+@STEPS
+async def test_leases_cut_before_the_step_was_seen_keep_the_delay(
+    crawl: Crawl, step: float
+) -> None:
+    await crawl.start()
+    await crawl.frontiers[0].claim(1)
+    await crawl.set_clock(step)
+    crawl.harness.advance(1)
+    assert await crawl.frontiers[1].recover([crawl.frontiers[0].process]) == 1
+    crawl.harness.advance(1)
+    await crawl.look()
+    crawl.harness.advance(DELAY - 1 - SLACK)
+    assert await crawl.claims() == []
+
+
+@STEPS
+async def test_a_domain_met_before_the_step_was_seen_is_due_as_any(
+    crawl: Crawl, step: float
+) -> None:
+    await crawl.start()
+    await visit(crawl.frontiers[0])
+    await crawl.set_clock(step)
+    await crawl.frontiers[0].add([url("http://b.test/")])
+    crawl.harness.advance(1)
+    await crawl.look()
+    assert await crawl.claims() == ["b.test"]
+
+
+@STEPS
+async def test_the_longer_delay_of_a_robots_txt_holds(crawl: Crawl, step: float) -> None:
+    await crawl.start()
+    (lease,) = await crawl.frontiers[0].claim(1)
+    await crawl.set_clock(step)
+    record = OriginRecord(
+        domain=lease.domain,
+        origin="http://a.test",
+        status=RobotsStatus.RULES,
+        crawl_delay=2 * DELAY,
+        valid_for=86_400.0,
+    )
+    await crawl.frontiers[0].put_origins([record])
+    await crawl.look()
+    await crawl.is_due_after(BUDGET + 2 * DELAY)
+
+
+@STEPS
+@pytest.mark.parametrize("is_amended", [True, False])
+async def test_whoever_joins_after_a_step_claims_nothing_early(
+    crawl: Crawl, step: float, is_amended: bool
+) -> None:
+    """Once it has been amended: between the two, the newcomer takes the clock as it finds it."""
+    await crawl.start()
+    await visit(crawl.frontiers[0])
+    crawl.harness.advance(10)
+    await crawl.set_clock(step)
+    if is_amended:
+        await crawl.look(1)
+    await crawl.join()
+    await crawl.look(0)
+    assert await crawl.claims() == []
+    await crawl.is_due_after(DELAY - 10)
+    await crawl.look()
+
+
+async def test_between_a_step_and_its_amendment_a_newcomer_takes_the_clock_as_it_is(
+    crawl: Crawl,
+) -> None:
+    """A limit: nothing tells it from time that has passed. Others look every two seconds."""
+    await crawl.start()
+    await visit(crawl.frontiers[0])
+    await crawl.set_clock(HOUR)
+    newcomer = await crawl.join()
+    assert [lease.name for lease in await newcomer.claim(1)] == ["a.test"]
+
+
+async def test_clocks_that_are_set_again_and_again(crawl: Crawl) -> None:
+    await crawl.start()
+    for step in (HOUR, -2 * HOUR, 5.0, -5.0, 20 * HOUR, 0.3):
+        await visit(crawl.frontiers[0])
+        await crawl.set_clock(step)
+        crawl.harness.advance(2)
+        await crawl.look()
+        crawl.harness.advance(DELAY - 2 - SLACK)
+        assert await crawl.claims() == []
+        crawl.harness.advance(2 * SLACK)
+    assert await crawl.claims() == ["a.test"]
+
+
+@STEPS
+async def test_the_rest_of_the_crawl_goes_on_with_the_amended_clock(
+    crawl: Crawl, step: float
+) -> None:
+    await crawl.start()
+    reader = crawl.harness.reader()
+    await visit(crawl.frontiers[0])
+    record = await reader.domain(url("http://a.test/").domain)
+    assert record is not None
+    before = record.free_in
+    await crawl.set_clock(step)
+    await crawl.look()
+    crawl.harness.advance(1)
+    record = await reader.domain(url("http://a.test/").domain)
+    assert record is not None
+    assert record.free_in == pytest.approx(before - 1, abs=SLACK)
+    assert await crawl.frontiers[1].next_due() == pytest.approx(DELAY - 1, abs=SLACK)
+    await crawl.look()
+    assert all(p.silent_for <= SLACK for p in await reader.participants())
