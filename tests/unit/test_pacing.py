@@ -66,7 +66,8 @@ def overloaded(status: int, wait: str, *more: tuple[str, str]) -> Outcome:
         ("86400", DAY),
         ("86401", DAY),
         ("999999999999", DAY),
-        ("9" * 13, None),
+        ("9" * 13, DAY),
+        ("9" * 400, DAY),
         ("-1", None),
         ("+5", None),
         ("", None),
@@ -144,7 +145,7 @@ def test_now_is_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_header_of_any_length_is_read_in_no_time() -> None:
-    assert retry_after(response(503, ("Retry-After", "1" * 1_000_000))) is None
+    assert retry_after(response(503, ("Retry-After", "1" * 1_000_000))) == DAY
     assert retry_after(response(503, ("Retry-After", FRIDAY + "(" * 1_000_000))) is not None
 
 
@@ -223,7 +224,7 @@ def test_without_a_retry_after_the_delay_doubles_up_to_an_hour(
     assert verdict.reason is (DelaySource.BACKOFF if is_longer else DelaySource.DELAY)
 
 
-@pytest.mark.parametrize("wait", ["nonsense", "-5", "", "1" * 50])
+@pytest.mark.parametrize("wait", ["nonsense", "-5", "", "1s"])
 def test_a_retry_after_that_cannot_be_understood_is_none(wait: str) -> None:
     assert after(overloaded(503, wait)).pace == Pace(backoff=140.0)
 
@@ -420,7 +421,7 @@ def test_the_last_failure_of_a_visit_is_the_one_that_is_named() -> None:
 def test_the_backoff_outlives_failures() -> None:
     verdict = after(failed(), before=Pace(backoff=1_000.0))
     assert verdict.pace == Pace(backoff=1_000.0, failures=1)
-    assert verdict.pause == 1_000.0
+    assert (verdict.pause, verdict.reason) == (1_000.0, DelaySource.BACKOFF)
 
 
 # Whatever a domain does
@@ -485,5 +486,4 @@ def test_the_reason_is_the_delay_where_nothing_is_longer(
     for outcome, seconds in requests:
         found.note(outcome, seconds)
     verdict = judge(found, Pace(backoff=backoff), delay)
-    if found.has_answered:
-        assert (verdict.reason is not DelaySource.DELAY) is (verdict.pause > delay)
+    assert (verdict.reason is not DelaySource.DELAY) is (verdict.pause > delay)
