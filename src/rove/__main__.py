@@ -8,7 +8,6 @@ import traceback
 
 import click
 
-from rove.cli import rove
 from rove.errors import RoveError
 
 log = logging.getLogger("rove")
@@ -19,11 +18,17 @@ logging.raiseExceptions = False  # a log file on a full disk must not be what a 
 
 def main() -> None:
     """Run the command line."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the command could listen for it
+        code = 130
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
+    from rove.cli import rove  # takes a third of a second, in which somebody may press Ctrl-C
+
     try:
         code = rove.main(arguments, prog_name="rove", standalone_mode=False)
         sys.stdout.flush()

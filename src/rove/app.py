@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -110,6 +111,21 @@ class Archive:
     pages: WarcReader
 
 
+def _together(parts: list[Summary]) -> Summary:
+    """A run in which the settings were changed, as one."""
+    last = parts[-1]
+    progress = Progress(
+        started=parts[0].progress.started,
+        pages=sum(part.progress.pages for part in parts),
+        visits=sum(part.progress.visits for part in parts),
+        requests=sum(part.progress.requests for part in parts),
+        bytes=sum(part.progress.bytes for part in parts),
+        errors=sum((part.progress.errors for part in parts), Counter()),
+    )
+    seconds = sum(part.seconds for part in parts)
+    return replace(last, progress=progress, seconds=seconds)
+
+
 class CrawlApp:
     """One `rove crawl` or `rove join`."""
 
@@ -151,11 +167,14 @@ class CrawlApp:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, order.log_level)
-                while True:
-                    summary = await self._crawl(await _stage(data, remote, backend))
-                    if summary.ending is not Ending.CHANGED:
-                        return summary
-                    self._say("the settings of the crawl were changed; going on with the new ones")
+                parts: list[Summary] = []
+                while not parts or parts[-1].ending is Ending.CHANGED:
+                    if parts:
+                        self._say(
+                            "the settings of the crawl were changed; going on with the new ones"
+                        )
+                    parts.append(await self._crawl(await _stage(data, remote, backend)))
+                return _together(parts)
             finally:
                 await backend.close()
 

@@ -53,4 +53,5 @@ def ceiling_share(visits_per_second: float, domains_with_work: int, delay: float
     """How much of what politeness allows is used; None where it sets no bound."""
     if delay <= 0 or domains_with_work <= 0:
         return None
-    return visits_per_second / (domains_with_work / delay)
+    # Domains that have just run out of work were visited as well.
+    return min(1.0, visits_per_second / (domains_with_work / delay))

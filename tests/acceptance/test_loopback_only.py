@@ -61,7 +61,7 @@ def test_the_demo_and_a_crawl_stay_on_loopback() -> None:
     report = in_namespace("stay")
     assert report["demo pages"] > 20
     assert "What was collected:" in report["demo"] and "200" in report["demo"]
-    for words in ("status --json", "pages --limit 50", "export", "show URL"):
+    for words in ("pages --limit 50", "export", "show URL", "explain URL", "report DOMAIN"):
         assert f"rove {words} --data-dir" in report["demo"], "how to look further is not said"
     assert report["crawled"] == report["expected"] > 20
     assert report["packets"] > 1_000, "the counters of the kernel do not count"

@@ -98,8 +98,10 @@ def _show_what_was_collected(place: Path) -> None:
     _rove("status", "--data-dir", str(place))
     print("\nThe newest pages:", flush=True)
     _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(place))
+    print("\nWhether it was polite, by the ledger of all requests:", flush=True)
+    _rove("audit", "--data-dir", str(place))
     print("\nLook further (the small web has ended, what was collected stays):")
-    for words in ("status --json", "pages --limit 50", "show URL", "export"):
+    for words in ("pages --limit 50", "show URL", "explain URL", "report DOMAIN", "export"):
         print(f"  {sys.argv[0]} {words} --data-dir {place}")
 
 

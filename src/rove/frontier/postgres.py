@@ -192,7 +192,12 @@ class PostgresFrontier(PostgresWithdrawing):
                 )
                 owners = [row[0] for row in rows]
             await session.fetch("mark_gone", processes=list(owners))
-            cut = await session.fetch("cut_leases", processes=list(owners), delay=self._delay())
+            cut = await session.fetch(
+                "cut_leases",
+                processes=list(owners),
+                earliest=self._clock.earliest(),
+                delay=self._delay(),
+            )
             return len(cut)
 
         return await self._database.transaction("cut leases", work)
@@ -230,6 +235,7 @@ class PostgresFrontier(PostgresWithdrawing):
             "lease",
             bound=bound,
             latest=self._clock.latest(),
+            earliest=self._clock.earliest(),
             limit=limit,
             budget=round(self._policy.budget * 1000),
             delay=self._delay(),
@@ -361,6 +367,7 @@ class PostgresFrontier(PostgresWithdrawing):
             backoffs=backoffs,
             failures=failures,
             leaving=FAILURES_BEFORE_LEAVING,
+            earliest=self._clock.earliest(),
             delay=self._delay(),
             epoch=self._policy.limits_epoch,
             cap=self._policy.max_pages_per_domain,

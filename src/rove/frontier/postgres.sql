@@ -14,16 +14,18 @@
 -- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
 -- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them. For the same reason
 -- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
--- `latest`: what the process that claims holds for the latest that it can be; a server's clock that was set forward must
--- not make a domain due early.
+-- `latest`, `earliest`: what the process that claims holds for the latest and the earliest that it can be; a server's clock
+-- that was set forward must not make a domain due early, nor may one that was set back make a lease end before its time.
 -- `lock_timeout`: SKIP LOCKED does wait where a row was updated, that update committed just now, and its successor is being
 -- updated again (PostgreSQL then follows the chain and locks it in any case). Whoever is waited for may want a row that
 -- this claim has locked; it gives up before that is found to be a deadlock, and is made again.
 WITH clock AS MATERIALIZED (
-    SELECT least(clock_ms(), :latest::bigint) AS now, set_config('lock_timeout', '200ms', true)
+    SELECT least(read, :latest::bigint) AS due_until, greatest(read, :earliest::bigint) AS now,
+        greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
+    FROM (SELECT clock_ms() AS read OFFSET 0) AS server
 ), due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
-    WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT now FROM clock)
+    WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
     ORDER BY ready_at
     LIMIT :limit::bigint
     FOR NO KEY UPDATE SKIP LOCKED
@@ -37,7 +39,8 @@ UPDATE domain AS d SET
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.unsettled, d.token, due.ready_at AS was_due, clock.now;
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.unsettled, d.token, due.ready_at AS was_due,
+    clock.likely AS now;
 
 -- name: head_urls
 -- The first due URLs of each domain: by class (normal, retried, waiting for a failing origin), so that ten thousand URLs
@@ -99,9 +102,9 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- Ends leases whose rows are locked. A visit that asked nothing costs no delay; the domain was due when it was claimed,
 -- so `now` is not early. One update, as each leaves a version of the row behind; a statement after the URLs were
 -- settled, so that the head it finds is the next one. ready_at is NULL when nothing is pending: the count in the row,
--- which an add raises under the same lock, is what keeps a new URL from being slept over.
+-- which an add raises under the same lock, is what keeps a new URL from being slept over. `earliest`: as in a lease.
 WITH clock AS MATERIALIZED (
-    SELECT clock_ms() AS now
+    SELECT greatest(clock_ms(), :earliest::bigint) AS now
 ), head AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
     FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
@@ -285,7 +288,7 @@ LIMIT 1;
 -- name: cut_leases
 -- The processes that held these are dead: what is left to wait for is the delay, counted from now.
 WITH clock AS MATERIALIZED (
-    SELECT clock_ms() AS now
+    SELECT greatest(clock_ms(), :earliest::bigint) AS now
 ), lost AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )

@@ -2,8 +2,11 @@
 
 Times that decide about politeness are the database's, so that all machines agree; but somebody may set the server's
 clock. Every process compares it with its own steady clock. A step forward would make domains due early: a claim
-therefore says what time it can be at the latest. A step back would stall the crawl. The first process that sees either
-takes the step out of the crawl's clock for everybody; the others find that the two together are as they were.
+therefore says what time it can be at the latest. A step back would stall the crawl, and what is written then would be
+over too early once it is amended: delays are therefore reckoned from the earliest that it can be, at least. The first
+process that sees a step takes it out of the crawl's clock for everybody; the others find that the two together are as
+they were. A visit that is settled, or a domain that is met, between a step forward and that waits for as long as the
+step was.
 
 A server whose clock is set while no process of the crawl runs cannot be told from time that has passed.
 """
@@ -57,6 +60,14 @@ class ServerClock:
         elapsed = self._steady() - first.asked_at
         return first.crawl_ms + round(elapsed * 1000 * (1 + DRIFT)) + STEP_MS
 
+    def earliest(self) -> int:
+        """The earliest that it can be by the crawl's clock."""
+        first = self._first
+        if first is None:
+            return -_FAR_AWAY
+        elapsed = max(0.0, self._steady() - first.answered_at)
+        return first.crawl_ms + round(elapsed * 1000 * (1 - DRIFT)) - STEP_MS
+
     def check(self, reading: Reading) -> int:
         """By how many milliseconds the crawl's clock is wrong since the server's was set, 0 if it was not; take the
         reading for the truth if not.
@@ -88,6 +99,10 @@ class ClockGuard:
     def latest(self) -> int:
         """The latest that it can be by the crawl's clock."""
         return self._clock.latest()
+
+    def earliest(self) -> int:
+        """The earliest that it can be by the crawl's clock."""
+        return self._clock.earliest()
 
     async def watch(self) -> None:
         """See whether the server's clock was set, and take that out of the crawl's."""
