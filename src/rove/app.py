@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -387,12 +389,15 @@ async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[i
     if cut:
         log.info("%d leases of a process that is gone were cut to the delay", cut)
     left = spool_files(stage.data.spool, of=processes, but=frontier.process)
-    for process, path in left:
-        visits = await asyncio.to_thread(lost_visits, process, [path], stage.settings.delay)
+    for process, files in groupby(left, key=itemgetter(0)):
+        # All files of a process at once: a request may have begun in one and ended in the next.
+        paths = [path for _, path in files]
+        visits = await asyncio.to_thread(lost_visits, process, paths, stage.settings.delay)
         for start in range(0, len(visits), LOST_VISITS):
             await frontier.record_lost(visits[start : start + LOST_VISITS])
-        path.unlink()
-        log.info("%s held %d visits that may not have been settled", path.name, len(visits))
+        for path in paths:
+            path.unlink()
+        log.info("process %d left %d visits that may not have been settled", process, len(visits))
 
 
 async def _stage(data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:

@@ -23,32 +23,37 @@ log = logging.getLogger(__name__)
 async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
     """Take out of the queue what patterns cover; return how many URLs left it."""
     covered = Exclusions(patterns)
+
+    def is_covered(url: str) -> bool:
+        return covered.covers(_host(url))
+
     left = await frontier.exclude(whole_domains(patterns))
-    for domain in _domains_in_part(patterns):
-        left += await frontier.withdraw(
-            domain, UrlState.BLOCKED, "excluded", lambda url: covered.covers(_host(url))
-        )
-    async for found in _domains_anywhere(frontier, patterns):
-        left += await frontier.exclude(found)
+    in_part = _domains_in_part(patterns)
+    async for names in _domains_to_search(frontier, patterns):
+        whole = {id: name for id, name in names.items() if covered.covers_all_of(name)}
+        left += await frontier.exclude(whole)
+        in_part |= names.keys() - whole.keys()
+    for domain in sorted(in_part):
+        left += await frontier.withdraw(domain, UrlState.BLOCKED, "excluded", is_covered)
     return left
 
 
 async def include(frontier: Frontier, patterns: Sequence[str], still: Exclusions) -> int:
     """Let go on what patterns covered and nothing else covers; return how many URLs are pending again."""
     lifted = Exclusions(patterns)
-    domains = {id for id, name in whole_domains(patterns).items() if not still.covers(name)}
-    async for found in _domains_anywhere(frontier, patterns):
-        domains |= {id for id, name in found.items() if not still.covers(name)}
-    await frontier.include(sorted(domains))
 
     def is_free(url: str) -> bool:
         host = _host(url)
         return lifted.covers(host) and not still.covers(host)
 
-    opened = 0
-    for domain in sorted(domains | _domains_in_part(patterns)):
-        opened += await frontier.reopen(domain, is_free)
-    return opened
+    whole = whole_domains(patterns)
+    in_part = _domains_in_part(patterns)
+    async for names in _domains_to_search(frontier, patterns):
+        whole |= {id: name for id, name in names.items() if lifted.covers_all_of(name)}
+        in_part |= names.keys()
+    free = sorted(id for id, name in whole.items() if not still.covers_all_of(name))
+    await frontier.include(free)
+    return sum([await frontier.reopen(domain, is_free) for domain in sorted(in_part.union(free))])
 
 
 async def follow_exclusions(catalog: Catalog, on_change: Callable[[Exclusions], None]) -> None:
@@ -72,15 +77,14 @@ def _domains_in_part(patterns: Iterable[str]) -> set[int]:
     return {domain for domain in around if domain is not None and domain not in whole}
 
 
-async def _domains_anywhere(
+async def _domains_to_search(
     frontier: Frontier, patterns: Iterable[str]
 ) -> AsyncIterator[dict[int, str]]:
-    """The domains that patterns cover which may be anywhere, in slices."""
-    wide = Exclusions(pattern for pattern in patterns if domain_around(pattern) is None)
+    """All domains, in slices, where a pattern may cover hosts of any."""
     last = _LOWEST
-    while len(wide):
+    while any(domain_around(pattern) is None for pattern in patterns):
         names = await frontier.domain_names(last, NAMES_PER_SLICE)
-        yield {id: name for id, name in names if wide.covers(name)}
+        yield dict(names)
         if len(names) < NAMES_PER_SLICE:
             return
         last = names[-1][0]

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from rove.errors import UsageError
 from rove.url import canonical, domain_of, is_address, is_in_one_domain
 
+_NO_PATTERN = re.compile(r"[\x00-\x20\x7f]|^=?/")
 _GLOB = re.compile(r"[a-z0-9_*-]+(\.[a-z0-9_*-]+)*")
 
 
@@ -44,6 +45,12 @@ class Exclusions:
             return True
         return (bool(self._hosts) and host in self._hosts) or (
             bool(self._globs) and self._any_glob.fullmatch(host) is not None
+        )
+
+    def covers_all_of(self, name: str) -> bool:
+        """Whether a name is excluded with everything below it."""
+        return self._name_covering(name) is not None or (
+            bool(self._globs) and self._any_glob.fullmatch(name) is not None
         )
 
     def covering(self, host: str) -> str | None:
@@ -83,7 +90,7 @@ def parse_pattern(text: str) -> str:
     is_exact = given.startswith("=")
     host = given.removeprefix("=")
     url = canonical(host if "://" in host else f"http://{host}")
-    if url is None:
+    if url is None or _NO_PATTERN.search(given) or set(url.host) & {"*", "="}:
         raise UsageError(f"{text!r} is not a domain")
     return f"={url.host}" if is_exact else url.host
 
@@ -118,10 +125,13 @@ def domain_around(pattern: str) -> int | None:
     host = pattern.removeprefix("=").rpartition("*")[2]
     if "*" in pattern:
         _, dot, host = host.partition(".")
-        if not dot:
+        if not dot or is_address(host):
             return None
     return domain_of(host)[1] if is_in_one_domain(host) else None
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(r"(?:.+\.)?" + ".*".join(map(re.escape, pattern.split("*"))))
+    """Each part is taken where it comes first, for good: that leaves the most to the rest, and takes no time to try."""
+    first, *middle, last = (re.escape(part) for part in pattern.split("*"))
+    start = rf"(?>(?:.*?\.)??{first})" if first else ""
+    return re.compile(start + "".join(rf"(?>.*?{part})" for part in middle if part) + rf".*{last}")

@@ -79,7 +79,7 @@ class Journal:
         self.finished_at = now
         ended = max(row.began, self._crawl_ms(now))
         self.answers.note(outcome, (ended - row.began) / 1000)
-        row = _with_outcome(replace(row, ended=ended, error=""), outcome)
+        row = _with_outcome(row.but(ended=ended, error=""), outcome)
         self.requests.append(row)
         return row
 
@@ -87,7 +87,7 @@ class Journal:
         """Note which copy of a robots.txt is in force after the last request."""
         if record.status is RobotsStatus.RULES:
             copy = fingerprint_bytes(record.body)
-            self.requests[-1] = replace(self.requests[-1], content_hash=copy)
+            self.requests[-1] = self.requests[-1].but(content_hash=copy)
 
     def note_origin(self, record: OriginRecord) -> None:
         """Note a robots.txt record that is to be kept, which the last request brought."""
@@ -101,7 +101,7 @@ class Journal:
 
     def note_aborted(self) -> None:
         """Note that nothing comes of the last request: the visit was cut while it was being read."""
-        self.requests[-1] = replace(self.requests[-1], error=FailureKind.ABORTED)
+        self.requests[-1] = self.requests[-1].but(error=FailureKind.ABORTED)
 
     def _crawl_ms(self, now: float) -> int:
         """The crawl's clock at a moment of the process's own."""
@@ -111,12 +111,12 @@ class Journal:
         """Note a page to be stored, which the last request brought."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
-        self.requests[-1] = replace(self.requests[-1], title=title, content_hash=content_hash)
+        self.requests[-1] = self.requests[-1].but(title=title, content_hash=content_hash)
 
     def note_stored(self, stored: list[Stored]) -> None:
         """Note where the pages went, in the order in which they were noted."""
         for index, where in zip(self._page_rows, stored, strict=True):
-            self.requests[index] = replace(self.requests[index], text=where.text, raw=where.raw)
+            self.requests[index] = self.requests[index].but(text=where.text, raw=where.raw)
 
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
         """Note that a URL leaves pending."""
@@ -150,7 +150,7 @@ class Journal:
 
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
-        requests = [replace(row, fate=Fate.LOST) for row in self.requests]
+        requests = [row.but(fate=Fate.LOST) for row in self.requests]
         return replace(
             self.result(now, delay), settled=(), deferred=(), requests=requests, not_accepted={}
         )
@@ -159,8 +159,7 @@ class Journal:
 def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:
     match outcome:
         case Fetched(response=response, wire_body=body, truncated=truncated):
-            return replace(
-                row,
+            return row.but(
                 status=response.status,
                 media_type=response.media_type,
                 size=len(body),
@@ -168,22 +167,20 @@ def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:
                 address=response.address,
             )
         case Redirected(response=response, location=location):
-            return replace(row, status=response.status, target=location, address=response.address)
+            return row.but(status=response.status, target=location, address=response.address)
         case Refused(response=response):
-            return replace(
-                row,
+            return row.but(
                 status=response.status,
                 media_type=response.media_type,
                 error=f"status-{response.status}",
                 address=response.address,
             )
         case WrongType(response=response):
-            return replace(
-                row,
+            return row.but(
                 status=response.status,
                 media_type=response.media_type,
                 error="wrong-type",
                 address=response.address,
             )
         case Failed(kind=kind, status=status, address=address):
-            return replace(row, status=status, error=kind.value, address=address)
+            return row.but(status=status, error=kind.value, address=address)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 
 class UrlState(enum.IntEnum):
@@ -38,6 +40,8 @@ class FailureKind(enum.StrEnum):
     PROTOCOL = "protocol"
     ENCODING = "encoding"
     ABORTED = "aborted"
+    BUSY = "busy"
+    """Too many connections of ours to its address, for as long as a request may take (--per-ip)."""
 
 
 TEMPORARY_FAILURES = frozenset(
@@ -48,6 +52,7 @@ TEMPORARY_FAILURES = frozenset(
         FailureKind.TIMEOUT_FIRST_BYTE,
         FailureKind.TIMEOUT_TOTAL,
         FailureKind.RESET,
+        FailureKind.BUSY,
     }
 )
 UNREACHABLE_FAILURES = frozenset(
@@ -88,6 +93,8 @@ class Response:
     """As sent, in order, names in the server's spelling, bytes decoded as latin-1."""
     address: str
     """The address that answered, without the port."""
+    waited: float = 0.0
+    """Seconds before it was asked, for other connections of ours to its address to end."""
 
     def header(self, name: str) -> str | None:
         """The first value of a header, by its lower-case name."""
@@ -197,11 +204,11 @@ class Location:
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request in the ledger: written once, never changed, kept for ever.
 
-    Only where its page is stored may change, when a domain is purged.
+    Only where its page is stored may change, when a domain is purged. A Struct, as every step of a request makes a new
+    one: a copy with changes takes 0.25 µs, of a dataclass 12.
     """
 
     visit: int
@@ -240,6 +247,10 @@ class RequestRow:
     raw: Location | None = None
     place: str = ""
     """The machine and data directory that has the page; '' is this one."""
+
+    def but(self, **changes: Any) -> RequestRow:
+        """The same with other values."""
+        return msgspec.structs.replace(self, **changes)
 
     @property
     def finished(self) -> float:

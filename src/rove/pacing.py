@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -53,7 +54,7 @@ _NO_ANSWER = frozenset(
         FailureKind.PROTOCOL,
     }
 )
-_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]*)?")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 
 
 @dataclass(slots=True)
@@ -73,9 +74,9 @@ class Answers:
         """Take one more request into account."""
         match outcome:
             case Fetched() | Redirected() | WrongType():
-                self._answered(seconds)
+                self._answered(seconds - outcome.response.waited)
             case Refused(response=response):
-                self._answered(seconds)
+                self._answered(seconds - response.waited)
                 if response.status in _OVERLOADED:
                     self.is_overloaded = True
                     asked = retry_after(response)
@@ -114,24 +115,28 @@ def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
         DelaySource.BACKOFF: backoff,
         DelaySource.SLOW: SLOWNESS * answers.last_seconds,
     }
+    pause, reason = _longest(pauses, delay)
+    return Verdict(pace=Pace(backoff=backoff), pause=pause, reason=reason)
+
+
+def _longest(pauses: Mapping[DelaySource, float], delay: float) -> tuple[float, DelaySource]:
+    """The longest pause, and its reason where it is longer than the delay."""
     reason = max(pauses, key=lambda source: pauses[source])
-    pause = pauses[reason]
-    return Verdict(
-        pace=Pace(backoff=backoff),
-        pause=pause,
-        reason=reason if pause > delay else DelaySource.DELAY,
-    )
+    return pauses[reason], reason if pauses[reason] > delay else DelaySource.DELAY
 
 
 def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
+    pauses = {DelaySource.BACKOFF: before.backoff}
     if answers.failure is None:
-        return Verdict(pace=before, pause=before.backoff, reason=DelaySource.BACKOFF)
+        pause, reason = _longest(pauses, delay)
+        return Verdict(pace=before, pause=pause, reason=reason)
     failures = before.failures + 1
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
+    pause, reason = _longest(pauses | {DelaySource.FAILURES: pause_after(failures, delay)}, delay)
     return Verdict(
         pace=Pace(backoff=before.backoff, failures=failures),
-        pause=max(before.backoff, pause_after(failures, delay)),
-        reason=DelaySource.FAILURES,
+        pause=pause,
+        reason=reason,
         gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",
     )
 

@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -69,8 +68,12 @@ class Spool:
         try:
             if self._fd < 0 or self._size + len(line) > FILE_BYTES:
                 self._turn()
-            os.write(self._fd, line)
+            if os.write(self._fd, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
+            if self._fd >= 0:
+                with suppress(OSError):  # what comes later must not be glued to half a line
+                    os.ftruncate(self._fd, self._size)
             kind = DiskFull if error.errno in _FULL else StoreError
             raise kind(f"{self._path} cannot be written: {error.strerror}") from error
         self._size += len(line)
@@ -158,7 +161,7 @@ def _lost(visit: int, notes: list[Note], process: int, delay: float) -> LostVisi
         domain=notes[0].domain,
         visit=visit,
         rows=[
-            replace(row, delay=pause, delay_from=source, process=process, fate=Fate.LOST)
+            row.but(delay=pause, delay_from=source, process=process, fate=Fate.LOST)
             for row in rows.values()
         ],
         earliest=ended + round(pause * 1000) if ended else 0,

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rove import enforce
@@ -144,8 +144,8 @@ async def _place_again(backend: Backend, directory: Path, rewritten: Rewritten) 
         changed = {}
         for url in urls:
             for row in await _rows_in(backend.reader, url, rewritten.old):
-                changed[row.visit, row.seq] = replace(
-                    row, text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
+                changed[row.visit, row.seq] = row.but(
+                    text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
                 )
         await backend.place_again(list(changed.values()))
 

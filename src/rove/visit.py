@@ -445,6 +445,8 @@ class Visit:
                     pause_from=verdict.reason,
                 )
             )
+        if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
+            raise _Over
         return outcome
 
 

@@ -136,10 +136,11 @@ class GroupWriter:
         for journal in group:
             reason = journal.verdict(self._delay).gives_up
             if reason:
+                lease = journal.lease
                 failed = await self._frontier.withdraw(
-                    journal.lease.domain, UrlState.FAILED, reason, lambda _: True
+                    lease.domain, UrlState.FAILED, reason, lambda _: True, after=lease.token
                 )
-                log.info("%s is given up, with %d URLs: %s", journal.lease.name, failed, reason)
+                log.info("%s is given up, with %d URLs: %s", lease.name, failed, reason)
 
     async def _add_links(self, group: Sequence[Journal]) -> None:
         links: dict[int, NewUrl] = {}

@@ -38,6 +38,7 @@ from rove.url import canonical
 DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
+NO_PACE = Pace()
 PENDING = (
     "SELECT d.id, d.pending, count(u.domain) FROM domain d "
     "LEFT JOIN url u ON u.domain = d.id AND u.state = 0 GROUP BY d.id"
@@ -286,7 +287,7 @@ def visited(
     since_finish: float = 0.0,
     deferred: Sequence[Deferred] = (),
     requests: Sequence[RequestRow] = (),
-    pace: Pace = Pace(),
+    pace: Pace = NO_PACE,
     pause: float = 0.0,
     pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:

@@ -104,10 +104,10 @@ async def test_all_of_a_row_comes_back(harness: Harness) -> None:
         text=Location(file="t.warc.gz", offset=1, length=2),
         raw=Location(file="r.warc.gz", offset=3, length=1 << 40),
     )
-    row = replace(row, kind=RequestKind.SITEMAP)
+    row = row.but(kind=RequestKind.SITEMAP)
     await frontier.settle([visited(lease, DONE, requests=[row])])
     (kept,) = await harness.reader().requests(lease.token)
-    expected = replace(row, delay=DELAY, process=frontier.process, fate=Fate.SETTLED)
+    expected = row.but(delay=DELAY, process=frontier.process, fate=Fate.SETTLED)
     assert replace(kept, place="") == expected
     assert kept.finished == row.started + 1.0
 
@@ -176,7 +176,7 @@ async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_sli
                 page_row(lease, lease.urls[0].url, seq, other_domain=7 if seq == 1 else None)
                 for seq in range(1 + lease.token % 3)
             ]
-            rows[0] = replace(rows[0], kind=RequestKind.ROBOTS)
+            rows[0] = rows[0].but(kind=RequestKind.ROBOTS)
             await frontier.settle([visited(lease, DONE, requests=rows)])
         harness.advance(DELAY)
     reader = harness.reader()
@@ -214,7 +214,7 @@ async def test_the_first_and_the_last_domain_are_in_the_ledger(harness: Harness)
     frontier = await harness.open()
     lease = await one_lease(frontier)
     ends = [-(1 << 63), (1 << 63) - 1]
-    rows = [replace(page_row(lease, "http://a.test/0", i), domain=d) for i, d in enumerate(ends)]
+    rows = [page_row(lease, "http://a.test/0", i).but(domain=d) for i, d in enumerate(ends)]
     await frontier.settle([visited(lease, DONE, requests=rows)])
     assert [row.domain async for row in harness.reader().ledger()] == ends
     for domain in ends:
@@ -228,9 +228,7 @@ async def test_copies_of_robots_txt_are_kept_for_ever(harness: Harness) -> None:
     for body in bodies:
         await frontier.put_origins([origin(lease, body)])
     unkept = [b"gone", b"down"]
-    for body, status in zip(
-        unkept, (RobotsStatus.NONE, RobotsStatus.UNREACHABLE), strict=True
-    ):
+    for body, status in zip(unkept, (RobotsStatus.NONE, RobotsStatus.UNREACHABLE), strict=True):
         await frontier.put_origins([origin(lease, body, status=status)])
     await frontier.put_origins([origin(lease, RULES), replace(origin(lease), origin="http://b")])
     reader = harness.reader()
@@ -274,7 +272,7 @@ async def test_what_is_known_of_a_domain(harness: Harness) -> None:
 
 
 def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None):
-    found = [replace(row, fate=Fate.LOST, process=1, delay=DELAY) for row in rows]
+    found = [row.but(fate=Fate.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,
         visit=lease.token,
@@ -291,7 +289,7 @@ async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> No
     await resumed.recover()
     where = Location(file="a.warc.gz", offset=1, length=2)
     rows = [page_row(lease, f"http://a.test/{i}", i, size=10, text=where) for i in range(2)]
-    rows[1] = replace(rows[1], error="timeout-total")
+    rows[1] = rows[1].but(error="timeout-total")
     visit = lost(lease, *rows, robots=[RULES, RULES, b"other"])
     for _ in range(3):
         await resumed.record_lost([visit])
@@ -373,7 +371,7 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     before = await harness.reader().requests(lease.token)
     counts = await frontier.counts()
     changed = [replace(before[0], text=new, raw=None), replace(before[2], text=None, raw=new)]
-    disguised = [replace(row, title="x", status=9, fate=Fate.LATE, delay=1.0) for row in changed]
+    disguised = [row.but(title="x", status=9, fate=Fate.LATE, delay=1.0) for row in changed]
     unknown = replace(before[0], visit=lease.token + 1)
     await harness.place_again([*disguised, unknown])
     assert await harness.reader().requests(lease.token) == [changed[0], before[1], changed[1]]

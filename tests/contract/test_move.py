@@ -266,7 +266,7 @@ def _paced(lease: Lease) -> VisitResult:
     elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
     return replace(
         settled,
-        requests=[*settled.requests, replace(elsewhere, kind=RequestKind.ROBOTS, content_hash=9)],
+        requests=[*settled.requests, elsewhere.but(kind=RequestKind.ROBOTS, content_hash=9)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,
         pause_from=DelaySource.RETRY_AFTER,

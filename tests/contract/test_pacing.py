@@ -7,7 +7,6 @@ import pytest
 from rove.frontier.contract import Frontier
 from rove.model import (
     Deferred,
-    DelaySource,
     Lease,
     OriginRecord,
     Pace,
@@ -95,9 +94,7 @@ async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> No
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)
-    await frontier.settle(
-        [visited(lease, UrlState.BLOCKED, asked=False, pause=900.0, pace=pace)]
-    )
+    await frontier.settle([visited(lease, UrlState.BLOCKED, asked=False, pause=900.0, pace=pace)])
     (again,) = await frontier.claim(1)
     assert again.pace == pace
 
@@ -227,5 +224,3 @@ async def test_a_given_back_lease_leaves_the_failures_as_they_are(
         (lease,) = await frontier.claim(1)
         assert lease.pace == pace
     assert (await frontier.counts()).urls[UrlState.FAILED] == 1
-
-

@@ -37,9 +37,16 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
 
 
 def plan(connection: sqlite3.Connection, query: str) -> list[str]:
+    query = re.sub(r"\(([^()]+)\)\s+VALUES \(:row\)", _with_a_row, query)
     names = set(re.findall(r":(\w+)", query))
     parameters = {name: "[]" if name == "rows" else 1 for name in names}
     return [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + query, parameters)]
+
+
+def _with_a_row(columns: re.Match[str]) -> str:
+    """One row of a batch, whose values are written out for each of the columns."""
+    values = ", ".join("NULL" for _ in columns[1].split(","))
+    return f"({columns[1]}) VALUES ({values})"
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES))

@@ -1,10 +1,11 @@
-"""Random histories of adds, claims, settles, losses and time, against a model simple enough to be right."""
+"""Random histories of adds, claims, settles, losses, exclusions and time, against a model simple enough to be right."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +20,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from rove.frontier import withdrawal
 from rove.frontier.contract import MAX_UNSETTLED
-from rove.model import Deferred, Lease, OriginRecord, RobotsStatus, Settled, UrlState, VisitResult
+from rove.model import (
+    Deferred,
+    Lease,
+    OriginRecord,
+    Pace,
+    RobotsStatus,
+    Settled,
+    UrlState,
+    VisitResult,
+)
 from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
 
 DELAY = 10.0
@@ -43,12 +54,19 @@ class ModelDomain:
     pending: dict[str, ModelUrl] = field(default_factory=dict)
     not_before: float = 0.0
     crawl_delay: float = 0.0
+    backoff: float = 0.0
     lease: Lease | None = None
     lease_ends: float = 0.0
     unsettled: int = 0
+    excluded: bool = False
+    withheld: dict[str, ModelUrl] = field(default_factory=dict)
+    """URLs that an exclusion has blocked, with the places that they had."""
 
     def delay(self) -> float:
         return max(DELAY, self.crawl_delay)
+
+    def delay_after_loss(self) -> float:
+        return max(self.delay(), self.backoff)
 
     def head_due(self) -> float:
         return min(self.pending.values(), key=lambda known: known.order).due
@@ -56,6 +74,21 @@ class ModelDomain:
     def open_urls(self, now: float) -> list[str]:
         due = [text for text, known in self.pending.items() if known.due <= now]
         return sorted(due, key=lambda text: self.pending[text].order)
+
+
+NEVER = ModelUrl((9, 0, 0), float("inf"))
+
+
+def everything(text: str) -> bool:
+    return True
+
+
+def is_even(text: str) -> bool:
+    return int(text[-1]) % 2 == 0
+
+
+def is_odd(text: str) -> bool:
+    return not is_even(text)
 
 
 class FrontierMachine(RuleBasedStateMachine):
@@ -128,6 +161,7 @@ class FrontierMachine(RuleBasedStateMachine):
             name
             for name, domain in self.domains.items()
             if domain.pending
+            and not domain.excluded
             and self.now >= (domain.lease_ends if domain.lease else domain.not_before)
             and self.now >= domain.head_due()
         }
@@ -164,15 +198,24 @@ class FrontierMachine(RuleBasedStateMachine):
         assert [pending.url for pending in lease.urls] == expected
         assert lease.urls
         domain.lease = lease
-        domain.lease_ends = self.now + BUDGET + domain.delay()
+        assert lease.pace.backoff == domain.backoff
+        domain.lease_ends = self.now + BUDGET + domain.delay_after_loss()
         domain.unsettled += 1
 
     def leased(self) -> list[ModelDomain]:
         return [domain for domain in self.domains.values() if domain.lease is not None]
 
     @precondition(lambda self: self.leased())
-    @rule(data=st.data(), asked=st.booleans(), ago=st.sampled_from([0.0, 2.0]))
-    def settle(self, data: st.DataObject, asked: bool, ago: float) -> None:
+    @rule(
+        data=st.data(),
+        asked=st.booleans(),
+        ago=st.sampled_from([0.0, 2.0]),
+        pause=st.sampled_from([0.0, 0.0, DELAY + 5, 90.0]),
+        backoff=st.sampled_from([0.0, 0.0, DELAY / 2, 40.0]),
+    )
+    def settle(
+        self, data: st.DataObject, asked: bool, ago: float, pause: float, backoff: float
+    ) -> None:
         domain = data.draw(st.sampled_from(self.leased()))
         assert domain.lease is not None
         settled, deferred = [], []
@@ -199,11 +242,19 @@ class FrontierMachine(RuleBasedStateMachine):
                     order = (1 + (fate == "hold"), round(due * 1000), pending.fingerprint)
                     domain.pending[pending.url] = ModelUrl(order, due)
         visit = VisitResult(
-            lease=domain.lease, asked=asked, since_finish=ago, settled=settled, deferred=deferred
+            lease=domain.lease,
+            asked=asked,
+            since_finish=ago,
+            settled=settled,
+            deferred=deferred,
+            pause=pause,
+            pace=Pace(backoff=backoff),
         )
         assert self.run(self.frontier.settle([visit])) == 1
         assert self.run(self.frontier.settle([visit])) == 0, "the repeated one finds it settled"
-        domain.not_before = self.now - ago + domain.delay() if asked else self.now
+        delay = max(domain.delay(), pause)
+        domain.not_before = self.now - ago + delay if asked else self.now
+        domain.backoff = backoff
         domain.lease = None
         domain.unsettled = 0
 
@@ -238,9 +289,66 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.recover()) == len(self.leased())
         for domain in self.leased():
             assert domain.lease is not None
-            domain.not_before = min(domain.lease_ends, self.now + domain.delay())
+            cut = self.now + domain.delay_after_loss()
+            domain.not_before = min(domain.lease_ends, cut)
             self.lost.append(domain.lease)
             domain.lease = None
+
+    @rule(name=st.sampled_from(DOMAINS))
+    def exclude(self, name: str) -> None:
+        domain = self.domains.setdefault(name, ModelDomain())
+        left = self.run(self.frontier.exclude({url(f"http://{name}/").domain: name}))
+        assert left == self.withhold(domain, everything)
+        domain.excluded = True
+        if domain.lease is not None:
+            self.lost.append(domain.lease)
+            domain.lease = None
+            domain.not_before = domain.lease_ends
+
+    def withhold(self, domain: ModelDomain, matching: Callable[[str], bool]) -> int:
+        texts = [text for text in domain.pending if matching(text)]
+        for text in texts:
+            domain.withheld[text] = domain.pending.pop(text)
+            self.ended[text] = UrlState.BLOCKED
+        return len(texts)
+
+    @rule(names=st.sets(st.sampled_from(DOMAINS)))
+    def include(self, names: set[str]) -> None:
+        self.run(self.frontier.include([url(f"http://{name}/").domain for name in names]))
+        for name in names & self.domains.keys():
+            self.domains[name].excluded = False
+
+    @rule(name=st.sampled_from(DOMAINS), matching=st.sampled_from([everything, is_even, is_odd]))
+    def reopen(self, name: str, matching: Callable[[str], bool]) -> None:
+        domain = self.domains.get(name, ModelDomain())
+        texts = [text for text in domain.withheld if matching(text)]
+        for text in texts:
+            domain.pending[text] = domain.withheld.pop(text)
+            del self.ended[text]
+        opened = self.run(self.frontier.reopen(url(f"http://{name}/").domain, matching))
+        assert opened == len(texts)
+
+    @rule(
+        name=st.sampled_from(DOMAINS),
+        matching=st.sampled_from([everything, is_even, is_odd]),
+        is_exclusion=st.booleans(),
+    )
+    def withdraw(self, name: str, matching: Callable[[str], bool], is_exclusion: bool) -> None:
+        domain = self.domains.get(name, ModelDomain())
+        rest = [known for text, known in domain.pending.items() if not matching(text)]
+        if domain.lease is not None and min((r.order, r.due) for r in [*rest, NEVER])[1] > self.now:
+            return  # a claim of it would find nothing to do
+        id = url(f"http://{name}/").domain
+        if is_exclusion:
+            left = self.run(self.frontier.withdraw(id, UrlState.BLOCKED, "excluded", matching))
+            assert left == self.withhold(domain, matching)
+            return
+        texts = [text for text in domain.pending if matching(text)]
+        for text in texts:
+            del domain.pending[text]
+            self.ended[text] = UrlState.FAILED
+        left = self.run(self.frontier.withdraw(id, UrlState.FAILED, "given up", matching))
+        assert left == len(texts)
 
     @invariant()
     def counters_agree(self) -> None:
@@ -250,7 +358,10 @@ class FrontierMachine(RuleBasedStateMachine):
         for state in ENDINGS:
             assert counts.urls[state] == sum(end is state for end in self.ended.values())
         domains = counts.domains
-        assert domains["idle"] == sum(not domain.pending for domain in self.domains.values())
+        excluded = sum(domain.excluded for domain in self.domains.values())
+        assert domains["excluded"] == excluded
+        idle = sum(not d.pending and not d.excluded for d in self.domains.values())
+        assert domains["idle"] == idle
         assert sum(domains.values()) == len(self.domains)
         kept = self.run(self.harness.counted_pending())
         assert all(kept_count == counted for kept_count, counted in kept.values())
@@ -276,6 +387,11 @@ class PostgresMachine(FrontierMachine):
     def make_harness(self) -> Harness:
         self.run(self.kept.empty())
         return PostgresHarness(self.kept.url, self.kept.schema)
+
+
+@pytest.fixture(autouse=True)
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(withdrawal, "SLICE", 2)
 
 
 machine_settings = settings(

@@ -67,7 +67,7 @@ def test_two_visits_at_once_even_without_a_delay(at: float, is_found: bool) -> N
 
 
 def test_the_longest_delay_of_a_visit_counts(ledger: Ledger) -> None:
-    ledger.rows[0] = replace(ledger.rows[0], delay=300.0, delay_from=DelaySource.CRAWL_DELAY)
+    ledger.rows[0] = ledger.rows[0].but(delay=300.0, delay_from=DelaySource.CRAWL_DELAY)
     ledger.visit(100, ask(f"{A}/b"))
     assert ledger.found().numbers["delay_from"] == "crawl-delay"
 
@@ -189,7 +189,7 @@ def test_a_robots_txt_that_cannot_be_had_forbids_all(
     assert found.check is Check.ROBOTS and "could not be had" in found.what
     assert found.requests[0].visit == 2
     ledger.visit(150, ledger.robots(A, RULES))
-    ledger.rows[-1] = replace(ledger.rows[-1], visit=2, seq=1)
+    ledger.rows[-1] = ledger.rows[-1].but(visit=2, seq=1)
     assert not {Check.ROBOTS} & ledger.checks(), "it was asked for again in between"
 
 
@@ -223,7 +223,7 @@ def test_a_robots_txt_at_the_end_of_redirects() -> None:
         0,
         ask_robots(A, status=301, target="//www.a.test/robots.txt"),
         ask_robots(www, status=302, target=b),
-        replace(ledger.robots(A, RULES), url=b),
+        ledger.robots(A, RULES).but(url=b),
         ask(f"{A}/open"),
     )
     assert not ledger.checks()
@@ -272,7 +272,7 @@ def test_a_redirect_that_could_not_be_stored_to_the_letter() -> None:
 def test_what_is_no_robots_txt_is_not_asked_for_as_one(ledger: Ledger, url: str) -> None:
     ledger.visit(100, hop(url, status=404))
     assert ledger.found().check is Check.ROBOTS
-    ledger.rows[-1] = replace(ledger.rows[-1], fate=Fate.LOST)
+    ledger.rows[-1] = ledger.rows[-1].but(fate=Fate.LOST)
     assert not ledger.checks(), "the requests before it may be lost"
 
 
@@ -514,7 +514,7 @@ def test_a_request_that_ends_before_it_begins(
     ledger: Ledger, took: int, is_found: bool, number: int
 ) -> None:
     requests: list[RequestRow] = [ask(f"{A}/b"), ask(f"{A}/c")]
-    requests[number] = replace(requests[number], ended=took)
+    requests[number] = requests[number].but(ended=took)
     ledger.visit(100, *requests)
     assert (Check.ORDER in ledger.checks()) is is_found
 
@@ -533,7 +533,7 @@ def test_a_visit_of_too_many_requests(ledger: Ledger, count: int, is_found: bool
 def test_two_requests_of_a_visit_at_once(ledger: Ledger, early: int, is_found: bool) -> None:
     ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"))
     last = ledger.rows[-1]
-    ledger.rows[-1] = replace(last, began=last.began - early)
+    ledger.rows[-1] = last.but(began=last.began - early)
     assert (Check.ORDER in ledger.checks()) is is_found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rove.frontier.contract import Exclusion
@@ -41,8 +40,7 @@ class Ledger:
         for seq, request in enumerate(requests):
             host_domain = domain_of(_host(request.url))[1]
             visited = domain_of(domain)[1]
-            row = replace(
-                request,
+            row = request.but(
                 visit=self._visits,
                 seq=seq,
                 domain=visited,
@@ -53,7 +51,7 @@ class Ledger:
                 delay=delay,
                 process=1,
             )
-            self.rows.append(replace(row, **changes))
+            self.rows.append(row.but(**changes))
             now += request.ended
         return self._visits
 
@@ -63,7 +61,7 @@ class Ledger:
         if body is not None:
             self.texts[hash] = body.encode()
         row = ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS)
-        return replace(row, content_hash=hash, **changes)
+        return row.but(content_hash=hash, **changes)
 
     async def robots_text(self, hash: int) -> bytes | None:
         return self.texts.get(hash)
@@ -115,7 +113,7 @@ def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **ch
         changes["status"] = 0
     if str(changes.get("status", 200))[0] in "45":
         changes.setdefault("error", f"status-{changes['status']}")
-    return replace(row, **changes)
+    return row.but(**changes)
 
 
 def ask_robots(origin: str, **changes: Any) -> Any:
@@ -142,7 +140,7 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
 
 def as_past(row: RequestRow) -> RequestRow:
     """The request as a version left it that kept no ledger."""
-    return replace(row, process=0, delay=0.0, fate=Fate.SETTLED, content_hash=None)
+    return row.but(process=0, delay=0.0, fate=Fate.SETTLED, content_hash=None)
 
 
 def _host(url: str) -> str:

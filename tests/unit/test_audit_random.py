@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -78,7 +77,7 @@ class Scheduler:
         if way == 2:
             to = "https://elsewhere.test/robots.txt"
             first = ask_robots(origin, status=301, target=to)
-            return [first, replace(self.ledger.robots(origin, BODY), url=to)], True
+            return [first, self.ledger.robots(origin, BODY).but(url=to)], True
         if way == 3:
             return [
                 ask_robots(origin, status=301, target="/x"),
@@ -121,7 +120,7 @@ def break_delay(crawl: Scheduler, random: Random) -> None:
     early = first.began - before.ended - round(before.delay * 1000) + 800
     for index, row in enumerate(rows):
         if row.visit == first.visit:
-            rows[index] = replace(row, began=row.began - early, ended=row.ended - early)
+            rows[index] = row.but(began=row.began - early, ended=row.ended - early)
 
 
 def break_robots(crawl: Scheduler, random: Random) -> None:
@@ -131,14 +130,14 @@ def break_robots(crawl: Scheduler, random: Random) -> None:
     origin = rows[number].url[: rows[number].url.index("/", 8)]
     while not (rows[number].kind is RequestKind.ROBOTS and rows[number].url.startswith(origin)):
         number -= 1
-    rows[number] = replace(rows[number], status=503, error="status-503", target="")
+    rows[number] = rows[number].but(status=503, error="status-503", target="")
 
 
 def break_page_before_robots(crawl: Scheduler, random: Random) -> None:
     """A page is of an origin that was never asked."""
     number = random.choice(_pages(crawl.ledger))
     row = crawl.ledger.rows[number]
-    crawl.ledger.rows[number] = replace(row, url=row.url.replace("://", "://new."))
+    crawl.ledger.rows[number] = row.but(url=row.url.replace("://", "://new."))
 
 
 def break_excluded(crawl: Scheduler, random: Random) -> None:
@@ -152,8 +151,8 @@ def break_twice(crawl: Scheduler, random: Random) -> None:
     """A page was answered, and is asked for again."""
     rows = crawl.ledger.rows
     number = random.choice(_pages(crawl.ledger))
-    rows[number] = replace(rows[number], fate=Fate.SETTLED, status=200, error="")
-    again = replace(rows[number], seq=rows[number].seq + 1, began=rows[number].ended)
+    rows[number] = rows[number].but(fate=Fate.SETTLED, status=200, error="")
+    again = rows[number].but(seq=rows[number].seq + 1, began=rows[number].ended)
     rows.insert(number + 1, again)
 
 
@@ -164,7 +163,7 @@ def break_order(crawl: Scheduler, random: Random) -> None:
     visit = rows[number].visit
     for index, row in enumerate(rows):
         if row.visit == visit:
-            rows[index] = replace(row, seq=row.seq + 1, fate=Fate.SETTLED)
+            rows[index] = row.but(seq=row.seq + 1, fate=Fate.SETTLED)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +216,7 @@ async def test_a_long_ledger_is_not_held() -> None:
         for seq, row in enumerate((robots, page, page, page)):
             url = f"{origin}/robots.txt" if not seq else f"{origin}/{seq}"
             await auditor.take(
-                replace(
-                    row,
+                row.but(
                     visit=domain,
                     seq=seq,
                     domain=domain,
@@ -245,7 +243,7 @@ async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
         fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)
         at = T0 + number * 80_000
         await auditor.take(
-            replace(page, visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
+            page.but(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
         )
     _, size = held(auditor)
     assert size < 50_000 * 160 + 2_000_000, size

@@ -181,3 +181,15 @@ def test_limits_given_anew_count_from_where_the_crawl_stands(
 ) -> None:
     new: dict[str, Any] = dict.fromkeys(("max_pages", "max_duration", "max_pages_per_domain"))
     assert with_limits(OLD, **new | given_limits, pages=1000, seconds=2000.0) == expected
+
+
+def test_settings_that_an_older_rove_kept_are_read_with_what_is_new_as_it_was_then() -> None:
+    kept = '{"email":"me@example.org","delay":70.0,"concurrency":9,"store":"text","limits":{"max_pages":5}}'
+    found = settings_from_json(kept).checked()
+    assert (found.redirect_hops, found.per_ip, found.sitemaps) == (3, None, False)
+    assert (found.concurrency, found.limits.max_pages) == (9, 5)
+
+
+def test_what_is_new_is_remembered() -> None:
+    given = replace(GOOD, redirect_hops=0, per_ip=2, sitemaps=True)
+    assert settings_from_json(given.to_json()) == given

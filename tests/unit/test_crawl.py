@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,18 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
-from rove.model import Counts, Request, RequestRow, UrlState
+from rove.model import Counts, Request, RequestRow, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
-from rove.spool import Spool
+from rove.spool import Note, Spool, lost_visits, spool_files
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
+from rove.writer import GroupWriter
 from tests.unit.scripted import (
+    DELAY,
     ScriptedFetcher,
+    World,
     failed,
     offered,
     page,
@@ -97,6 +101,7 @@ class Place:
         self.fed = True
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
+        self._spools: dict[int, Spool] = {}
 
     async def open(self, *urls: str, delay: float = 0.0) -> None:
         """Open the frontier, as one more run, with these URLs in it."""
@@ -111,6 +116,11 @@ class Place:
     def frontier(self) -> Frontier:
         assert self.real_frontier is not None, "the place is not open"
         return self.real_frontier
+
+    def spool(self) -> Spool:
+        """That of the process which was opened last."""
+        process = self.frontier.process
+        return self._spools.setdefault(process, Spool(self.folder / "spool", process))
 
     def store(self) -> WarcStore:
         return WarcStore(self.folder / "warc", keep=Keep.TEXT, name="crawl", software="rove/test")
@@ -132,7 +142,7 @@ class Place:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
-            spool=Spool(self.folder / "spool", self.frontier.process),
+            spool=self.spool(),
             settings=made,
             concurrency=made.concurrency,
             progress=self.progress,
@@ -144,10 +154,16 @@ class Place:
             follow_exclusions=self._follow,
         )
 
+    def close(self) -> None:
+        for spool in self._spools.values():
+            spool.close()
+        asyncio.run(self.database.close())
+
     async def _follow(self, tell: Callable[[Exclusions], None]) -> None:
         """In the catalog's place: tells each time that the test has put other exclusions in."""
         while True:
             tell(Exclusions(await self.exclusions.get()))
+            self.exclusions.task_done()
 
     async def _all_fed(self) -> bool:
         return self.fed
@@ -205,7 +221,7 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
-    asyncio.run(made.database.close())
+    made.close()
 
 
 def chain_of_hosts(hosts: int, pages: int) -> dict[str, Any]:
@@ -727,6 +743,263 @@ class TestFrontierErrors:
 
         with pytest.raises(FrontierError, match="lost"):
             await place.run(feed)
+
+
+class TestExclusions:
+    """Other exclusions, while the crawl goes on."""
+
+    @pytest.mark.parametrize("pattern", ["h0.test", "=h0.test", "h0*", "test"])
+    async def test_a_fetch_in_flight_to_an_excluded_host_is_cut(
+        self, place: Place, pattern: str
+    ) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await place.open("http://h0.test/")
+
+        async def exclude(request: Request) -> None:
+            if request.url == "http://h0.test/":
+                place.exclusions.put_nowait([pattern])
+                await asyncio.Event().wait()
+
+        place.fetcher.before_answer = exclude
+        assert await place.run() is Ending.EXHAUSTED
+        assert place.fetcher.pages_asked == ["http://h0.test/"], "once, and never again"
+        assert await place.states() == {"http://h0.test/": "blocked"}
+        assert await place.rows("SELECT reason FROM url") == [("excluded",)]
+        assert place.progress.errors["aborted"] == 1
+        rows = await place.rows("SELECT error, fate FROM request ORDER BY seq")
+        assert rows == [("status-404", ""), ("aborted", "")]
+
+    async def test_other_fetches_in_flight_go_on(self, place: Place) -> None:
+        urls = front_pages(3)
+        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await place.open(*urls)
+        cut = asyncio.Event()
+
+        async def exclude(request: Request) -> None:
+            if request.url.endswith("robots.txt"):
+                return
+            if len(place.fetcher.pages_asked) == 3:
+                place.exclusions.put_nowait(["h1.test", "elsewhere.test"])
+            try:
+                await cut.wait()
+            except asyncio.CancelledError:
+                cut.set()
+                raise
+
+        place.fetcher.before_answer = exclude
+        assert await place.run() is Ending.EXHAUSTED
+        states = await place.states()
+        assert states == {urls[0]: "done", urls[1]: "blocked", urls[2]: "done"}
+
+    async def test_a_robots_txt_that_led_to_an_excluded_host_is_cut(self, place: Place) -> None:
+        """Not the domain of the visit counts, but the host that is being asked."""
+        other = "http://x.test/r"
+        place.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
+        await place.open("http://h0.test/", delay=1000.0)
+        crawl = place.crawl(delay=1000.0, store=place.store())
+
+        async def exclude(request: Request) -> None:
+            if request.url == other:
+                place.exclusions.put_nowait(["x.test"])
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    crawl.stop()
+
+        place.fetcher.before_answer = exclude
+        async with asyncio.timeout(10):
+            await crawl.run(no_seeds)
+        assert place.fetcher.asked == ["http://h0.test/robots.txt", other]
+        assert await place.states() == {"http://h0.test/": "pending"}
+        assert await place.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
+
+    async def test_what_is_lifted_is_asked_again(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("http://h1.test/")})
+        place.fetcher.script["http://h1.test/"] = page()
+        await place.open("http://h0.test/")
+
+        async def lift(request: Request) -> None:
+            place.exclusions.put_nowait([])
+            await place.exclusions.join()
+
+        place.exclusions.put_nowait(["h1.test"])
+        place.fetcher.before_answer = lift
+        await place.run()
+        assert set((await place.states()).values()) == {"done"}
+        assert "http://h1.test/" in place.fetcher.asked
+
+    async def test_whoever_follows_is_stopped_with_the_crawl(self, place: Place) -> None:
+        await place.open()
+        ended = False
+
+        async def follow(_: Callable[[Exclusions], None]) -> None:
+            nonlocal ended
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended = True
+
+        crawl = place.crawl(store=place.store())
+        crawl._follow_exclusions = follow
+        await crawl.run(no_seeds)
+        assert ended
+
+    async def test_if_it_breaks_the_crawl_does_not_go_on_without_it(self, place: Place) -> None:
+        await place.open("http://h0.test/")
+
+        async def follow(_: Callable[[Exclusions], None]) -> None:
+            raise RuntimeError("broken")
+
+        crawl = place.crawl(store=place.store())
+        crawl._follow_exclusions = follow
+        with pytest.raises(RuntimeError, match="broken"):
+            async with asyncio.timeout(10):
+                await crawl.run(no_seeds)
+
+
+class TestGivingUp:
+    """A domain that has not answered for long."""
+
+    @pytest.mark.parametrize(("failures", "is_given_up"), [(8, False), (9, True), (10, True)])
+    async def test_the_tenth_visit_without_an_answer_takes_its_urls_out(
+        self, place: Place, failures: int, is_given_up: bool
+    ) -> None:
+        urls = [f"http://dead.test/{n}" for n in range(5)] + ["http://www.dead.test/"]
+        place.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
+        await place.open(*urls, "http://h0.test/")
+        await place.rows(f"UPDATE domain SET failures = {failures} WHERE name = 'dead.test'")
+        place.fetcher.script["http://h0.test/"] = page()
+        assert await place.run() is Ending.EXHAUSTED
+        states = await place.states()
+        assert states.pop("http://h0.test/") == "done"
+        assert set(states.values()) == ({"failed"} if is_given_up else {"pending"})
+        reasons = {reason for (reason,) in await place.rows("SELECT reason FROM url")}
+        assert ("domain given up: connect" in reasons) is is_given_up
+        assert place.fetcher.asked.count("http://dead.test/robots.txt") == 1
+        assert (await place.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
+
+    async def test_a_crawl_in_which_all_is_given_up_is_exhausted(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
+        await place.open("http://dead.test/1", "http://dead.test/2")
+        await place.rows("UPDATE domain SET failures = 9")
+        assert await place.run() is Ending.EXHAUSTED
+        assert (await place.counts()).urls_pending == 0
+
+    async def test_a_visit_that_came_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
+        """Its lease had run out, and since then the domain has answered another process."""
+        world = World(tmp_path)
+        await world.open("http://a.test/1", "http://a.test/2", "http://a.test/3")
+        await world.rows("UPDATE domain SET failures = 9")
+        world.fetcher.script["http://a.test/robots.txt"] = [failed(), refused(404)]
+        world.fetcher.script["http://a.test/1"] = page()
+        lease = await world.claim()
+        assert lease is not None
+        late, visit = await world.start(lease)
+        await visit.run()
+        world.advance(10_000)
+        await world.visit()
+        async with self.writer(world) as writer:
+            writer.put(late)
+        states = await world.states()
+        world.spool.close()
+        await world.harness.close()
+        assert sorted(states.values()) == ["done", "pending", "pending"]
+
+    @asynccontextmanager
+    async def writer(self, world: World) -> AsyncIterator[GroupWriter]:
+        store = WarcStore(world.spool_folder, keep=Keep.TEXT, name="crawl", software="rove/test")
+        writer = GroupWriter(
+            store=store,
+            frontier=world.frontier,
+            clock=world.now,
+            spool=world.spool,
+            delay=DELAY,
+            only_known_domains=False,
+            on_settled=lambda _: None,
+        )
+        yield writer
+        writer.finish()
+        await writer.run()
+        await store.close()
+
+    async def test_an_answer_in_time_saves_it(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await place.open("http://h0.test/")
+        await place.rows("UPDATE domain SET failures = 9")
+        assert await place.run() is Ending.EXHAUSTED
+        assert await place.states() == {"http://h0.test/": "done"}
+        assert await place.rows("SELECT failures FROM domain") == [(0,)]
+
+
+class TestSpool:
+    """What was asked and is not settled is in a file; what is settled is not."""
+
+    async def test_nothing_is_left_after_a_crawl_in_good_order(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=3))
+        await place.open("http://h0.test/")
+        await place.run()
+        place.spool().close()
+        assert spool_files(place.folder / "spool") == []
+
+    async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(
+        self, place: Place
+    ) -> None:
+        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
+        await place.open(*front_pages(3))
+        calls: list[tuple[str, set[int]]] = []
+        spool = place.spool()
+        settled = spool.settled
+
+        class Noting(Wrapped):
+            async def settle(self, visits: Sequence[VisitResult]) -> int:
+                calls.append(("settle", {visit.lease.token for visit in visits}))
+                counted: int = await self._part.settle(visits)
+                return counted
+
+        def note(visits: Iterable[int]) -> None:
+            calls.append(("forget", set(visits)))
+            settled(calls[-1][1])
+
+        spool.settled = note  # type: ignore[method-assign]
+        await place.run(frontier=Noting(place.frontier))
+        assert calls
+        for (first, told), (second, forgotten) in zip(calls[::2], calls[1::2], strict=True):
+            assert (first, second, told) == ("settle", "forget", forgotten)
+
+    async def test_a_visit_that_could_not_be_settled_stays(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await place.open("http://h0.test/")
+        errors = [FrontierError("lost")] * 20
+        with pytest.raises(FrontierError, match="lost"):
+            await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
+        place.spool().close()
+        paths = [path for _, path in spool_files(place.folder / "spool")]
+        (lost,) = lost_visits(place.frontier.process, paths, 70.0)
+        assert [row.url for row in lost.rows] == ["http://h0.test/robots.txt", "http://h0.test/"]
+
+    async def test_a_visit_that_was_salvaged_is_forgotten(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await place.open("http://h0.test/")
+        with pytest.raises(DiskFull):
+            await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
+        place.spool().close()
+        assert spool_files(place.folder / "spool") == []
+        rows = await place.rows("SELECT url, fate FROM request ORDER BY seq")
+        assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
+
+    async def test_a_full_disk_ends_the_crawl(self, place: Place) -> None:
+        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await place.open("http://h0.test/")
+        spool = place.spool()
+
+        def full(_: Note) -> None:
+            raise DiskFull("no room")
+
+        spool.note = full  # type: ignore[method-assign]
+        with pytest.raises(DiskFull, match="no room"):
+            await place.run()
+        assert place.fetcher.asked == []
+        assert (await place.counts()).domains["leased"] == 0
 
 
 class TestErrorsInVisits:

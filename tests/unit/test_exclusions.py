@@ -100,6 +100,13 @@ def test_what_only_a_url_parser_reads_as_a_host_is_refused(text: str) -> None:
         parse_pattern(text)
 
 
+@pytest.mark.parametrize("text", ["%2A", "＊", "%2a.com", "＊.a.test", "http://%2A/", "%3Da.test"])
+def test_a_sign_that_means_more_does_not_come_in_by_another_spelling(text: str) -> None:
+    """A URL parser resolves escapes and wide letters in a host: a «*» made so would exclude everything."""
+    with pytest.raises(UsageError):
+        parse_pattern(text)
+
+
 @pytest.mark.parametrize("text", ["a b", "*", "http://"])
 def test_a_refusal_names_what_was_written(text: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -533,7 +533,7 @@ def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: li
 
 
 def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
-    last = replace(ROW, delay=900.0, delay_from=DelaySource.RETRY_AFTER)
+    last = ROW.but(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
     found = explained(past=Past(last_of_domain=last))
     assert section(found, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
     assert as_json(found)["delay"]["from"] == "retry-after"
@@ -592,8 +592,8 @@ def test_the_state(record: UrlRecord | None, expected: str) -> None:
 
 def test_the_history() -> None:
     rows = [
-        replace(ROW, visit=3, status=0, error="timeout-connect", fate=Fate.LATE),
-        replace(ROW, visit=5, started=NOW - 10, status=301, target="/\x1by"),
+        ROW.but(visit=3, status=0, error="timeout-connect", fate=Fate.LATE),
+        ROW.but(visit=5, started=NOW - 10, status=301, target="/\x1by"),
     ]
     lines = section(explained(past=Past(requests=2, newest=rows)), "history")
     assert lines == [
@@ -649,12 +649,12 @@ async def test_what_is_known_is_read() -> None:
 
 
 async def test_the_newest_requests_for_the_url_are_kept() -> None:
-    others = replace(ROW, fingerprint=1, url="https://a.test/other")
+    others = ROW.but(fingerprint=1, url="https://a.test/other")
     rows = [
         row
         for visit in range(30)
         for row in (
-            replace(ROW, visit=visit, started=NOW + visit),
+            ROW.but(visit=visit, started=NOW + visit),
             replace(others, visit=visit, seq=2, started=NOW + visit),
         )
     ]
@@ -669,8 +669,8 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
 
 
 async def test_requests_that_came_from_elsewhere_count() -> None:
-    own = [replace(ROW, visit=1, started=NOW), replace(ROW, visit=2, started=NOW + 20)]
-    led_here = [replace(ROW, visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
+    own = [ROW.but(visit=1, started=NOW), ROW.but(visit=2, started=NOW + 20)]
+    led_here = [ROW.but(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
     past = (await known_from(Reader(own, led_here))).past
     assert [row.visit for row in past.newest] == [1, 9, 2]
     assert past.requests == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rove.errors import UsageError
@@ -131,6 +133,48 @@ def test_an_excluded_host_is_blocked_whatever_its_robots_txt_says(
 ) -> None:
     gate = Gate(Exclusions(["a.test"]))
     assert gate.judge(crawl_url("http://www.a.test/"), record) == Blocked("excluded")
+
+
+def test_exclusions_may_be_replaced() -> None:
+    gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
+    assert not gate.excludes(url)
+    gate.exclusions = Exclusions(["a.test"])
+    assert gate.excludes(url)
+    assert gate.refuses(url, depth=0) is NotAccepted.EXCLUDED
+    assert gate.judge(url, origin(NONE)) == Blocked("excluded")
+    gate.exclusions = Exclusions()
+    assert gate.judge(url, origin(NONE)) == Allowed()
+
+
+TOO_LONG = Blocked("Crawl-delay over a day")
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("own", "of_domain", "expected"),
+    [
+        (0.0, 0.0, Allowed()),
+        (DAY, 0.0, Allowed()),
+        (0.0, DAY, Allowed()),
+        (DAY + 0.1, 0.0, TOO_LONG),
+        (0.0, DAY + 0.1, TOO_LONG),
+        (5.0, 10 * DAY, TOO_LONG),
+    ],
+)
+@pytest.mark.parametrize("status", [NONE, RULES])
+def test_a_crawl_delay_over_a_day_blocks(
+    status: RobotsStatus, own: float, of_domain: float, expected: Verdict
+) -> None:
+    record = replace(origin(status), crawl_delay=own)
+    url = crawl_url("http://a.test/page")
+    assert Gate(Exclusions()).judge(url, record, crawl_delay=of_domain) == expected
+
+
+def test_a_crawl_delay_over_a_day_may_have_changed_when_robots_txt_has_run_out() -> None:
+    record = replace(origin(RULES, valid_for=0.0), crawl_delay=10 * DAY)
+    gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
+    assert gate.judge(url, record, crawl_delay=10 * DAY) == NeedsRobots()
+    assert gate.judge(url, None, crawl_delay=10 * DAY) == NeedsRobots()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +109,7 @@ async def test_the_status_of_a_crawl(world: World) -> None:
     await world.frontier.count({f"not_accepted.{NotAccepted.TOO_DEEP}": 2})
     place = Location(file="x", offset=0, length=1)
     rows = [
-        replace(page_row(a, "http://a.test/", status=200, size=100), text=place),
+        page_row(a, "http://a.test/", status=200, size=100).but(text=place),
         page_row(b, "http://b.test/", status=404, size=0, error="status-404"),
     ]
     world.advance(50)
@@ -179,8 +178,8 @@ ROW = RequestRow(
     title="A title",
     text=Location(file="x.warc.gz", offset=5, length=6),
 )
-REDIRECT = replace(ROW, status=301, target="/y", title="", text=None, content_hash=None, size=0)
-FAILURE = replace(REDIRECT, status=0, target="", error="timeout-connect", media_type="")
+REDIRECT = ROW.but(status=301, target="/y", title="", text=None, content_hash=None, size=0)
+FAILURE = REDIRECT.but(status=0, target="", error="timeout-connect", media_type="")
 
 
 def test_a_page_as_an_object() -> None:
@@ -206,9 +205,9 @@ def test_a_page_as_an_object() -> None:
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
         (FAILURE, {"status": 0, "error": "timeout-connect", "type": None}),
-        (replace(ROW, content_hash=1), {"content_hash": "0000000000000001"}),
+        (ROW.but(content_hash=1), {"content_hash": "0000000000000001"}),
         (
-            replace(ROW, raw=ROW.text),
+            ROW.but(raw=ROW.text),
             {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}},
         ),
     ],
@@ -225,7 +224,7 @@ def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) ->
         (ROW, " 200     12,345  http://a.test/  A title"),
         (REDIRECT, " 301          0  http://a.test/  -> /y"),
         (FAILURE, "timeout-connect          0  http://a.test/  timeout-connect"),
-        (replace(ROW, title=""), "http://a.test/"),
+        (ROW.but(title=""), "http://a.test/"),
     ],
 )
 def test_a_page_on_one_line(row: RequestRow, ending: str) -> None:
@@ -289,7 +288,7 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
     lease = await world.claim()
     assert lease is not None
     rows = [
-        replace(page_row(lease, "http://a.test/robots.txt", 0), kind=RequestKind.ROBOTS),
+        page_row(lease, "http://a.test/robots.txt", 0).but(kind=RequestKind.ROBOTS),
         page_row(lease, "http://a.test/", 1, status=503),
         page_row(lease, "http://a.test/", 2, status=200),
     ]

@@ -154,7 +154,7 @@ def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(journal
     assert result.lease is LEASE
     assert result.asked and result.since_finish == pytest.approx(8.0)
     assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
-    assert list(result.requests) == [replace(journal.requests[0], fate=Fate.LOST)]
+    assert list(result.requests) == [journal.requests[0].but(fate=Fate.LOST)]
     assert not Journal(LEASE).asked_only(20.0, DELAY).asked
 
 

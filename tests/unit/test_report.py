@@ -495,7 +495,7 @@ async def test_what_is_hostile_stays_text() -> None:
         row(2, 100, f"https://a.test/{nasty}", error=nasty, target=nasty, title=nasty),
     ]
     exclusion = replace(EXCLUSION, who=nasty, reason=nasty, lifted_by=nasty)
-    reader = Reader(rows, [replace(rows[0], other_domain=SITE.id)])
+    reader = Reader(rows, [rows[0].but(other_domain=SITE.id)])
     text = await html_of(reader, exclusions=[exclusion])
     assert "<script" not in text.lower()
     assert "<!--" not in text
@@ -517,7 +517,7 @@ def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
 
 async def test_of_many_requests_the_html_has_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_html, "MOST_ROWS", 100)
-    led_here = [replace(r, other_domain=SITE.id) for r in many(150)()]
+    led_here = [r.but(other_domain=SITE.id) for r in many(150)()]
     page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here)))
     by_visit, elsewhere = page.css("table.requests")
     urls = [cell.text() for cell in by_visit.css("td.url")]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import rove.seeds
 from rove.errors import FrontierError
+from rove.exclusions import Exclusions
 from rove.frontier.contract import SeedSource
 from rove.frontier.sqlite_catalog import SqliteCatalog
-from rove.exclusions import Exclusions
 from rove.gate import Gate
 from rove.seeds import LONGEST_LINE, BadLine, SeedLoader, has_good_line, read_lines
 from tests.unit.scripted import World

@@ -8,16 +8,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 import rove.spool
+from rove.app import _recover_requests
 from rove.errors import DiskFull, StoreError
 from rove.model import DelaySource, Fate, RequestKind, RequestRow
 from rove.spool import Note, Spool, lost_visits, spool_files
+from tests.unit.scripted import World
 
 DELAY = 70.0
 T0 = 1_700_000_000_000
@@ -36,7 +41,7 @@ ROW = RequestRow(
 
 
 def row(visit: int = 1, seq: int = 0, **more: object) -> RequestRow:
-    return replace(ROW, visit=visit, seq=seq, **more)  # type: ignore[arg-type]
+    return ROW.but(visit=visit, seq=seq, **more)  # type: ignore[arg-type]
 
 
 def begun(visit: int = 1, seq: int = 0) -> Note:
@@ -415,10 +420,8 @@ class TestFullDisk:
         written = (folder / "requests-7-1.jsonl").stat().st_size
         with file_size_limit(written + 20):
             for _ in range(2):
-                try:
+                with suppress(DiskFull):
                     spool.note(begun(2))
-                except DiskFull:
-                    pass
         spool.note(begun(3))
         assert visits(folder) == [1, 3]
 
@@ -468,3 +471,29 @@ def test_every_note_that_was_written_outlives_a_killed_process(folder: Path, lin
     assert set(numbers) - set(range(settled + 1)) <= set(found), "none is missing"
     assert set(found) <= {*numbers, numbers[-1] + 1}, "at most one was written and not said"
     assert len(files(folder)) <= 3, "what is settled does not pile up"
+
+
+async def test_a_request_whose_end_is_in_another_file_is_entered_with_its_end(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is entered first stays: nothing in the ledger is ever changed."""
+    monkeypatch.setattr(rove.spool, "FILE_BYTES", 10)
+    world = World(tmp_path)
+    await world.open("http://a.test/")
+    lease = await world.claim()
+    assert lease is not None
+    spool = Spool(folder, world.frontier.process)
+    for note in (begun(lease.token), ended(lease.token, pause=900.0)):
+        assert note.row is not None
+        whose = note.row.but(domain=lease.domain)
+        spool.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
+    assert len(files(folder)) == 2
+    stage = SimpleNamespace(
+        data=SimpleNamespace(spool=folder), settings=SimpleNamespace(delay=DELAY)
+    )
+    next_start = await world.harness.open(delay=DELAY)
+    await _recover_requests(cast(Any, stage), next_start, None)
+    assert files(folder) == {}
+    rows = await world.rows("SELECT status, error, ended - began, delay, fate FROM request")
+    await world.harness.close()
+    assert rows == [(200, "", 500, 900_000, "lost")]

@@ -9,14 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from rove.errors import StoreError
+from rove.exclusions import Exclusions
+from rove.frontier.contract import LostVisit
 from rove.model import (
     TEMPORARY_FAILURES,
     UNREACHABLE_FAILURES,
+    DelaySource,
     FailureKind,
+    Fetched,
     Outcome,
     Request,
     RequestKind,
 )
+from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import (
     DEFAULT_REDIRECT_HOPS,
     MAX_REDIRECT_CHAIN,
@@ -24,7 +30,8 @@ from rove.politeness import (
     VISIT_BUDGET,
 )
 from rove.robots import MAX_ROBOTS_BYTES
-from rove.url import fingerprint
+from rove.spool import lost_visits, spool_files
+from rove.url import fingerprint, fingerprint_bytes
 from tests.unit.scripted import (
     DELAY,
     World,
@@ -234,6 +241,28 @@ class TestRobots:
         ((crawl_delay,),) = await world.rows("SELECT crawl_delay FROM domain")
         assert crawl_delay == 5_000_000
 
+    async def test_a_crawl_delay_over_a_day_blocks_the_whole_domain(self, world: World) -> None:
+        """Whoever asks for that does not want to be crawled; and all of the domain shares one clock."""
+        other = "http://www.a.test"
+        urls = [f"{A}/1", f"{A}/2", f"{other}/"]
+        await world.open(*urls, script={f"{other}/robots.txt": refused(404)})
+        world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 86401\n")
+        await world.visit()
+        while await world.frontier.next_due() is not None:
+            await world.visit_next()
+        assert world.fetcher.pages_asked == []
+        assert await world.states() == dict.fromkeys(urls, "blocked")
+        assert await world.reason(f"{A}/1") == "Crawl-delay over a day"
+        assert await world.reason(f"{other}/") == "Crawl-delay over a day"
+
+    async def test_a_crawl_delay_of_a_day_is_kept_to(self, world: World) -> None:
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
+        world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 86400\n")
+        await world.visit()
+        assert await world.frontier.next_due() == 86_400.0
+        await world.visit_next()
+        assert world.fetcher.pages_asked == [f"{A}/1", f"{A}/2"]
+
 
 class TestBlocked:
     """URLs that may not be fetched."""
@@ -309,6 +338,22 @@ class TestRedirects:
         assert waited == DELAY
         assert world.fetcher.pages_asked == urls
         assert (await world.states())[urls[5]] == "done"
+
+    async def test_without_hops_every_redirect_waits_for_its_turn(self, world: World) -> None:
+        world.redirect_hops = 0
+        await world.open(f"{A}/0", script={f"{A}/0": redirect("/1"), f"{A}/1": page()})
+        await world.visit()
+        assert world.fetcher.pages_asked == [f"{A}/0"]
+        assert await world.states() == {f"{A}/0": "redirected", f"{A}/1": "pending"}
+        waited, _ = await world.visit_next()
+        assert waited == DELAY
+        assert await world.states() == {f"{A}/0": "redirected", f"{A}/1": "done"}
+
+    async def test_without_hops_robots_txt_still_leads_on(self, world: World) -> None:
+        world.redirect_hops = 0
+        await world.open(f"{A}/private", script={ROBOTS: redirect("/r"), f"{A}/r": NOTHING_PRIVATE})
+        await world.visit()
+        assert await world.states() == {f"{A}/private": "blocked"}
 
     async def test_a_visit_never_makes_more_than_eight_requests(self, world: World) -> None:
         """Five hops to robots.txt, the page and one of its hops; the rest waits."""
@@ -825,6 +870,410 @@ class TestBareDomains:
         while await world.frontier.next_due() is not None:
             await world.visit_next()
         assert (await world.states())[self.HTTPS] == "done"
+
+
+class TestPacing:
+    """How long a domain is left alone after what it has answered."""
+
+    @pytest.mark.parametrize("status", [429, 503])
+    async def test_a_retry_after_is_kept_to(self, world: World, status: int) -> None:
+        answer = refused(status, ("Retry-After", "5000"))
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": answer, f"{A}/2": page()})
+        await world.visit()
+        waited, _ = await world.visit_next()
+        assert waited == 5_000.0
+        assert world.fetcher.pages_asked == [f"{A}/1", f"{A}/2"]
+
+    async def test_a_domain_that_is_overloaded_is_asked_less_and_then_more_again(
+        self, world: World
+    ) -> None:
+        urls = [f"{A}/{i}" for i in range(7)]
+        await world.open(*urls, script=dict.fromkeys(urls, page()))
+        world.fetcher.script |= dict.fromkeys(urls[:3], refused(429))
+        await world.visit()
+        waits = []
+        while len(world.fetcher.pages_asked) < 7:
+            waits.append((await world.visit_next())[0] / DELAY)
+        assert waits == [2, 4, 8, 4, 2, 1]
+
+    async def test_a_slow_domain_is_left_alone_for_longer(self, world: World) -> None:
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
+
+        async def slowly(request: Request) -> None:
+            world.advance(20)
+
+        world.fetcher.before_answer = slowly
+        await world.visit()
+        waited, _ = await world.visit_next()
+        assert waited == 200.0
+
+    async def test_a_bare_domain_that_answers_over_http_has_not_failed(self, world: World) -> None:
+        script = {"https://a.test/robots.txt": failed(), f"{A}/": page()}
+        await world.open(bare("a.test"), script=script)
+        journal = await world.visit()
+        assert journal.result(world.now(), DELAY).pace.failures == 0
+
+    @pytest.mark.parametrize("kind", [FailureKind.CONNECT, FailureKind.TIMEOUT_TOTAL])
+    async def test_visits_without_an_answer_are_counted(
+        self, world: World, kind: FailureKind
+    ) -> None:
+        await world.open(f"{A}/", script={ROBOTS: [failed(kind)] * 3 + [refused(404)]})
+        world.fetcher.script[f"{A}/"] = page()
+        failures = [(await world.visit()).result(world.now(), DELAY).pace.failures]
+        for _ in range(3):
+            _, journal = await world.visit_next()
+            failures.append(journal.result(world.now(), DELAY).pace.failures)
+        assert failures == [1, 2, 3, 0]
+        assert await world.states() == {f"{A}/": "done"}
+
+
+class TestTags:
+    """X-Robots-Tag: what a server says besides the page."""
+
+    async def test_noindex_keeps_nothing_and_follows_links(self, world: World) -> None:
+        answer = tagged(page_with_links("/b"), "noindex")
+        await world.open(f"{A}/", script={f"{A}/": answer})
+        journal = await world.visit()
+        assert journal.pages == []
+        assert await world.states() == {f"{A}/": "blocked", f"{A}/b": "pending"}
+        assert await world.reason(f"{A}/") == "noindex"
+
+    async def test_nofollow_keeps_the_page_and_follows_nothing(self, world: World) -> None:
+        await world.open(f"{A}/", script={f"{A}/": tagged(page_with_links("/b"), "nofollow")})
+        assert len((await world.visit()).pages) == 1
+        assert await world.states() == {f"{A}/": "done"}
+
+    async def test_every_one_of_them_counts(self, world: World) -> None:
+        answer = tagged(page_with_links("/b"), "googlebot: noindex", "nofollow", "rove: noindex")
+        await world.open(f"{A}/", script={f"{A}/": answer})
+        await world.visit()
+        assert await world.states() == {f"{A}/": "blocked"}
+
+    async def test_those_for_others_do_not(self, world: World) -> None:
+        answer = tagged(page_with_links("/b"), "googlebot: noindex, nofollow")
+        await world.open(f"{A}/", script={f"{A}/": answer})
+        await world.visit()
+        assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
+
+    async def test_a_plain_text_has_them_too(self, world: World) -> None:
+        answer = tagged(page("Some text", "text/plain"), "noindex")
+        await world.open(f"{A}/", script={f"{A}/": answer})
+        assert (await world.visit()).pages == []
+        assert await world.states() == {f"{A}/": "blocked"}
+
+
+class TestSitemaps:
+    """The URLs that a site lists of itself."""
+
+    MAP, INDEX = f"{A}/map.xml", f"{A}/index.xml"
+
+    @pytest.fixture
+    def world(self, world: World) -> World:
+        world.sitemaps = True
+        return world
+
+    async def offers(self, world: World) -> dict[str, tuple[int, str]]:
+        rows = await world.rows("SELECT url, depth, sitemap_of FROM url WHERE state = 0")
+        return {url: (depth, host) for url, depth, host in rows}
+
+    async def test_robots_txt_names_them(self, world: World) -> None:
+        lines = (
+            f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x\n"
+        )
+        await world.open(f"{A}/", script={ROBOTS: robots(lines), f"{A}/": page()})
+        await world.visit()
+        assert await self.offers(world) == {
+            self.MAP: (0, "a.test"),
+            "http://b.test/x": (0, "a.test"),
+        }
+
+    async def test_they_are_named_in_the_name_of_the_host_that_was_asked(
+        self, world: World
+    ) -> None:
+        other = "http://b.test/r"
+        script = {ROBOTS: redirect(other), other: robots(f"Sitemap: {self.MAP}\n")}
+        await world.open(f"{A}/", script={**script, f"{A}/": page()})
+        await world.visit()
+        assert await self.offers(world) == {self.MAP: (0, "a.test")}
+
+    async def test_they_are_passed_over_where_nobody_wants_them(self, world: World) -> None:
+        world.sitemaps = False
+        await world.open(f"{A}/", script={ROBOTS: robots(f"Sitemap: {self.MAP}")})
+        world.fetcher.script[f"{A}/"] = page()
+        await world.visit()
+        assert await world.states() == {f"{A}/": "done"}
+
+    async def test_those_of_excluded_hosts_are_not_taken(self, world: World) -> None:
+        lines = f"Sitemap: http://x.test/map\nSitemap: nonsense\nSitemap: {self.MAP}\n"
+        await world.open(f"{A}/", script={ROBOTS: robots(lines)}, exclude=["x.test"])
+        world.fetcher.script[f"{A}/"] = page()
+        await world.visit()
+        assert await self.offers(world) == {self.MAP: (0, "a.test")}
+        assert (await world.frontier.counts()).not_accepted == {"excluded": 1}
+
+    async def test_one_is_fetched_and_what_it_lists_is_offered(self, world: World) -> None:
+        answer = sitemap("urlset", "/1", "/2", "http://b.test/3", "/map.xml", "https://a.test/4")
+        await world.open(offered(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+        journal = await world.visit()
+        assert [row.kind for row in journal.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
+        assert journal.pages == []
+        assert (await world.states())[self.MAP] == "read"
+        assert await self.offers(world) == {
+            f"{A}/1": (1, ""),
+            f"{A}/2": (1, ""),
+            "https://a.test/4": (1, ""),
+        }
+        assert (await world.frontier.counts()).pages == 0
+
+    async def test_what_is_asked_for_is_bounded(self, world: World) -> None:
+        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        world.fetcher.script[self.MAP] = sitemap("urlset")
+        await world.visit()
+        request = world.fetcher.requests[-1]
+        assert request.max_bytes == MAX_SITEMAP_BYTES
+        assert request.accept_types is None, "they come as anything"
+
+    async def test_an_index_names_others_and_these_no_more(self, world: World) -> None:
+        child, grandchild = f"{A}/child.xml", f"{A}/grandchild.xml"
+        await world.open(offered(self.INDEX, sitemap_of="a.test"))
+        world.fetcher.script |= {
+            self.INDEX: sitemap("sitemapindex", "/child.xml", "http://b.test/other.xml"),
+            child: sitemap("sitemapindex", "/grandchild.xml"),
+        }
+        await world.visit()
+        assert await self.offers(world) == {child: (1, "a.test")}
+        await world.visit_next()
+        assert await world.states() == {self.INDEX: "read", child: "read"}
+        assert grandchild not in await world.states()
+
+    async def test_one_on_another_host_lists_for_the_host_that_named_it(self, world: World) -> None:
+        other = "http://maps.test/a.xml"
+        await world.open(offered(other, sitemap_of="a.test"))
+        world.fetcher.script[other] = sitemap(
+            "urlset", f"{A}/1", "http://maps.test/2", "http://c.test/3"
+        )
+        await world.visit()
+        assert set(await self.offers(world)) == {f"{A}/1", "http://maps.test/2"}
+
+    async def test_one_that_robots_txt_forbids_is_not_fetched(self, world: World) -> None:
+        await world.open(offered(f"{A}/private/map.xml", sitemap_of="a.test"))
+        world.fetcher.script[ROBOTS] = NOTHING_PRIVATE
+        await world.visit()
+        assert world.fetcher.pages_asked == []
+        assert await world.states() == {f"{A}/private/map.xml": "blocked"}
+
+    async def test_a_redirect_leads_to_a_sitemap_of_the_same_host(self, world: World) -> None:
+        moved = f"{A}/moved.xml"
+        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        world.fetcher.script |= {self.MAP: redirect("/moved.xml"), moved: sitemap("urlset", "/1")}
+        journal = await world.visit()
+        assert [row.kind for row in journal.requests[1:]] == [RequestKind.SITEMAP] * 2
+        assert await world.states() == {
+            self.MAP: "redirected",
+            moved: "read",
+            f"{A}/1": "pending",
+        }
+
+    @pytest.mark.parametrize(
+        ("answer", "state"), [(refused(404), "failed"), (refused(500), "pending")]
+    )
+    async def test_one_that_cannot_be_had_fails_as_a_page_does(
+        self, world: World, answer: Outcome, state: str
+    ) -> None:
+        await world.open(offered(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+        await world.visit()
+        assert await world.states() == {self.MAP: state}
+        if state == "pending":
+            assert await self.offers(world) == {self.MAP: (0, "a.test")}, "it stays a sitemap"
+
+    @pytest.mark.parametrize("body", ["", "<html>", "\0", "<urlset><url><loc>http://a.test/x"])
+    async def test_one_that_lists_nothing_is_read(self, world: World, body: str) -> None:
+        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        world.fetcher.script[self.MAP] = page(body, "application/xml")
+        await world.visit()
+        assert await world.states() == {self.MAP: "read"}
+
+    async def test_what_lies_too_deep_is_not_offered(self, world: World) -> None:
+        await world.open(offered(self.MAP, sitemap_of="a.test"), max_depth=0)
+        world.fetcher.script[self.MAP] = sitemap("urlset", "/1", "/2")
+        await world.visit()
+        assert await self.offers(world) == {}
+        assert (await world.frontier.counts()).not_accepted == {"too-deep": 2}
+
+    async def test_a_visit_that_is_cut_while_one_is_read_says_so(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        reading = asyncio.Event()
+
+        async def read_for_ever(*_: object, **__: object) -> None:
+            reading.set()
+            await asyncio.Event().wait()
+
+        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        world.fetcher.script[self.MAP] = sitemap("urlset", "/1")
+        lease = await world.claim()
+        assert lease is not None
+        journal, visit = await world.start(lease)
+        monkeypatch.setattr(asyncio, "to_thread", read_for_ever)
+        task = asyncio.ensure_future(visit.run())
+        await reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        monkeypatch.undo()
+        assert journal.requests[-1].error == FailureKind.ABORTED
+        await world.write_down(journal)
+        assert await world.states() == {self.MAP: "pending"}
+
+
+class TestSpool:
+    """What is asked is noted before it is asked."""
+
+    async def test_a_line_is_there_before_each_request_and_after_it(self, world: World) -> None:
+        await world.open(f"{A}/", script={ROBOTS: NOTHING_PRIVATE, f"{A}/": page()})
+        seen: list[list[tuple[str, str, int]]] = []
+
+        async def look(request: Request) -> None:
+            world.advance(3)
+            seen.append(spooled(world))
+
+        world.fetcher.before_answer = look
+        lease = await world.claim()
+        assert lease is not None
+        journal, visit = await world.start(lease)
+        await visit.run()
+        read = (ROBOTS, "", 200)
+        assert seen == [[(ROBOTS, "lost", 0)], [read, (f"{A}/", "lost", 0)]]
+        assert spooled(world) == [read, (f"{A}/", "", 200)]
+        (lost,) = spooled_visits(world)
+        assert (lost.visit, lost.domain) == (lease.token, lease.domain)
+        assert lost.robots == [NOTHING_PRIVATE.body]
+        assert lost.earliest == world.harness._now + 1000 * DELAY
+        hashes = [row.content_hash for row in lost.rows]
+        assert hashes[0] == fingerprint_bytes(NOTHING_PRIVATE.body)
+        assert [(row.began, row.ended) for row in lost.rows] == [
+            (row.began, row.ended) for row in journal.requests
+        ]
+
+    async def test_what_an_answer_asked_for_is_noted_with_it(self, world: World) -> None:
+        await world.open(f"{A}/", script={f"{A}/": refused(503, ("Retry-After", "900"))})
+        lease = await world.claim()
+        assert lease is not None
+        _, visit = await world.start(lease)
+        await visit.run()
+        (lost,) = spooled_visits(world)
+        assert lost.earliest == world.harness._now + 900_000
+        assert {row.delay_from for row in lost.rows} == {DelaySource.RETRY_AFTER}
+
+    async def test_a_crawl_delay_is_noted_before_the_page_is_asked(self, world: World) -> None:
+        await world.open(f"{A}/", script={f"{A}/": page()})
+        world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 500\n")
+        seen: dict[str, list[float]] = {}
+
+        async def look(request: Request) -> None:
+            seen[request.url] = [row.delay for lost in spooled_visits(world) for row in lost.rows]
+
+        world.fetcher.before_answer = look
+        await world.visit()
+        assert seen == {ROBOTS: [DELAY], f"{A}/": [500.0, 500.0]}
+
+    async def test_a_request_that_is_cut_is_noted_as_such(self, world: World) -> None:
+        await world.open(f"{A}/")
+        started = asyncio.Event()
+
+        async def hang(request: Request) -> None:
+            started.set()
+            await asyncio.Event().wait()
+
+        world.fetcher.before_answer = hang
+        lease = await world.claim()
+        assert lease is not None
+        _, visit = await world.start(lease)
+        task = asyncio.ensure_future(visit.run())
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert spooled(world) == [(ROBOTS, "aborted", 0)]
+
+    async def test_where_nothing_can_be_noted_nothing_is_asked(self, world: World) -> None:
+        await world.open(f"{A}/")
+        world.spool_folder.write_text("in the way")
+        lease = await world.claim()
+        assert lease is not None
+        _, visit = await world.start(lease)
+        with pytest.raises(StoreError):
+            await visit.run()
+        assert world.fetcher.asked == []
+
+
+class TestChangedExclusions:
+    """The gate's exclusions may be replaced while a visit is under way."""
+
+    async def after(self, world: World, moment: str, *patterns: str) -> None:
+        async def exclude(request: Request) -> None:
+            if request.url == moment:
+                world.gate.exclusions = Exclusions(patterns)
+
+        world.fetcher.before_answer = exclude
+        await world.visit()
+
+    async def test_the_page_after_robots_txt_is_blocked(self, world: World) -> None:
+        await world.open(f"{A}/1", f"{A}/2")
+        await self.after(world, ROBOTS, "a.test")
+        assert world.fetcher.asked == [ROBOTS]
+        assert await world.states() == {f"{A}/1": "blocked", f"{A}/2": "blocked"}
+        assert await world.reason(f"{A}/1") == "excluded"
+
+    async def test_the_next_hop_is_not_taken(self, world: World) -> None:
+        other = "http://www.a.test/"
+        await world.open(f"{A}/", script={f"{A}/": redirect(other), other: page()})
+        await self.after(world, f"{A}/", "=www.a.test")
+        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert await world.states() == {f"{A}/": "redirected"}
+
+    async def test_a_hop_whose_robots_txt_was_just_asked_is_blocked(self, world: World) -> None:
+        other = "http://www.a.test/"
+        await world.open(f"{A}/", script={f"{A}/": redirect(other), other: page()})
+        await self.after(world, f"{other}robots.txt", "www.a.test")
+        assert world.fetcher.asked == [ROBOTS, f"{A}/", f"{other}robots.txt"]
+        assert await world.states() == {f"{A}/": "redirected", other: "blocked"}
+
+    async def test_robots_txt_leads_there_no_more(self, world: World) -> None:
+        other = "http://b.test/robots.txt"
+        await world.open(f"{A}/", script={ROBOTS: redirect(other)})
+        await self.after(world, ROBOTS, "b*.test")
+        assert world.fetcher.asked == [ROBOTS]
+
+    async def test_links_that_lead_there_are_not_taken(self, world: World) -> None:
+        await world.open(f"{A}/", script={f"{A}/": page_with_links("/1", "http://b.test/")})
+        await self.after(world, f"{A}/", "b.test")
+        assert await world.states() == {f"{A}/": "done", f"{A}/1": "pending"}
+
+
+def tagged(answer: Fetched, *tags: str) -> Fetched:
+    """A page with X-Robots-Tag headers."""
+    head = answer.response
+    more = [("X-Robots-Tag", tag) for tag in tags]
+    return replace(answer, response=replace(head, headers=[*head.headers, *more]))
+
+
+def sitemap(root: str, *urls: str) -> Fetched:
+    """A sitemap; paths are those of a.test."""
+    full = [url if "://" in url else A + url for url in urls]
+    entries = "".join(f"<x><loc>{url}</loc></x>" for url in full)
+    return page(f"<?xml version='1.0'?><{root}>{entries}</{root}>", "application/xml")
+
+
+def spooled_visits(world: World) -> list[LostVisit]:
+    """What another process would find if this one were killed now."""
+    paths = [path for _, path in spool_files(world.spool_folder)]
+    return lost_visits(1, paths, DELAY)
+
+
+def spooled(world: World) -> list[tuple[str, str, int]]:
+    rows = [row for lost in spooled_visits(world) for row in lost.rows]
+    return [(row.url, row.error, row.status) for row in rows]
 
 
 class TestEnds:

@@ -22,7 +22,7 @@ class Rows(Withdrawing):
     """The URLs of one domain in a list; something may happen before each transaction."""
 
     def __init__(self, count: int, before: Callable[[int], None] = lambda number: None) -> None:
-        self.states = {i: (PENDING, "") for i in range(count)}
+        self.states = dict.fromkeys(range(count), (PENDING, ""))
         self.places = {i: (i % 3, i) for i in range(count)}
         self.slices: list[int] = []
         self.before = before
@@ -146,9 +146,7 @@ async def killed_and_begun_again(count: int, kills: list[int]) -> None:
 
     for after in [*kills, None]:
         with suppress(Killed):
-            await until_killed(
-                lambda: rows.withdraw(1, BLOCKED, "excluded", lambda _: True), after
-            )
+            await until_killed(lambda: rows.withdraw(1, BLOCKED, "excluded", lambda _: True), after)
         assert len(rows.in_state(BLOCKED)) >= left
         left = len(rows.in_state(BLOCKED))
     assert rows.in_state(BLOCKED) == set(range(count))

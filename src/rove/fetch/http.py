@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pycurl
 
@@ -21,6 +21,7 @@ from rove.fetch.transfer import Transfer
 from rove.model import Failed, FailureKind, Outcome, Request
 from rove.url import is_address, parse_base
 
+NO_WAIT = 0.001
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
 _PORTS = {"http": 80, "https": 443}
@@ -126,11 +127,13 @@ class CurlFetcher:
         loop = asyncio.get_running_loop()
         left = list(route.addresses)
         connect_left = self._limits.connect
-        dialled = ""
+        dialled, waited = "", 0.0
         while True:
-            address = await self._place(left, deadline - loop.time())
+            now = loop.time()
+            address = await self._place(left, deadline - now)
             if address is None:
                 return _busy(left, dialled)
+            waited += loop.time() - now
             now = loop.time()
             try:
                 outcome = await self._ask(
@@ -147,7 +150,7 @@ class CurlFetcher:
             dialled = address
             left.remove(address)
             if not (left and _is_unconnected(outcome)):
-                return outcome
+                return _after_waiting(outcome, waited) if waited > NO_WAIT else outcome
 
     async def _place(self, addresses: Sequence[str], within: float) -> str | None:
         """The address to dial next; None if all stayed busy."""
@@ -184,10 +187,16 @@ def _is_unconnected(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.kind is FailureKind.CONNECT
 
 
+def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:
+    if isinstance(outcome, Failed):
+        return outcome
+    return replace(outcome, response=replace(outcome.response, waited=seconds))
+
+
 def _busy(addresses: Sequence[str], dialled: str) -> Failed:
     """No place in time; the address is one that was dialled before, if any was."""
     return Failed(
-        kind=FailureKind.TIMEOUT_CONNECT,
+        kind=FailureKind.BUSY,
         detail=f"{', '.join(addresses)} stayed busy with as many connections as are allowed",
         address=dialled,
     )

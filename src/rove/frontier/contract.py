@@ -177,9 +177,18 @@ class Frontier(Protocol):
         """Let domains be leased again that were excluded."""
 
     async def withdraw(
-        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool]
+        self,
+        domain: int,
+        state: UrlState,
+        reason: str,
+        matching: Callable[[str], bool],
+        *,
+        after: int | None = None,
     ) -> int:
-        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many."""
+        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many.
+
+        `after`: only while this is the last visit that the domain was leased for.
+        """
 
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make URLs of a domain pending again that an exclusion had blocked, as far as they match; return how many."""

@@ -196,6 +196,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 "cut_leases",
                 processes=list(owners),
                 earliest=self._clock.earliest(),
+                ceiling=self._clock.ceiling(),
                 delay=self._delay(),
             )
             return len(cut)
@@ -236,6 +237,7 @@ class PostgresFrontier(PostgresWithdrawing):
             bound=bound,
             latest=self._clock.latest(),
             earliest=self._clock.earliest(),
+            ceiling=self._clock.ceiling(),
             limit=limit,
             budget=round(self._policy.budget * 1000),
             delay=self._delay(),
@@ -343,6 +345,8 @@ class PostgresFrontier(PostgresWithdrawing):
             priorities=priorities,
             waits=waits,
             attempts=attempts,
+            earliest=self._clock.earliest(),
+            ceiling=self._clock.ceiling(),
         )
 
     async def _close(
@@ -368,6 +372,7 @@ class PostgresFrontier(PostgresWithdrawing):
             failures=failures,
             leaving=FAILURES_BEFORE_LEAVING,
             earliest=self._clock.earliest(),
+            ceiling=self._clock.ceiling(),
             delay=self._delay(),
             epoch=self._policy.limits_epoch,
             cap=self._policy.max_pages_per_domain,
@@ -421,6 +426,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 domains=list(unseen),
                 names=[names[domain] for domain in unseen],
                 unseen=list(unseen.values()),
+                ceiling=self._clock.ceiling(),
                 leaving=FAILURES_BEFORE_LEAVING,
             )
             changes["urls.pending"] += sum(unseen.values())

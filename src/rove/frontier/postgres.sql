@@ -14,13 +14,15 @@
 -- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
 -- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them. For the same reason
 -- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
--- `latest`, `earliest`: what the process that claims holds for the latest and the earliest that it can be; a server's clock
--- that was set forward must not make a domain due early, nor may one that was set back make a lease end before its time.
+-- `latest`, `earliest`: what the process that claims holds for the latest and the earliest that it can be; a server's
+-- clock that was set forward must not make a domain due early, nor one that was set back a lease end before its time.
+-- `ceiling`: the latest again, for times that are written, once that is certain: what is written too late stalls.
 -- `lock_timeout`: SKIP LOCKED does wait where a row was updated, that update committed just now, and its successor is being
 -- updated again (PostgreSQL then follows the chain and locks it in any case). Whoever is waited for may want a row that
 -- this claim has locked; it gives up before that is found to be a deadlock, and is made again.
 WITH clock AS MATERIALIZED (
-    SELECT least(read, :latest::bigint) AS due_until, greatest(read, :earliest::bigint) AS now,
+    SELECT least(read, :latest::bigint) AS due_until,
+        least(greatest(read, :earliest::bigint), :ceiling::bigint) AS now,
         greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
     FROM (SELECT clock_ms() AS read OFFSET 0) AS server
 ), due AS MATERIALIZED (
@@ -93,7 +95,10 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.state;
 
 -- name: defer_urls
-UPDATE url AS u SET priority = e.priority, position = (SELECT clock_ms()) + e.wait, attempts = e.attempts
+UPDATE url AS u SET
+    priority = e.priority,
+    position = (SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint)) + e.wait,
+    attempts = e.attempts
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[], :attempts::integer[])
     AS e (domain, fingerprint, priority, wait, attempts)
 WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
@@ -102,9 +107,9 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- Ends leases whose rows are locked. A visit that asked nothing costs no delay; the domain was due when it was claimed,
 -- so `now` is not early. One update, as each leaves a version of the row behind; a statement after the URLs were
 -- settled, so that the head it finds is the next one. ready_at is NULL when nothing is pending: the count in the row,
--- which an add raises under the same lock, is what keeps a new URL from being slept over. `earliest`: as in a lease.
+-- which an add raises under the same lock, is what keeps a new URL from being slept over. `earliest`, `ceiling`: as in a lease.
 WITH clock AS MATERIALIZED (
-    SELECT greatest(clock_ms(), :earliest::bigint) AS now
+    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
 ), head AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
     FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
@@ -189,7 +194,7 @@ SELECT domain, count(*) FROM inserted GROUP BY domain;
 -- has ready_at = not_before and stays. After the URLs, not before: while a domain is locked here, a claim skips it.
 -- xmax is 0 in a row version that was inserted, not updated.
 WITH clock AS MATERIALIZED (
-    SELECT clock_ms() AS now
+    SELECT least(clock_ms(), :ceiling::bigint) AS now
 )
 INSERT INTO domain AS d (id, name, pending, ready_at)
 SELECT e.id, e.name, e.unseen, now
@@ -245,7 +250,7 @@ SELECT body FROM robots_text WHERE hash = :hash::bigint;
 
 -- name: lock_domains
 -- A statement of its own before one that reads other rows: what that one reads is then as new as the lock.
-SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
+SELECT d.id, d.token FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
 ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
@@ -288,7 +293,7 @@ LIMIT 1;
 -- name: cut_leases
 -- The processes that held these are dead: what is left to wait for is the delay, counted from now.
 WITH clock AS MATERIALIZED (
-    SELECT greatest(clock_ms(), :earliest::bigint) AS now
+    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
 ), lost AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
@@ -368,6 +373,7 @@ RETURNING d.id, d.pending;
 
 -- name: reschedule
 -- When the head of what is pending may be asked, of domains that are locked; one that is leased keeps its time.
+-- Not before now: claims that start from their lower bound would not find it.
 WITH head AS MATERIALIZED (
     SELECT c.id, u.priority, u.position
     FROM unnest(:domains::bigint[]) AS c (id)
@@ -384,8 +390,8 @@ UPDATE domain AS d SET
     ready_at = CASE
         WHEN d.owner IS NOT NULL THEN d.ready_at
         WHEN h.priority IS NULL OR d.excluded OR d.capped THEN NULL
-        WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
-        ELSE greatest(d.not_before, (SELECT clock_ms())) END
+        ELSE greatest(d.not_before, (SELECT clock_ms()),
+            CASE WHEN h.priority >= :retried::integer THEN h.position END) END
 FROM head AS h
 WHERE d.id = h.id;
 
@@ -445,7 +451,8 @@ SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms());
 
 -- name: count_capped
-SELECT count(*) FROM domain WHERE capped;
+-- Those that have something pending, and count as active for it.
+SELECT count(*) FROM domain WHERE capped AND pending > 0 AND NOT excluded;
 
 -- name: this_machine
 INSERT INTO machine (key, host, path) VALUES (:key::text, :host::text, :path::text)

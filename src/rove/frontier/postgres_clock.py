@@ -5,8 +5,7 @@ clock. Every process compares it with its own steady clock. A step forward would
 therefore says what time it can be at the latest. A step back would stall the crawl, and what is written then would be
 over too early once it is amended: delays are therefore reckoned from the earliest that it can be, at least. The first
 process that sees a step takes it out of the crawl's clock for everybody; the others find that the two together are as
-they were. A visit that is settled, or a domain that is met, between a step forward and that waits for as long as the
-step was.
+they were. Only a process that began between a step and that, and has not looked a second time, can be wrong.
 
 A server whose clock is set while no process of the crawl runs cannot be told from time that has passed.
 """
@@ -51,6 +50,7 @@ class ServerClock:
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
         self._first: Reading | None = None
+        self._looked = 0
 
     def latest(self) -> int:
         """The latest that it can be by the crawl's clock."""
@@ -68,6 +68,13 @@ class ServerClock:
         elapsed = max(0.0, self._steady() - first.answered_at)
         return first.crawl_ms + round(elapsed * 1000 * (1 - DRIFT)) - STEP_MS
 
+    def ceiling(self) -> int:
+        """The latest that may be written down.
+
+        Who has looked only once may have begun just after a step back, and would write what is over too early.
+        """
+        return self.latest() if self._looked > 1 else _FAR_AWAY
+
     def check(self, reading: Reading) -> int:
         """By how many milliseconds the crawl's clock is wrong since the server's was set, 0 if it was not; take the
         reading for the truth if not.
@@ -75,6 +82,7 @@ class ServerClock:
         Whoever finds a step amends the crawl's clock by it, and then reads again.
         """
         first = self._first
+        self._looked += 1
         if first is None:
             self._first = reading
             return 0
@@ -103,6 +111,10 @@ class ClockGuard:
     def earliest(self) -> int:
         """The earliest that it can be by the crawl's clock."""
         return self._clock.earliest()
+
+    def ceiling(self) -> int:
+        """The latest that may be written down."""
+        return self._clock.ceiling()
 
     async def watch(self) -> None:
         """See whether the server's clock was set, and take that out of the crawl's."""
@@ -137,10 +149,13 @@ class ClockGuard:
 
 
 def _step(first: Reading, second: Reading, passed_ms: int) -> int:
-    """How far a clock that went on by so much differs from what can have passed between two readings."""
+    """How far a clock that went on by so much differs from what can have passed between two readings.
+
+    Rather too much than too little: the amended clock is then never ahead of what it should be.
+    """
     least = max(0.0, second.asked_at - first.answered_at) * 1000
     most = (second.answered_at - first.asked_at) * 1000
     slack = STEP_MS + most * DRIFT
     if least - slack <= passed_ms <= most + slack:
         return 0
-    return round(passed_ms - (least + most) / 2)
+    return round(passed_ms - least)

@@ -93,10 +93,17 @@ class PostgresWithdrawing(Withdrawing):
         )
 
     async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+        self,
+        domain: int,
+        fingerprints: list[int],
+        state: UrlState,
+        reason: str,
+        after: int | None,
     ) -> int:
         async def work(session: Session) -> int:
-            await session.fetch("lock_domains", domains=[domain])
+            locked = await session.fetch("lock_domains", domains=[domain])
+            if after is not None and [row[1] for row in locked] != [after]:
+                return 0
             rows = [(domain, fingerprint, state, reason, None) for fingerprint in fingerprints]
             changes: Counter[str] = Counter()
             left = (await settle_urls(session, rows, changes)).total()

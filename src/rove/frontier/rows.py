@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, Policy
@@ -120,8 +119,7 @@ def ledger_rows(
         is_late = crawl_delay is None
         values += [
             request_row_values(
-                replace(
-                    row,
+                row.but(
                     delay=delay,
                     delay_from=source,
                     process=process,

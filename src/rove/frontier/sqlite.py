@@ -358,7 +358,7 @@ class SqliteFrontier(SqliteWithdrawing):
                 for i, url in enumerate(urls)
             ]
             rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
-            unseen = Counter(row[0] for row in self._database.batch("insert_urls", rows))
+            unseen = Counter(row[0] for row in self._database.insert("insert_urls", rows))
             raised = self._database.batch(
                 "raise_pending",
                 [[domain, names[domain], count] for domain, count in unseen.items()],
@@ -369,8 +369,11 @@ class SqliteFrontier(SqliteWithdrawing):
             self._count(
                 {
                     "urls.pending": unseen.total(),
-                    "domains.total": sum(is_new for _, is_new, _ in raised),
-                    "domains.active": sum(pending == unseen[id] for pending, _, id in raised),
+                    "domains.total": sum(is_new for _, is_new, _, _ in raised),
+                    "domains.active": sum(
+                        pending == unseen[id] and not excluded
+                        for pending, _, id, excluded in raised
+                    ),
                 }
             )
         return unseen.total()

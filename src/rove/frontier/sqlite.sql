@@ -122,11 +122,9 @@ ON CONFLICT DO NOTHING
 RETURNING size, error;
 
 -- name: insert_urls
--- rows: [domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of], unseen ones are returned.
+-- The unseen ones are returned.
 INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8
-FROM json_each(:rows) WHERE true
+VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING domain;
 
@@ -143,7 +141,7 @@ ON CONFLICT (id) DO UPDATE SET
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
-RETURNING pending, first_add = :number, id;
+RETURNING pending, first_add = :number, id, domain.excluded;
 
 -- name: known_domains
 -- rows: domains. Those that have a row: with --seeds-only, the domains of the seeds.
@@ -250,7 +248,7 @@ ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
 UPDATE domain SET excluded = 0 WHERE id = :id;
 
 -- name: domain_before
-SELECT pending, excluded, owner IS NOT NULL FROM domain WHERE id = :id;
+SELECT pending, excluded, owner IS NOT NULL, token FROM domain WHERE id = :id;
 
 -- name: pending_after
 -- All that is pending in a domain, due or not, behind a place in its order.
@@ -312,7 +310,8 @@ SELECT count(*) FROM domain WHERE ready_at <= :now;
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
 -- name: count_capped
-SELECT count(*) FROM domain WHERE capped = 1;
+-- Those that have something pending, and count as active for it.
+SELECT count(*) FROM domain WHERE capped = 1 AND pending > 0 AND NOT excluded;
 
 -- name: counters
 SELECT name, value FROM counter;

@@ -29,7 +29,7 @@ TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 10 * 1024
 ONE_ROW = "(:row)"
-INSERT_SIZES = (256, 64, 16, 4, 1)
+INSERT_SIZES = (1024, 256, 64, 16, 4, 1)
 """Rows that an INSERT with VALUES has."""
 ROWS_PER_STATEMENT = 2_000
 """Rows that one statement reads as JSON; it keeps several times their size while it runs."""

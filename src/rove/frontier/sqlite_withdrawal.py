@@ -38,7 +38,7 @@ class SqliteWithdrawing(Withdrawing):
             with_pending = []
             for domain, name in domains.items():
                 before = self._database.execute("domain_before", id=domain)
-                pending, excluded, _ = before[0] if before else (0, 0, 0)
+                pending, excluded, *_ = before[0] if before else (0, 0)
                 if pending:
                     with_pending.append(domain)
                 if excluded:
@@ -79,10 +79,19 @@ class SqliteWithdrawing(Withdrawing):
         )
 
     async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+        self,
+        domain: int,
+        fingerprints: list[int],
+        state: UrlState,
+        reason: str,
+        after: int | None,
     ) -> int:
         def work() -> int:
             with self._database.transaction():
+                if after is not None:
+                    before = self._database.execute("domain_before", id=domain)
+                    if [row[3] for row in before] != [after]:
+                        return 0
                 rows = [[domain, fingerprint, state, reason, None] for fingerprint in fingerprints]
                 left = len(self._database.batch("settle_urls", rows))
                 changes = {"urls.pending": -left, f"urls.{state.name.lower()}": left}

@@ -21,15 +21,24 @@ class Withdrawing(ABC):
     """The part of a frontier that both databases share."""
 
     async def withdraw(
-        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool]
+        self,
+        domain: int,
+        state: UrlState,
+        reason: str,
+        matching: Callable[[str], bool],
+        *,
+        after: int | None = None,
     ) -> int:
-        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many."""
+        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many.
+
+        `after`: only while this is the last visit that the domain was leased for.
+        """
         priority, position, left = _FIRST, _LOWEST, 0
         while True:
             rows = await self._pending_after(domain, priority, position, SLICE)
             found = [fingerprint for fingerprint, url, _, _ in rows if matching(url)]
             if found:
-                left += await self._close_urls(domain, found, state, reason)
+                left += await self._close_urls(domain, found, state, reason, after)
             if len(rows) < SLICE:
                 return left
             _, _, priority, position = rows[-1]
@@ -58,9 +67,14 @@ class Withdrawing(ABC):
 
     @abstractmethod
     async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+        self,
+        domain: int,
+        fingerprints: list[int],
+        state: UrlState,
+        reason: str,
+        after: int | None,
     ) -> int:
-        """Settle pending URLs in one transaction."""
+        """Settle pending URLs in one transaction, unless another visit came after the one named."""
 
     @abstractmethod
     async def _excluded_after(
