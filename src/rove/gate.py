@@ -78,10 +78,12 @@ class Gate:
         """
         if self.exclusions.covers(url.host):
             return Blocked("excluded")
+        if origin is not None and origin.crawl_delay > MAX_CRAWL_DELAY and origin.valid_for <= 0:
+            return NeedsRobots()  # it may have changed its mind
+        if max(crawl_delay, origin.crawl_delay if origin else 0.0) > MAX_CRAWL_DELAY:
+            return Blocked("Crawl-delay over a day")
         if origin is None or origin.valid_for <= 0:
             return NeedsRobots()
-        if max(crawl_delay, origin.crawl_delay) > MAX_CRAWL_DELAY:
-            return Blocked("Crawl-delay over a day")
         match origin.status:
             case RobotsStatus.UNREACHABLE:
                 return Held(origin.valid_for, keeps_failing(origin.failures))

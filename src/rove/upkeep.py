@@ -57,7 +57,7 @@ async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Exclu
         settings = settings_from_json(await _settings(backend))
         frontier = await backend.begin(policy_of(settings), None)
         urls = await enforce.exclude(frontier, patterns)
-        running = data.in_use() or any(map(is_alive, await backend.reader.participants()))
+        running = await _is_running(data, backend)
         if running:
             # Until they have heard of it, the processes of the crawl may still add URLs.
             await asyncio.sleep(STRAGGLER_SECONDS)
@@ -67,7 +67,7 @@ async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Exclu
 
 async def include(data_dir: Path, patterns: Sequence[str]) -> int:
     """Lift exclusions; return how many URLs are pending again."""
-    async with _changing(data_dir) as (_, backend):
+    async with _changing(data_dir) as (data, backend):
         known = set(await backend.catalog.exclusions())
         unknown = [pattern for pattern in patterns if pattern not in known]
         if unknown:
@@ -76,7 +76,15 @@ async def include(data_dir: Path, patterns: Sequence[str]) -> int:
         settings = settings_from_json(await _settings(backend))
         frontier = await backend.begin(policy_of(settings), None)
         still = Exclusions(await backend.catalog.exclusions())
-        return await enforce.include(frontier, patterns, still)
+        running = await _is_running(data, backend)
+        if running:
+            # A process that has not heard of it yet would block again what is opened.
+            await asyncio.sleep(STRAGGLER_SECONDS)
+        opened = await enforce.include(frontier, patterns, still)
+        if running:
+            await asyncio.sleep(STRAGGLER_SECONDS)
+            await enforce.include(frontier, patterns, still)
+        return opened
 
 
 async def exclusions_of(data_dir: Path) -> list[Exclusion]:
@@ -121,6 +129,10 @@ async def _changing(
         yield data, backend
     finally:
         await backend.close()
+
+
+async def _is_running(data: DataDir, backend: Backend) -> bool:
+    return data.in_use() or any(map(is_alive, await backend.reader.participants()))
 
 
 async def _settings(backend: Backend) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -115,6 +115,8 @@ class Visit:
         """Origins whose robots.txt was asked for in this visit."""
         self._crawl_delay = journal.lease.crawl_delay
         """The longest that the domain's origins are known to ask for."""
+        self._listed: set[str] = set()
+        """Origins whose sitemaps were offered in this visit."""
         self._judging = 0.0
         """Seconds spent on judging URLs."""
 
@@ -171,6 +173,8 @@ class Visit:
             await self._fetch_robots(step.url)
             verdict = self._judge(step.url, self._origins[step.url.origin])
             assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
+        if self._around.sitemaps:
+            self._meet_sitemaps(step.url)
         return verdict
 
     def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> GateVerdict:
@@ -184,6 +188,17 @@ class Visit:
             found = await self._around.frontier.origins([(url.domain, url.origin)])
             self._origins[url.origin] = found[0] if found else None
         return self._origins[url.origin]
+
+    def _meet_sitemaps(self, url: CrawlUrl) -> None:
+        """Offer the sitemaps that the robots.txt in force names; most are known, and dropped soon."""
+        record = self._origins[url.origin]
+        if record is None or record.status is not RobotsStatus.RULES or url.origin in self._listed:
+            return
+        self._listed.add(url.origin)
+        for text in Rules(record.body).sitemaps:
+            sitemap = canonical(text)
+            if sitemap is not None:
+                self._meet(sitemap, depth=0, sitemap_of=url.host)
 
     async def _fetch_robots(self, url: CrawlUrl) -> None:
         self._asked.add(url.origin)
@@ -213,8 +228,6 @@ class Visit:
                 record.crawl_delay,
                 url.domain_name,
             )
-        if self._around.sitemaps and record.status is RobotsStatus.RULES:
-            self._meet_sitemaps(Rules(record.body).sitemaps, url.host)
 
     async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
         """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
@@ -296,12 +309,6 @@ class Visit:
             for child in children(sitemap, url=url, host=host):
                 self._meet(child, depth=1, sitemap_of=host)
         self._settle(step, UrlState.READ)
-
-    def _meet_sitemaps(self, urls: Iterable[str], host: str) -> None:
-        for text in urls:
-            url = canonical(text)
-            if url is not None:
-                self._meet(url, depth=0, sitemap_of=host)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""

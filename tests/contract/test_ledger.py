@@ -108,7 +108,7 @@ async def test_all_of_a_row_comes_back(harness: Harness) -> None:
     await frontier.settle([visited(lease, DONE, requests=[row])])
     (kept,) = await harness.reader().requests(lease.token)
     expected = row.but(delay=DELAY, process=frontier.process, fate=Fate.SETTLED)
-    assert replace(kept, place="") == expected
+    assert kept.but(place="") == expected
     assert kept.finished == row.started + 1.0
 
 
@@ -370,9 +370,9 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     await frontier.settle([visited(lease, DONE, requests=rows)])
     before = await harness.reader().requests(lease.token)
     counts = await frontier.counts()
-    changed = [replace(before[0], text=new, raw=None), replace(before[2], text=None, raw=new)]
+    changed = [before[0].but(text=new, raw=None), before[2].but(text=None, raw=new)]
     disguised = [row.but(title="x", status=9, fate=Fate.LATE, delay=1.0) for row in changed]
-    unknown = replace(before[0], visit=lease.token + 1)
+    unknown = before[0].but(visit=lease.token + 1)
     await harness.place_again([*disguised, unknown])
     assert await harness.reader().requests(lease.token) == [changed[0], before[1], changed[1]]
     assert await harness.reader().requests(lease.token + 1) == []

@@ -410,7 +410,7 @@ async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int,
     assert before
     for old, new in zip(before, after, strict=True):
         assert least <= new.began - old.began == new.ended - old.ended <= most
-        assert replace(new, began=old.began, ended=old.ended) == old
+        assert new.but(began=old.began, ended=old.ended) == old
     assert {row.delay_from for row in after} >= {
         DelaySource.DELAY,
         DelaySource.CRAWL_DELAY,

@@ -39,6 +39,7 @@ USED = {
     "settle_urls": ["url_pkey: domain, fingerprint"],
     "defer_urls": ["url_pkey: domain, fingerprint"],
     "close_leases": ["domain_pkey: id", "url_pending: domain"],
+    "end_late": ["domain_pkey: id"],
     "give_up": ["domain_pkey: id"],
     "insert_requests": [],
     "insert_urls": ["url_pkey: domain, fingerprint"],

@@ -58,6 +58,7 @@ class ModelDomain:
     lease: Lease | None = None
     lease_ends: float = 0.0
     unsettled: int = 0
+    token: int = 0
     excluded: bool = False
     withheld: dict[str, ModelUrl] = field(default_factory=dict)
     """URLs that an exclusion has blocked, with the places that they had."""
@@ -198,6 +199,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert [pending.url for pending in lease.urls] == expected
         assert lease.urls
         domain.lease = lease
+        domain.token = lease.token
         assert lease.pace.backoff == domain.backoff
         domain.lease_ends = self.now + BUDGET + domain.delay_after_loss()
         domain.unsettled += 1
@@ -265,6 +267,11 @@ class FrontierMachine(RuleBasedStateMachine):
         states = [Settled(fingerprint=u.fingerprint, state=UrlState.DONE) for u in lease.urls]
         visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=states)
         assert self.run(self.frontier.settle([visit])) == 0
+        domain = self.domains[lease.name]
+        if domain.token == lease.token and domain.lease is None and domain.unsettled:
+            # Nobody came since: it is known now when the visit ended.
+            domain.not_before = self.now + domain.delay()
+            domain.unsettled = 0
 
     @precondition(lambda self: self.leased())
     @rule(data=st.data(), crawl_delay=st.sampled_from([0.0, 5.0, 30.0]))

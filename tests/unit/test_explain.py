@@ -655,7 +655,7 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
         for visit in range(30)
         for row in (
             ROW.but(visit=visit, started=NOW + visit),
-            replace(others, visit=visit, seq=2, started=NOW + visit),
+            others.but(visit=visit, seq=2, started=NOW + visit),
         )
     ]
     past = (await known_from(Reader(rows))).past

@@ -174,7 +174,7 @@ def test_a_crawl_delay_over_a_day_may_have_changed_when_robots_txt_has_run_out()
     record = replace(origin(RULES, valid_for=0.0), crawl_delay=10 * DAY)
     gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
     assert gate.judge(url, record, crawl_delay=10 * DAY) == NeedsRobots()
-    assert gate.judge(url, None, crawl_delay=10 * DAY) == NeedsRobots()
+    assert gate.judge(url, None, crawl_delay=10 * DAY) == Blocked("Crawl-delay over a day")
 
 
 @pytest.mark.parametrize(

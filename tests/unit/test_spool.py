@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -381,7 +380,7 @@ class TestReading:
         )
         spool.note(Note(visit=1, domain=-5, row=odd))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert lost.rows == [replace(odd, delay=DELAY, process=7, fate=Fate.LOST)]
+        assert lost.rows == [odd.but(delay=DELAY, process=7, fate=Fate.LOST)]
 
 
 @contextmanager

@@ -51,6 +51,7 @@ A = "http://a.test"
 ROBOTS = f"{A}/robots.txt"
 NOTHING_ALLOWED = robots("User-agent: *\nDisallow: /\n")
 NOTHING_PRIVATE = robots("User-agent: *\nDisallow: /private\n")
+TROUBLE_OF_THEIRS = (TEMPORARY_FAILURES | UNREACHABLE_FAILURES) - {FailureKind.BUSY}
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ class TestRobots:
             refused(429),
             refused(500),
             refused(503),
-            *(failed(kind) for kind in sorted(TEMPORARY_FAILURES | UNREACHABLE_FAILURES)),
+            *(failed(kind) for kind in sorted(TROUBLE_OF_THEIRS)),
         ],
     )
     async def test_when_it_cannot_be_had_nothing_is_fetched(
@@ -248,9 +249,10 @@ class TestRobots:
         await world.open(*urls, script={f"{other}/robots.txt": refused(404)})
         world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 86401\n")
         await world.visit()
-        while await world.frontier.next_due() is not None:
-            await world.visit_next()
-        assert world.fetcher.pages_asked == []
+        assert await world.frontier.next_due() is None, "a crawl does not stay up for it"
+        world.advance(86_401)
+        await world.visit()
+        assert world.fetcher.asked == [ROBOTS]
         assert await world.states() == dict.fromkeys(urls, "blocked")
         assert await world.reason(f"{A}/1") == "Crawl-delay over a day"
         assert await world.reason(f"{other}/") == "Crawl-delay over a day"
@@ -619,7 +621,21 @@ class TestPages:
         await world.visit_next()
         assert world.fetcher.pages_asked == [f"{A}/bad", f"{A}/good", f"{A}/bad"]
 
-    @pytest.mark.parametrize("kind", sorted(set(FailureKind) - {FailureKind.ABORTED}))
+    async def test_an_address_that_stays_busy_with_us_is_nobodys_failure(
+        self, world: World
+    ) -> None:
+        await world.open(f"{A}/", f"{A}/2", script={f"{A}/": failed(FailureKind.BUSY)})
+        journal = await world.visit()
+        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert journal.verdict(DELAY).pace.failures == 0
+        assert await world.states() == {f"{A}/": "pending", f"{A}/2": "pending"}
+        ((attempts,),) = await world.rows("SELECT max(attempts) FROM url")
+        assert attempts == 0
+        assert await world.frontier.next_due() == DELAY
+
+    @pytest.mark.parametrize(
+        "kind", sorted(set(FailureKind) - {FailureKind.ABORTED, FailureKind.BUSY})
+    )
     async def test_each_way_to_get_no_answer(self, world: World, kind: FailureKind) -> None:
         await world.open(f"{A}/", script={f"{A}/": failed(kind)})
         journal = await world.visit()

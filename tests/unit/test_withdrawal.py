@@ -47,7 +47,12 @@ class Rows(Withdrawing):
         return [(i, f"http://a.test/{i}", self.states[i] == blocked) for i in behind[:limit]]
 
     async def _close_urls(
-        self, domain: int, fingerprints: list[int], state: UrlState, reason: str
+        self,
+        domain: int,
+        fingerprints: list[int],
+        state: UrlState,
+        reason: str,
+        after: int | None,
     ) -> int:
         return self._move(fingerprints, PENDING, (state, reason))
 

@@ -34,6 +34,7 @@ from rove.frontier.rows import (
     robots_texts,
 )
 from rove.frontier.storable import storable
+from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
@@ -78,6 +79,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 retried=RETRIED,
                 held=HELD,
                 leaving=FAILURES_BEFORE_LEAVING,
+                alone=ALONE_MS,
             )
             if run is None:
                 return 0
@@ -292,7 +294,8 @@ class PostgresFrontier(PostgresWithdrawing):
     async def _settle(self, visits: Sequence[VisitResult], session: Session) -> int:
         domains, tokens = columns_of([(v.lease.domain, v.lease.token) for v in visits], 2)
         locked = await session.fetch("lock_leases", domains=domains, tokens=tokens)
-        current = {row[0] for row in locked}
+        current = {token for token, counts in locked if counts}
+        taken = {token for token, counts in locked if not counts}
         valid = [visit for visit in visits if visit.lease.token in current]
         changes: Counter[str] = Counter()
         rows = [
@@ -316,12 +319,38 @@ class PostgresFrontier(PostgresWithdrawing):
             for visit in valid
         ]
         crawl_delays = await self._close(session, closing, changes)
+        await self._end_late(session, [v for v in visits if v.lease.token in taken])
         counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
         entries = ledger_rows(visits, counted, policy=self._policy, process=self.process)
         await self._insert_requests(session, entries, changes)
         changes.update(lease_counters(valid))
         await add_counters(session, changes)
         return len(valid)
+
+    async def _end_late(self, session: Session, visits: list[VisitResult]) -> None:
+        if not visits:
+            return
+        rows = [
+            (
+                visit.lease.domain,
+                visit.asked,
+                round(max(0.0, visit.since_finish) * 1000),
+                round(visit.pause * 1000),
+            )
+            for visit in visits
+        ]
+        domains, asked, since_finish, pauses = columns_of(rows, 4)
+        await session.fetch(
+            "end_late",
+            domains=domains,
+            asked=asked,
+            since_finish=since_finish,
+            pauses=pauses,
+            delay=self._delay(),
+            earliest=self._clock.earliest(),
+            ceiling=self._clock.ceiling(),
+        )
+        await self._reschedule(session, domains)
 
     async def _defer_urls(self, session: Session, visits: list[VisitResult]) -> None:
         rows = [
@@ -371,6 +400,7 @@ class PostgresFrontier(PostgresWithdrawing):
             backoffs=backoffs,
             failures=failures,
             leaving=FAILURES_BEFORE_LEAVING,
+            alone=ALONE_MS,
             earliest=self._clock.earliest(),
             ceiling=self._clock.ceiling(),
             delay=self._delay(),
@@ -428,6 +458,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 unseen=list(unseen.values()),
                 ceiling=self._clock.ceiling(),
                 leaving=FAILURES_BEFORE_LEAVING,
+                alone=ALONE_MS,
             )
             changes["urls.pending"] += sum(unseen.values())
             changes["domains.total"] += sum(is_new for _, _, is_new, _ in raised)

@@ -76,12 +76,13 @@ ORDER BY priority, position
 LIMIT :limit::bigint;
 
 -- name: lock_leases
--- The leases that still count, locked in id order: two settles, or a settle and an add, that share domains then wait
--- for each other and never in a circle. (num_nonnulls: not by the index of all leases, once for each of the batch.)
-SELECT d.token
+-- The leases that still count, and those that were taken away by an exclusion, locked in id order: two settles, or a
+-- settle and an add, that share domains then wait for each other and never in a circle. (num_nonnulls: not by the index
+-- of all leases, once for each of the batch.)
+SELECT d.token, num_nonnulls(d.owner) = 1
 FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
 JOIN domain AS d ON d.id = e.id
-WHERE d.token = e.token AND num_nonnulls(d.owner) = 1
+WHERE d.token = e.token AND (num_nonnulls(d.owner) = 1 OR d.unsettled > 0)
 ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
@@ -135,7 +136,8 @@ UPDATE domain AS d SET
     pages_epoch = :epoch::integer,
     capped      = coalesce(CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages
         >= :cap::integer, false),
-    failing     = coalesce(h.priority = :held::integer OR h.failures >= :leaving::integer, false),
+    failing     = coalesce(h.priority = :held::integer OR h.failures >= :leaving::integer
+        OR d.crawl_delay > :alone::bigint, false),
     ready_at    = CASE
         WHEN h.priority IS NULL OR d.excluded
             OR CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages >= :cap::integer THEN NULL
@@ -145,6 +147,20 @@ UPDATE domain AS d SET
 FROM head AS h
 WHERE d.id = h.id
 RETURNING d.id, d.pending, d.crawl_delay;
+
+-- name: end_late
+-- Visits from which their lease was taken, as their domain was excluded: now that they are over, the delay counts from
+-- their end. The rows are locked, and no other visit has begun since.
+WITH clock AS MATERIALIZED (
+    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
+)
+UPDATE domain AS d SET
+    not_before = CASE WHEN e.asked
+        THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END,
+    unsettled  = 0
+FROM unnest(:domains::bigint[], :asked::boolean[], :since_finish::bigint[], :pauses::bigint[])
+    AS e (id, asked, since_finish, pause) CROSS JOIN clock
+WHERE d.id = e.id;
 
 -- name: give_up
 -- The head URL of a domain that was leased again and again was settled: the lease that was just made is its first.
@@ -203,7 +219,8 @@ CROSS JOIN clock
 ORDER BY e.id
 ON CONFLICT (id) DO UPDATE SET
     pending  = d.pending + excluded.pending,
-    failing  = d.owner IS NULL AND d.failures >= :leaving::integer OR d.failing AND (d.capped OR d.excluded),
+    failing  = d.owner IS NULL AND (d.failures >= :leaving::integer OR d.crawl_delay > :alone::bigint)
+        OR d.failing AND (d.capped OR d.excluded),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded;
@@ -337,7 +354,8 @@ WITH head AS MATERIALIZED (
 )
 UPDATE domain AS d SET
     capped   = false,
-    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false),
+    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer
+        OR d.crawl_delay > :alone::bigint, false),
     ready_at = CASE
         WHEN h.priority IS NULL OR d.excluded THEN NULL
         WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
@@ -386,7 +404,8 @@ WITH head AS MATERIALIZED (
 )
 UPDATE domain AS d SET
     failing  = CASE WHEN d.owner IS NOT NULL THEN d.failing
-        ELSE coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer, false) END,
+        ELSE coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer
+            OR d.crawl_delay > :alone::bigint, false) END,
     ready_at = CASE
         WHEN d.owner IS NOT NULL THEN d.ready_at
         WHEN h.priority IS NULL OR d.excluded OR d.capped THEN NULL

@@ -10,7 +10,7 @@ from typing import Any
 from rove.frontier.order import HELD, RETRIED
 from rove.frontier.postgres_database import Database, Session
 from rove.frontier.postgres_steps import add_counters, columns_of, settle_urls
-from rove.frontier.withdrawal import Withdrawing
+from rove.frontier.withdrawal import ALONE_MS, Withdrawing
 from rove.model import UrlState
 from rove.pacing import FAILURES_BEFORE_LEAVING
 
@@ -72,6 +72,7 @@ class PostgresWithdrawing(Withdrawing):
             retried=RETRIED,
             held=HELD,
             leaving=FAILURES_BEFORE_LEAVING,
+            alone=ALONE_MS,
         )
 
     async def _pending_after(

@@ -28,6 +28,7 @@ from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
 from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.storable import storable
+from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
@@ -289,6 +290,7 @@ class SqliteFrontier(SqliteWithdrawing):
                 ],
                 now,
             )
+            self._end_late([visit for visit in visits if visit.lease.token not in current], now)
             counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
             rows = ledger_rows(visits, counted, policy=self._policy, process=self.process)
             self._insert_requests(rows, changes)
@@ -296,6 +298,20 @@ class SqliteFrontier(SqliteWithdrawing):
             self._count(changes)
             self._database.execute("seen_now", now=now, process=self.process)
         return len(valid)
+
+    def _end_late(self, visits: list[VisitResult], now: int) -> None:
+        rows = [
+            [
+                visit.lease.domain,
+                visit.lease.token,
+                int(visit.asked),
+                round(max(0.0, visit.since_finish) * 1000),
+                round(visit.pause * 1000),
+            ]
+            for visit in visits
+        ]
+        ended = self._database.batch("end_late", rows, now=now, delay=self._delay())
+        self._reschedule([row[0] for row in ended])
 
     def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:
         """Move URLs out of pending; return how many left it, by domain."""
@@ -365,6 +381,7 @@ class SqliteFrontier(SqliteWithdrawing):
                 now=now,
                 number=number,
                 leaving=FAILURES_BEFORE_LEAVING,
+                alone=ALONE_MS,
             )
             self._count(
                 {

@@ -100,11 +100,22 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0
 RETURNING id, pending, crawl_delay;
 
+-- name: end_late
+-- rows: [domain, token, asked, milliseconds since the finish, pause]. A visit from which its lease was taken, as its domain
+-- was excluded: now that it is over, the delay counts from its end; unless another has begun since.
+UPDATE domain SET
+    not_before = CASE WHEN e.value ->> 2
+                 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 4) ELSE :now END,
+    unsettled  = 0
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1 AND domain.owner IS NULL AND domain.unsettled > 0
+RETURNING id;
+
 -- name: reschedule
 -- rows: domains. When the head of what is pending may be asked; NULL when nothing is.
 UPDATE domain SET (ready_at, failing) = (
     SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END),
-        priority = :held OR domain.failures >= :leaving
+        priority = :held OR domain.failures >= :leaving OR domain.crawl_delay > :alone
     FROM url
     WHERE url.domain = domain.id AND state = 0 AND NOT domain.capped AND NOT domain.excluded
     ORDER BY priority, position
@@ -136,7 +147,7 @@ SELECT value ->> 0, value ->> 1, value ->> 2, :now, :number
 FROM json_each(:rows) WHERE true
 ON CONFLICT (id) DO UPDATE SET
     pending  = pending + excluded.pending,
-    failing  = CASE WHEN owner IS NULL AND failures >= :leaving THEN 1
+    failing  = CASE WHEN owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone) THEN 1
                WHEN capped OR domain.excluded THEN failing ELSE 0 END,
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL

@@ -209,11 +209,14 @@ class Database:
             raise UsageError(
                 f"{self.path} is from an older rove; resume the crawl once to update it"
             )
-        for number, script in migrations:
-            if number > version:
-                self._connection.executescript(
-                    f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;"
+        scripts = [script for number, script in migrations if number > version]
+        if scripts:
+            # All or nothing: nobody sees a schema that is none.
+            self._connection.executescript(
+                "\n".join(
+                    ["BEGIN IMMEDIATE;", *scripts, f"PRAGMA user_version = {newest};", "COMMIT;"]
                 )
+            )
 
 
 @lru_cache(maxsize=64)

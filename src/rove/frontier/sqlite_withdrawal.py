@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rove.frontier.order import HELD, RETRIED
 from rove.frontier.sqlite_database import Database, Row
-from rove.frontier.withdrawal import Withdrawing
+from rove.frontier.withdrawal import ALONE_MS, Withdrawing
 from rove.model import UrlState
 from rove.pacing import FAILURES_BEFORE_LEAVING
 
@@ -129,7 +129,12 @@ class SqliteWithdrawing(Withdrawing):
 
     def _reschedule(self, domains: list[int]) -> None:
         self._database.batch(
-            "reschedule", domains, retried=RETRIED, held=HELD, leaving=FAILURES_BEFORE_LEAVING
+            "reschedule",
+            domains,
+            retried=RETRIED,
+            held=HELD,
+            leaving=FAILURES_BEFORE_LEAVING,
+            alone=ALONE_MS,
         )
 
     def _count(self, deltas: Mapping[str, int]) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rove.model import UrlState
+from rove.robots import MAX_CRAWL_DELAY
 
+ALONE_MS = round(MAX_CRAWL_DELAY * 1000)
+"""A domain whose Crawl-delay is longer is left alone: a crawl does not stay up for it."""
 SLICE = 2_000
 _FIRST = -1
 _LOWEST = -(1 << 63)
