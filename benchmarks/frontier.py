@@ -385,7 +385,9 @@ def page_row(lease: Lease) -> RequestRow:
         url=head.url,
         fingerprint=head.fingerprint,
         started=1.0,
-        finished=2.0,
+        began=1_000,
+        ended=2_000,
+        address="192.0.2.1",
         status=200,
         media_type="text/html",
         size=40_000,
@@ -411,6 +413,7 @@ async def _claim_explained(connection: Any, bound: int) -> float:
     await transaction.start()
     try:
         lease = {"bound": bound, "limit": EXPLAINED_BATCH, "budget": 180_000, "delay": 0}
+        lease |= {"latest": 1 << 62, "ceiling": 1 << 62, "earliest": 0}
         touched = await _explained(connection, "lease", {**lease, "process": -1})
         rows = await connection.fetch("SELECT id FROM domain WHERE owner = -1")
         now = await connection.fetchval("SELECT clock_ms()")

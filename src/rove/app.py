@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -22,11 +21,10 @@ from rove.assembly import (
     assembled,
     fitting,
     gate_of,
-    policy_of,
     raise_open_files,
     start_logging,
 )
-from rove.backends import backend_for, remote_given
+from rove.backends import backend_for, policy_of, remote_given
 from rove.config import Settings, settings_from_json
 from rove.crawl import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
@@ -37,19 +35,16 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import (
     Backend,
-    Catalog,
     Frontier,
-    FrontierReader,
     SeedSource,
     crawled_seconds,
 )
-from rove.frontier.postgres_errors import redacted
+from rove.frontier.names import redacted
 from rove.model import Counts
 from rove.prepare import Order, check, prepare
 from rove.progress import Progress
 from rove.seeds import BadLine, SeedLoader
 from rove.spool import lost_visits, spool_files
-from rove.store.reader import WarcReader
 from rove.store.recovery import recover
 from rove.supervisor import Supervisor
 from rove.worker import WorkOrder
@@ -100,17 +95,6 @@ class Summary:
     progress: Progress
     seconds: float
     counts: Counts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """A crawl to look into."""
-
-    data: DataDir
-    place: str
-    reader: FrontierReader
-    catalog: Catalog
-    pages: WarcReader
 
 
 def _together(parts: list[Summary]) -> Summary:
@@ -353,28 +337,6 @@ class _Stage:
     def concurrency(self, order: Order) -> int:
         """Fetches in flight on this machine."""
         return order.own_concurrency or self.settings.concurrency
-
-
-@asynccontextmanager
-async def opened(data_dir: Path) -> AsyncIterator[Archive]:
-    """A crawl to look into, running or not."""
-    data = DataDir(data_dir)
-    backend = backend_for(data, data.remote(), read_only=True)
-    try:
-        if not await backend.exists():
-            raise UsageError(f"{backend.place} holds no crawl")
-        await backend.open()
-        if await backend.catalog.settings() is None:
-            raise UsageError(f"{backend.place} holds no crawl")
-        yield Archive(
-            data=data,
-            place=backend.place,
-            reader=backend.reader,
-            catalog=backend.catalog,
-            pages=WarcReader(data.warc),
-        )
-    finally:
-        await backend.close()
 
 
 async def _recover_store(data: DataDir) -> None:

@@ -22,9 +22,9 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Catalog, Frontier, Policy
+from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
-from rove.politeness import VISIT_BUDGET, user_agent
+from rove.politeness import user_agent
 from rove.progress import Progress
 from rove.spool import Spool
 from rove.store.contract import Keep
@@ -101,16 +101,6 @@ async def assembled(
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """What may be asked at all."""
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
-
-
-def policy_of(settings: Settings) -> Policy:
-    """What the settings ask of the frontier."""
-    return Policy(
-        delay=settings.delay,
-        budget=VISIT_BUDGET,
-        max_pages_per_domain=settings.limits.max_pages_per_domain,
-        limits_epoch=settings.limits.epoch,
-    )
 
 
 def raise_open_files() -> int | None:

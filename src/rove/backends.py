@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
+from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.contract import Backend, Machine
-from rove.frontier.postgres_backend import PostgresBackend
-from rove.frontier.postgres_errors import checked_name
+from rove.frontier.contract import Backend, Machine, Policy
+from rove.frontier.names import checked_name
 from rove.frontier.sqlite_backend import SqliteBackend
+from rove.politeness import VISIT_BUDGET
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_CRAWL_NAME = "rove"
@@ -60,6 +61,8 @@ def backend_for(
     """The database of a crawl; `on_news` is told when it goes away and comes back."""
     if remote is None:
         return SqliteBackend(data.frontier, read_only=read_only)
+    from rove.frontier.postgres_backend import PostgresBackend  # its driver takes a while to load
+
     return PostgresBackend(
         remote.url,
         remote.crawl_name,
@@ -72,3 +75,13 @@ def backend_for(
 def machine_of(data: DataDir, remote: Remote) -> Machine:
     """The data directory as other machines know it."""
     return Machine(key=remote.machine, host=socket.gethostname(), path=str(data.root.resolve()))
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the settings ask of the frontier."""
+    return Policy(
+        delay=settings.delay,
+        budget=VISIT_BUDGET,
+        max_pages_per_domain=settings.limits.max_pages_per_domain,
+        limits_epoch=settings.limits.epoch,
+    )

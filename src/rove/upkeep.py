@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rove import enforce
-from rove.assembly import policy_of
-from rove.backends import backend_for
+from rove.backends import backend_for, policy_of
 from rove.config import settings_from_json
 from rove.datadir import DataDir, this_person
 from rove.errors import UsageError

@@ -12,7 +12,7 @@ True
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import url as whatwg
@@ -24,7 +24,6 @@ from rove.model import NewUrl
 CANONICAL_VERSION = 1
 MAX_URL_LENGTH = 2_000
 
-_SUFFIXES = PublicSuffixList()
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _NO_SEED = re.compile(r"\s|^[/.:@?#]")
 _HOST_PART = re.compile(r"[^/?#]*")
@@ -74,16 +73,22 @@ def fingerprint_bytes(data: bytes) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+@cache
+def _suffixes() -> PublicSuffixList:
+    """The public suffix list, which takes a while to load: some commands do without."""
+    return PublicSuffixList()
+
+
 @lru_cache(maxsize=8_192)
 def domain_of(host: str) -> tuple[str, int]:
     """The registrable domain of a host (itself, where it has none) and its id."""
-    name = host if is_address(host) else (_SUFFIXES.privatesuffix(host) or host)
+    name = host if is_address(host) else (_suffixes().privatesuffix(host) or host)
     return name, fingerprint(name)
 
 
 def is_in_one_domain(host: str) -> bool:
     """Whether all that is below a host is in one domain, as it is not below a public suffix."""
-    return is_address(host) or _SUFFIXES.privatesuffix(host) is not None
+    return is_address(host) or _suffixes().privatesuffix(host) is not None
 
 
 def is_address(host: str) -> bool:

@@ -17,8 +17,8 @@ import msgspec
 import uvloop
 
 from rove.allowance import Allowance
-from rove.assembly import assembled, policy_of, start_logging
-from rove.backends import backend_for
+from rove.assembly import assembled, start_logging
+from rove.backends import backend_for, policy_of
 from rove.config import Settings
 from rove.crawl import Crawl, Ending
 from rove.datadir import DataDir, Remote

@@ -18,7 +18,10 @@ SELF_EXPLAINING = {"--help", "--version"}
 
 def commands(group: click.Group, before: str = "rove") -> Iterator[tuple[str, click.Command]]:
     """All commands with the words that start them."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         words = f"{before} {name}"
         yield words, command
         if isinstance(command, click.Group):

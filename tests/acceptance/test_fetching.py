@@ -139,6 +139,7 @@ def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
         "blocked": 0,
         "failed": 0,
         "redirected": 0,
+        "read": 0,
     }
 
 

@@ -109,7 +109,7 @@ def test_status_agrees_with_what_was_collected(crawled: Crawled) -> None:
     assert status["bytes"] > 0 and status["elapsed_s"] > 0
     assert status["running"] is False
     by_state = dict(frontier_rows(crawled.data, "SELECT state, count(*) FROM url GROUP BY state"))
-    names = ["pending", "done", "blocked", "failed", "redirected"]
+    names = ["pending", "done", "blocked", "failed", "redirected", "read"]
     assert {name: by_state.get(i, 0) for i, name in enumerate(names)} == status["urls"]
     assert status["requests"] == len(crawled.web.requests())
     for_people = rove("status", "--data-dir", crawled.data)

@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from rove.errors import Unreachable, UsageError
-from rove.frontier.postgres_errors import checked_name, is_lost, open_error, redacted
+from rove.frontier.names import checked_name, redacted
+from rove.frontier.postgres_errors import is_lost, open_error
 
 URL = "postgresql://rove:s3cret@db.test:5432/crawls"
 

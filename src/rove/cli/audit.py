@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rove.app import opened
+from rove.archive import opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.inspect.audit import audit as audit_ledger

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rove.app import Archive, opened
+from rove.archive import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.config import Settings, settings_from_json

@@ -1,4 +1,4 @@
-"""`rove join`, `nodes` and `move`: a crawl on more than one machine."""
+"""`rove join` and `move`: a crawl on more than one machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from rove.app import opened
 from rove.cli.crawl import run_crawl
 from rove.cli.options import (
     crawl_name_option,
@@ -16,9 +15,7 @@ from rove.cli.options import (
     log_level_option,
     processes_option,
 )
-from rove.cli.output import print_json, run_reading
 from rove.datadir import DataDir
-from rove.inspect.nodes import as_json, as_line, nodes_of
 from rove.prepare import Order
 from rove.relocate import relocate
 
@@ -54,24 +51,6 @@ def join(
         log_level=log_level,
     )
     return run_crawl(order)
-
-
-@click.command(short_help="who takes part in a crawl")
-@data_dir_option("the crawl to look at")
-@click.option("--json", "json", is_flag=True, help="print JSON")
-def nodes(data_dir: Path, json: bool) -> None:
-    """Machines that take part, since when, their last sign of life, pages/s and fetches in flight."""
-
-    async def work() -> None:
-        async with opened(data_dir) as archive:
-            found = nodes_of(await archive.reader.participants())
-        for node in found:
-            if json:
-                print_json(as_json(node))
-            else:
-                print(as_line(node))
-
-    run_reading(work())
 
 
 @click.command(short_help="take a stopped crawl from SQLite to PostgreSQL")

@@ -27,9 +27,10 @@ from rove.errors import FrontierError, UsageError
 from rove.frontier import sqlite_database
 from rove.frontier.clock import CrawlClock
 from rove.frontier.contract import Machine
+from rove.frontier.names import redacted
 from rove.frontier.order import RETRIED
 from rove.frontier.postgres_database import CONNECT_SECONDS, Database, Session
-from rove.frontier.postgres_errors import DRIVER_ERRORS, redacted
+from rove.frontier.postgres_errors import DRIVER_ERRORS
 from rove.frontier.rows import REQUEST_COLUMNS
 from rove.frontier.storable import UNSTORABLE
 from rove.model import UrlState

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from rove.errors import UsageError
 from rove.frontier.contract import Machine, Policy
 from rove.frontier.move import is_moving
+from rove.frontier.names import redacted
 from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_catalog import PostgresCatalog
 from rove.frontier.postgres_database import Database
-from rove.frontier.postgres_errors import redacted
 from rove.frontier.postgres_reader import PostgresReader
 from rove.frontier.rows import place_values
 from rove.model import RequestRow

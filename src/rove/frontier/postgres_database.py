@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import asyncpg
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.postgres_errors import DRIVER_ERRORS, is_lost, open_error, redacted
+from rove.frontier.names import redacted
+from rove.frontier.postgres_errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres_watch import HeldWatch
 from rove.frontier.queries import load_migrations, load_numbered_queries
 from rove.frontier.timing import Timings

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
 from rove.errors import RoveError, Unreachable, UsageError
+from rove.frontier.names import redacted
 
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
@@ -32,39 +32,11 @@ _LOST = (
     OSError,
 )
 """TimeoutError and refused or reset connections are kinds of OSError."""
-_PLAIN_URL = re.compile(
-    r"(postgres(?:ql)?://)(?:([\w.%+-]+)(:[^@/?#\s]*)?@)?((?:[\w.,%-]|:\d+|\[[\da-fA-F:.]*\])*(?:/[\w.%-]*)?)(?:\?[^@\s]*)?"
-)
-"""Scheme, user, password, place; what follows may hold a password as well."""
-_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 def is_lost(error: BaseException) -> bool:
     """Whether it may be tried again once the server is back."""
     return isinstance(error, _LOST)
-
-
-def checked_name(name: str) -> str:
-    """A crawl's name, which is that of its schema."""
-    if (
-        not _NAME.fullmatch(name)
-        or name.startswith("pg_")
-        or name in ("public", "information_schema")
-    ):
-        raise UsageError(
-            f"--crawl-name {name!r} is not a name for a crawl: lower-case letters, digits and _, at most 63 of them"
-        )
-    return name
-
-
-def redacted(url: str) -> str:
-    """A URL without its password, nor anything that could be a part of one: what is not plain is not shown."""
-    plain = _PLAIN_URL.fullmatch(url)
-    if plain is None:
-        return "postgresql://***" if re.search("[:=@]", url) else url
-    scheme, user, password, place = plain.groups()
-    before = f"{user}:***@" if password else f"{user}@" if user else ""
-    return f"{scheme}{before}{place}"
 
 
 def _database(url: str) -> str:
