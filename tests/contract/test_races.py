@@ -529,7 +529,7 @@ async def _buffers_of_a_claim(postgres: PostgresHarness, bound: int) -> int:
     """The blocks that a claim reads to find what is due; undone afterwards."""
     query = QUERIES["lease"]
     values = {"bound": bound, "limit": 10, "budget": 60_000, "delay": 0, "process": 1}
-    values |= {"earliest": 0, "latest": 1 << 62}
+    values |= {"earliest": 0, "latest": 1 << 62, "ceiling": 1 << 62}
     call = ", ".join(str(values[name]) for name in query.parameters)
     async with postgres._databases[-1]._pool.acquire() as connection:
         await connection.execute(f"PREPARE measured AS {query.text}")

@@ -420,6 +420,16 @@ def test_a_page_that_is_asked_for_twice(ledger: Ledger, answer: dict[str, object
     assert (later.visit, later.seq, later.url) == (3, 0, f"{A}/b")
 
 
+def test_what_was_excluded_in_between_may_be_asked_for_again(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"))
+    ledger.visit(300, ask(f"{A}/b"))
+    assert not ledger.checks(exclusion("a.test", 101, lifted=200))
+    assert not ledger.checks(exclusion("=a.test", 99.9, lifted=101))
+    for too_early_or_late in (exclusion("a.test", 20, 99.9), exclusion("a.test", 300.1)):
+        assert ledger.checks(too_early_or_late) == {Check.TWICE}
+    assert ledger.checks(exclusion("b.test", 101, lifted=200)) == {Check.TWICE}
+
+
 @pytest.mark.parametrize("answer", AGAIN)
 def test_reasons_to_ask_again(ledger: Ledger, answer: dict[str, object]) -> None:
     for number in range(3):

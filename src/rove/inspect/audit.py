@@ -31,8 +31,8 @@ class Auditor:
         self._findings = Findings()
         self._pauses = Pauses(self._findings)
         self._order = Order(self._findings)
-        self._repeats = Repeats(self._findings)
         self._exclusions = ExclusionHistory(self._findings, exclusions)
+        self._repeats = Repeats(self._findings, self._exclusions)
         self._robots = RobotsReplay(self._findings, robots_text)
         self._visit: VisitSoFar | None = None
         self._requests = 0

@@ -188,12 +188,16 @@ class Order:
 class Repeats:
     """Was a page or a sitemap asked for twice? There are reasons to (`may_be_repeated`).
 
+    One more: its host was excluded in between. What was being fetched just then does not count, and is pending again
+    when the exclusion is lifted.
+
     Of each URL whose last request gives no reason, the fingerprint is kept while its domain is under way, with where
     that request is, as one number: some 120 bytes a page, the most that an audit ever holds.
     """
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, exclusions: ExclusionHistory) -> None:
         self._findings = findings
+        self._exclusions = exclusions
         self._final: dict[int, int] = {}
 
     def begin_domain(self) -> None:
@@ -206,7 +210,9 @@ class Repeats:
         self._findings.checked[Check.TWICE] += 1
         earlier = self._final.get(row.fingerprint)
         if earlier is not None:
-            self._report(_unpacked(earlier, row), row, visit)
+            before = _unpacked(earlier, row)
+            if not self._exclusions.held_between(row.url, before.began, row.began):
+                self._report(before, row, visit)
         if not may_be_repeated(row, visit.unreachable):
             self._final[row.fingerprint] = _packed(row)
         elif earlier is not None:
@@ -309,6 +315,13 @@ class ExclusionHistory:
             if _held(exclusion, row.began):
                 self._report(exclusion, row, visited)
                 return
+
+    def held_between(self, url: str, since: int, until: int) -> bool:
+        """Whether a URL's host was excluded at some time between two."""
+        return any(
+            exclusion.at <= until and (exclusion.lifted_at is None or exclusion.lifted_at >= since)
+            for exclusion in (self._of_origin(origin_of(url)) if self._spans else ())
+        )
 
     def _covering(self, origin: str) -> Sequence[Exclusion]:
         """All exclusions that there ever were of an origin's host, one for each time that they held."""
