@@ -1,7 +1,8 @@
 """What a process has asked and not settled yet, in a file of its own: the ledger's memory across kill -9.
 
-Before a request is made a line says so; when it has ended a line says what came of it. A line is one write to the
-operating system, which a killed process cannot take back. When the visits of a file are settled it is emptied or
+Before a request is made a line says so; when it has ended a line says what came of it. The file is mapped into memory:
+a line is there for the operating system as soon as it is written, whatever becomes of the process, and costs no call (a
+call a line waited for the disk now and then: 47 µs on average, 50 ms at worst). When its visits are settled a file is
 deleted. What the files of a dead process still hold is entered into the ledger by the next start (`lost_visits`): the
 ledger then knows every request that was ever made, and the domain is left alone for as long as its answer asked for.
 
@@ -11,6 +12,7 @@ The files are not synced to the disk: after a power cut the last seconds may be 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -23,10 +25,8 @@ from rove.errors import DiskFull, StoreError
 from rove.frontier.contract import LostVisit
 from rove.model import DelaySource, Fate, RequestRow
 
-FILE_BYTES = 8 * 1024 * 1024
-"""A file that has grown to this is followed by another."""
-SMALL_BYTES = 256 * 1024
-"""A file below this is not worth emptying."""
+FILE_BYTES = 4 * 1024 * 1024
+"""A file has this size from the beginning, and when it is full it is followed by another."""
 _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -56,26 +56,19 @@ class Spool:
         self._directory = directory
         self._process = process
         self._number = 0
-        self._fd = -1
+        self._map: mmap.mmap | None = None
         self._size = 0
+        self._path = directory
         self._open: dict[Path, set[int]] = {}
         """The visits in each file that are not settled."""
-        self._path = self._next_path()
 
     def note(self, note: Note) -> None:
         """Write a line; when this returns, it outlives the process."""
         line = _encode(note) + b"\n"
-        try:
-            if self._fd < 0 or self._size + len(line) > FILE_BYTES:
-                self._turn()
-            if os.write(self._fd, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            if self._fd >= 0:
-                with suppress(OSError):  # what comes later must not be glued to half a line
-                    os.ftruncate(self._fd, self._size)
-            kind = DiskFull if error.errno in _FULL else StoreError
-            raise kind(f"{self._path} cannot be written: {error.strerror}") from error
+        if self._map is None or self._size + len(line) > len(self._map):
+            self._turn(max(FILE_BYTES, len(line)))
+        assert self._map is not None, "a new file is mapped"
+        self._map[self._size : self._size + len(line)] = line
         self._size += len(line)
         self._open[self._path].add(note.visit)
 
@@ -84,43 +77,57 @@ class Spool:
         done = set(visits)
         for path, open_visits in list(self._open.items()):
             open_visits -= done
-            if open_visits:
-                continue
-            if path != self._path:
-                path.unlink(missing_ok=True)
-                del self._open[path]
-            elif self._size > SMALL_BYTES:
-                os.ftruncate(self._fd, 0)
-                self._size = 0
+            if not open_visits and path != self._path:
+                self._delete(path)
 
     def close(self) -> None:
         """Leave only what is not settled."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        for path, open_visits in self._open.items():
+        self._unmap()
+        for path, open_visits in list(self._open.items()):
             if not open_visits:
-                path.unlink(missing_ok=True)
+                self._delete(path)
         self._open.clear()
 
-    def _turn(self) -> None:
+    def _turn(self, size: int) -> None:
         """Go on in a new file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            old, self._path = self._path, self._next_path()
-            if not self._open[old]:
-                old.unlink(missing_ok=True)
-                del self._open[old]
-        self._directory.mkdir(exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(self._path, flags, 0o666)
+        old = self._path
+        self._unmap()
+        self._number += 1
+        self._path = self._directory / f"requests-{self._process}-{self._number}.jsonl"
+        try:
+            self._directory.mkdir(exist_ok=True)
+            self._map = _mapped(self._path, size)
+        except OSError as error:
+            with suppress(OSError):
+                self._path.unlink()
+            kind = DiskFull if error.errno in _FULL else StoreError
+            raise kind(f"{self._path} cannot be written: {error.strerror}") from error
         self._size = 0
         self._open[self._path] = set()
+        if not self._open.get(old, {0}):
+            self._delete(old)
 
-    def _next_path(self) -> Path:
-        self._number += 1
-        return self._directory / f"requests-{self._process}-{self._number}.jsonl"
+    def _unmap(self) -> None:
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+
+    def _delete(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        del self._open[path]
+
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """A new file in memory, whose room on the disk is taken: a full disk is an error here and not a fault later."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(fd, 0, size)
+        else:
+            os.write(fd, bytes(size))
+        return mmap.mmap(fd, size)
+    finally:
+        os.close(fd)
 
 
 def spool_files(
@@ -143,7 +150,7 @@ def lost_visits(process: int, paths: Iterable[Path], delay: float) -> list[LostV
     """What a dead process had asked and perhaps not settled; `delay` is what the user chose."""
     notes: dict[int, list[Note]] = {}
     for path in paths:
-        for line in path.read_bytes().splitlines():
+        for line in path.read_bytes().rstrip(b"\0").splitlines():
             with suppress(msgspec.DecodeError):  # the last line may be half a line
                 note = _decode(line)
                 notes.setdefault(note.visit, []).append(note)
