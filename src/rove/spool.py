@@ -25,7 +25,7 @@ from rove.errors import DiskFull, StoreError
 from rove.frontier.contract import LostVisit
 from rove.model import DelaySource, Fate, RequestRow
 
-FILE_BYTES = 4 * 1024 * 1024
+FILE_BYTES = 256 * 1024
 """A file has this size from the beginning, and when it is full it is followed by another."""
 _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -100,8 +100,12 @@ class Spool:
         except OSError as error:
             with suppress(OSError):
                 self._path.unlink()
-            kind = DiskFull if error.errno in _FULL else StoreError
-            raise kind(f"{self._path} cannot be written: {error.strerror}") from error
+            if error.errno in _FULL:
+                raise DiskFull(
+                    f"the disk is full: {self._path} cannot be made ({error.strerror}); make room, "
+                    "then use --resume"
+                ) from error
+            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
         self._size = 0
         self._open[self._path] = set()
         if not self._open.get(old, {0}):

@@ -142,7 +142,8 @@ def a_full_file_system(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stdout + result.stderr
     report: dict[str, Any] = json.loads(result.stdout)
-    assert report["free before"] < 20_000 < 5_000_000 < report["free after"]
+    # The file system was full while the crawl ran; what it needs only then is free again.
+    assert report["free before"] < 2_000_000 < 5_000_000 < report["free after"]
 
 
 def fill_a_file_system(folder: Path) -> dict[str, Any]:

@@ -121,8 +121,9 @@ class TestWriting:
         assert visits(folder) == [1]
 
     def test_a_visit_noted_again_after_it_was_settled_is_not_settled(
-        self, folder: Path, spool: Spool
+        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(rove.spool, "FILE_BYTES", 1_000_000)
         for visit in (1, 2, 3):
             spool.note(long(visit))
         spool.settled([1, 2])
