@@ -215,12 +215,16 @@ def load(folder: Path, lines: int) -> Loading:
     return Loading(seconds, peak / 1e6, at_first_fetch, status_seconds)
 
 
+MAX_SECONDS = 120
+"""Twice what it should take at most: how long it does is measured in docs/performance.md; machines differ."""
+
+
 def test_a_million_seeds(tmp_path: Path) -> None:
     few = load(tmp_path, 10_000)
     many = load(tmp_path, 1_000_000)
     figures = f"{many}, with 10,000 lines {few}"
     print(figures)
-    assert many.seconds < 60, figures
+    assert many.seconds < MAX_SECONDS, figures
     assert many.peak < few.peak + 50, figures
     assert 0 <= many.lines_at_first_fetch < 100_000, figures
     assert many.status_seconds < few.status_seconds + 1.0, figures
