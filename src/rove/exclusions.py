@@ -17,6 +17,7 @@ from rove.errors import UsageError
 from rove.url import canonical, domain_of, is_address, is_in_one_domain
 
 _NO_PATTERN = re.compile(r"[\x00-\x20\x7f]|^=?/")
+_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _GLOB = re.compile(r"[a-z0-9_*-]+(\.[a-z0-9_*-]+)*")
 
 
@@ -90,9 +91,13 @@ def parse_pattern(text: str) -> str:
     is_exact = given.startswith("=")
     host = given.removeprefix("=")
     url = canonical(host if "://" in host else f"http://{host}")
-    if url is None or _NO_PATTERN.search(given) or set(url.host) & {"*", "="}:
+    if url is None or _NO_PATTERN.search(given) or not _is_host(url.host):
         raise UsageError(f"{text!r} is not a domain")
     return f"={url.host}" if is_exact else url.host
+
+
+def _is_host(host: str) -> bool:
+    return is_address(host) or _HOST.fullmatch(host) is not None
 
 
 def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:

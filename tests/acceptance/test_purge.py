@@ -213,3 +213,10 @@ def test_wrong_words(tmp_path: Path) -> None:
         assert result.returncode == 2, result
         assert sentence in result.stderr and "Traceback" not in result.stderr, result.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_nothing_is_deleted_without_a_word(tmp_path: Path) -> None:
+    """Where there is no terminal nobody can be asked, and what is not one domain is never meant."""
+    for words, said in ((["a.test"], "add --yes"), (["com", "--yes"], "is not one domain")):
+        result = rove("purge", *words, "--data-dir", tmp_path, input="y\n")
+        assert result.returncode == 2 and said in result.stderr, result.stderr

@@ -349,3 +349,9 @@ def test_a_thousand_patterns_of_each_kind_stay_fast() -> None:
 @pytest.mark.parametrize("host", [LONG_HOST, LONGEST_HOST, "a." * 120 + "c", "a." * 900 + "c"])
 def test_no_pattern_takes_long_for_any_host(pattern: str, host: str) -> None:
     assert seconds_for(Exclusions([pattern]), [host]) < 0.2
+
+
+@pytest.mark.parametrize("text", ["!!", "a_b!.test", "a,b.test", "(a).test", "=x!.test"])
+def test_what_no_host_is_called_is_no_pattern(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a domain"):
+        parse_pattern(text)

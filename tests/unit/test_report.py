@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -695,3 +696,16 @@ def test_bad_usage_is_said(monkeypatch: pytest.MonkeyPatch, words: list[str], sa
     result = run(monkeypatch, *words)
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == said
+
+
+async def test_a_link_stays_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    report = await report_of(Reader(VISITS))
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    await write_html(report, cast(FrontierReader, Reader(VISITS)), link)
+    assert link.is_symlink() and "old" not in target.read_text()
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="it is no ordinary file"):
+        await write_html(report, cast(FrontierReader, Reader(VISITS)), pipe)
+    assert pipe.is_fifo()

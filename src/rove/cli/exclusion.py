@@ -12,7 +12,7 @@ import click
 from rove import upkeep
 from rove.cli.options import data_dir_option
 from rove.errors import UsageError
-from rove.exclusions import parse_exclusions, parse_pattern
+from rove.exclusions import domain_around, parse_exclusions, parse_pattern
 from rove.frontier.contract import Exclusion
 from rove.text import size_text
 
@@ -41,11 +41,17 @@ def exclude(
     '=www.example.com' is that host alone; a '*' stands for any letters: 'shop*.example.com'.
     """
     if list_all:
+        if domains or file is not None:
+            raise UsageError("--list shows all exclusions: give it alone")
         print("\n".join(map(_line, asyncio.run(upkeep.exclusions_of(data_dir)))) or "none")
         return
     patterns = [parse_pattern(domain) for domain in domains] + _from_file(file)
     if not patterns:
-        raise UsageError("say what to exclude: rove exclude DOMAIN; or see --list")
+        empty = f"{file} holds no domain; " if file is not None else ""
+        raise UsageError(f"{empty}say what to exclude: rove exclude DOMAIN; or see --list")
+    for pattern in patterns:
+        if domain_around(pattern) is None:
+            print(f"{pattern} is not one domain: all that it covers is excluded")
     done = asyncio.run(upkeep.exclude(data_dir, patterns, reason))
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:5]:
@@ -75,7 +81,11 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
     What was asked and when stays in the ledger. See 'rove exclude' to keep rove from coming back.
     """
     pattern = parse_pattern(domain)
-    if not yes and sys.stdin.isatty():
+    if domain_around(pattern) is None:
+        raise UsageError(f"{domain} is not one domain: purge each by its name")
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("this deletes stored pages, and there is nobody to ask: add --yes")
+    if not yes:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
     done = asyncio.run(upkeep.purge(data_dir, pattern, say=print))
     print(

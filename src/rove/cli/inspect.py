@@ -15,6 +15,7 @@ from rove.errors import RoveError, UsageError
 from rove.exclusions import Exclusions
 from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
 from rove.inspect.status import as_json, as_lines, read_status
+from rove.model import UrlState
 from rove.url import canonical
 
 DEFAULT_PAGES = 20
@@ -110,6 +111,8 @@ async def _show(archive: Archive, text: str) -> None:
             print(f"{name:<14}{where.file} at {where.offset:,}, {where.length:,} bytes")
     if row.place:
         print(f"{'stored at':<14}{row.place}; look there with 'rove show'")
+    elif row.text is None and row.raw is None and record.state is UrlState.DONE:
+        print(f"{'text':<14}not stored any more: it was purged")
     elif row.text is not None:
         print()
         print(archive.pages.read_text(row.text, expect_url=row.url))

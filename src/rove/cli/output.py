@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Coroutine
@@ -11,7 +12,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from rove.errors import RoveError
+
 T = TypeVar("T")
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def run_reading(work: Coroutine[Any, Any, T]) -> T:
@@ -23,6 +27,11 @@ def run_reading(work: Coroutine[Any, Any, T]) -> T:
         # Who reads our output has had enough, as `head` does: nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(0) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise RoveError(f"the output cannot be written: {error.strerror}") from error
     return result
 
 

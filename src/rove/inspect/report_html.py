@@ -104,9 +104,17 @@ _COLUMNS = (
 
 async def write_html(report: Report, reader: FrontierReader, path: Path) -> None:
     """Write the file, whole or not at all."""
-    with _replaced(path) as file:
+    with _replaced(_target(path)) as file:
         async for part in html_parts(report, reader):
             file.write(part)
+
+
+def _target(path: Path) -> Path:
+    """The file that is meant: where a link leads, which stays; not a device, nor anything else that is no file."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        raise UsageError(f"cannot write {path}: it is no ordinary file")
+    return target
 
 
 @contextmanager
