@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rove.backends import backend_for
+from rove.backends import opened_backend
 from rove.datadir import DataDir
-from rove.errors import UsageError
 from rove.frontier.contract import Catalog, FrontierReader
 from rove.store.reader import WarcReader
 
@@ -29,13 +28,7 @@ class Archive:
 async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     """The crawl of a data directory."""
     data = DataDir(data_dir)
-    backend = backend_for(data, data.remote(), read_only=True)
-    try:
-        if not await backend.exists():
-            raise UsageError(f"{backend.place} holds no crawl")
-        await backend.open()
-        if await backend.catalog.settings() is None:
-            raise UsageError(f"{backend.place} holds no crawl")
+    async with opened_backend(data, read_only=True) as backend:
         yield Archive(
             data=data,
             place=backend.place,
@@ -43,5 +36,3 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
             catalog=backend.catalog,
             pages=WarcReader(data.warc),
         )
-    finally:
-        await backend.close()

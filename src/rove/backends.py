@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
@@ -70,6 +71,21 @@ def backend_for(
         register=not read_only,
         on_news=on_news,
     )
+
+
+@asynccontextmanager
+async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIterator[Backend]:
+    """The database of a crawl that is there, running or not."""
+    backend = backend_for(data, data.remote(), read_only=read_only)
+    try:
+        if not await backend.exists():
+            raise UsageError(f"{backend.place} holds no crawl")
+        await backend.open()
+        if await backend.catalog.settings() is None:
+            raise UsageError(f"{backend.place} holds no crawl")
+        yield backend
+    finally:
+        await backend.close()
 
 
 def machine_of(data: DataDir, remote: Remote) -> Machine:

@@ -10,7 +10,6 @@ from rove.errors import RoveError
 from rove.exclusions import Exclusions, domain_around, whole_domains
 from rove.frontier.contract import Catalog, Frontier
 from rove.model import UrlState
-from rove.url import canonical
 
 FOLLOW_SECONDS = 1.0
 """How often a running crawl looks whether other exclusions hold."""
@@ -23,10 +22,6 @@ log = logging.getLogger(__name__)
 async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
     """Take out of the queue what patterns cover; return how many URLs left it."""
     covered = Exclusions(patterns)
-
-    def is_covered(url: str) -> bool:
-        return covered.covers(_host(url))
-
     left = await frontier.exclude(whole_domains(patterns))
     in_part = _domains_in_part(patterns)
     async for names in _domains_to_search(frontier, patterns):
@@ -34,7 +29,7 @@ async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
         left += await frontier.exclude(whole)
         in_part |= names.keys() - whole.keys()
     for domain in sorted(in_part):
-        left += await frontier.withdraw(domain, UrlState.BLOCKED, "excluded", is_covered)
+        left += await frontier.withdraw(domain, UrlState.BLOCKED, "excluded", covered.covers_url)
     return left
 
 
@@ -43,8 +38,7 @@ async def include(frontier: Frontier, patterns: Sequence[str], still: Exclusions
     lifted = Exclusions(patterns)
 
     def is_free(url: str) -> bool:
-        host = _host(url)
-        return lifted.covers(host) and not still.covers(host)
+        return lifted.covers_url(url) and not still.covers_url(url)
 
     whole = whole_domains(patterns)
     in_part = _domains_in_part(patterns)
@@ -88,8 +82,3 @@ async def _domains_to_search(
         if len(names) < NAMES_PER_SLICE:
             return
         last = names[-1][0]
-
-
-def _host(url: str) -> str:
-    found = canonical(url)
-    return "" if found is None else found.host

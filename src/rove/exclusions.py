@@ -54,6 +54,11 @@ class Exclusions:
             bool(self._globs) and self._any_glob.fullmatch(name) is not None
         )
 
+    def covers_url(self, text: str) -> bool:
+        """Whether the host of a URL is excluded."""
+        url = canonical(text)
+        return url is not None and self.covers(url.host)
+
     def covering(self, host: str) -> str | None:
         """The pattern that excludes a host."""
         name = self._name_covering(host)

@@ -50,7 +50,7 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
     """Open the crawl that is asked for, and save its settings and seeds; the data directory is held."""
     if order.join:
         return await _old(order, backend)
-    exclusions = _read_exclusions(order.exclude)
+    exclusions = read_exclusions(order.exclude)
     with _opened(order.seeds) as seeds:
         settings = await (_old if order.resume else _new)(order, backend)
         source = None if seeds is None else _take_seeds(order, data, seeds)
@@ -142,7 +142,8 @@ def _take_seeds(order: Order, data: DataDir, seeds: BinaryIO) -> SeedSource:
     return SeedSource(id=0, path=str(path.relative_to(data.root)), name=name)
 
 
-def _read_exclusions(path: Path | None) -> list[str]:
+def read_exclusions(path: Path | None) -> list[str]:
+    """The patterns in a file of exclusions; none without a file."""
     if path is None:
         return []
     try:

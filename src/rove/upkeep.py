@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rove import enforce
-from rove.backends import backend_for, policy_of
+from rove.backends import opened_backend, policy_of
 from rove.config import settings_from_json
 from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
 from rove.exclusions import Exclusions
-from rove.frontier.contract import Backend, Exclusion, FrontierReader
+from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader
 from rove.inspect.nodes import is_alive
 from rove.model import Location, RequestRow
 from rove.store.members import members
@@ -51,10 +50,10 @@ class Purged:
 
 async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Excluded:
     """Never touch these again, on any machine; what is pending leaves the queue."""
-    async with _changing(data_dir) as (data, backend):
+    data = DataDir(data_dir)
+    async with opened_backend(data) as backend:
         new = await backend.catalog.add_exclusions(patterns, who=this_person(), reason=reason)
-        settings = settings_from_json(await _settings(backend))
-        frontier = await backend.begin(policy_of(settings), None)
+        frontier = await _frontier_of(backend)
         urls = await enforce.exclude(frontier, patterns)
         running = await _is_running(data, backend)
         if running:
@@ -66,14 +65,14 @@ async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Exclu
 
 async def include(data_dir: Path, patterns: Sequence[str]) -> int:
     """Lift exclusions; return how many URLs are pending again."""
-    async with _changing(data_dir) as (data, backend):
+    data = DataDir(data_dir)
+    async with opened_backend(data) as backend:
         known = set(await backend.catalog.exclusions())
         unknown = [pattern for pattern in patterns if pattern not in known]
         if unknown:
             raise UsageError(_not_excluded(unknown[0], Exclusions(known)))
         await backend.catalog.lift_exclusions(patterns, who=this_person())
-        settings = settings_from_json(await _settings(backend))
-        frontier = await backend.begin(policy_of(settings), None)
+        frontier = await _frontier_of(backend)
         still = Exclusions(await backend.catalog.exclusions())
         running = await _is_running(data, backend)
         if running:
@@ -88,7 +87,7 @@ async def include(data_dir: Path, patterns: Sequence[str]) -> int:
 
 async def exclusions_of(data_dir: Path) -> list[Exclusion]:
     """All exclusions that there ever were."""
-    async with _changing(data_dir, read_only=True) as (_, backend):
+    async with opened_backend(DataDir(data_dir), read_only=True) as backend:
         return await backend.catalog.exclusion_history()
 
 
@@ -99,8 +98,8 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
     done = Purged()
     with data.held():
         await data.wait_for_workers(say)
-        async with _changing(data_dir) as (_, backend):
-            work = Purge(data.warc, lambda url: _covers(covered, url))
+        async with opened_backend(data) as backend:
+            work = Purge(data.warc, covered.covers_url)
             files = work.rewrite()
             while (rewritten := await asyncio.to_thread(_next, files)) is not None:
                 await _place_again(backend, data.warc, rewritten)
@@ -113,32 +112,15 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
     return done
 
 
-@asynccontextmanager
-async def _changing(
-    data_dir: Path, *, read_only: bool = False
-) -> AsyncIterator[tuple[DataDir, Backend]]:
-    """A crawl that is there, running or not."""
-    data = DataDir(data_dir)
-    backend = backend_for(data, data.remote(), read_only=read_only)
-    try:
-        if not await backend.exists():
-            raise UsageError(f"{backend.place} holds no crawl")
-        await backend.open()
-        await _settings(backend)
-        yield data, backend
-    finally:
-        await backend.close()
-
-
 async def _is_running(data: DataDir, backend: Backend) -> bool:
     return data.in_use() or any(map(is_alive, await backend.reader.participants()))
 
 
-async def _settings(backend: Backend) -> str:
+async def _frontier_of(backend: Backend) -> Frontier:
+    """The frontier of a crawl, to look after it."""
     kept = await backend.catalog.settings()
-    if kept is None:
-        raise UsageError(f"{backend.place} holds no crawl")
-    return kept
+    assert kept is not None, "a crawl that was opened has settings"
+    return await backend.begin(policy_of(settings_from_json(kept)), None)
 
 
 def _not_excluded(pattern: str, known: Exclusions) -> str:
@@ -200,11 +182,6 @@ def _moved(where: Location | None, rewritten: Rewritten) -> Location | None:
     if offset is None or rewritten.new is None:
         return None
     return Location(file=rewritten.new, offset=offset, length=where.length)
-
-
-def _covers(covered: Exclusions, text: str) -> bool:
-    url = canonical(text)
-    return url is not None and covered.covers(url.host)
 
 
 def _next(files: Iterator[Rewritten]) -> Rewritten | None:

@@ -53,7 +53,7 @@ USED = {
     "pages": [],
     "next_due": ["domain_due: ready_at"],
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
-    "lift_caps": ["url_pending: domain", "domain_pkey: id"],
+    "lift_caps": ["domain_pkey: id"],
     "lock_to_exclude": [],
     "lock_domains": ["domain_pkey: id"],
     "lock_capped": ["domain_capped: pages_epoch"],
@@ -279,7 +279,7 @@ def test_the_head_of_a_domain_is_read_in_order_below_a_limit(
     plans: dict[tuple[str, str], Node], state: str
 ) -> None:
     """A domain of a million URLs costs no more than one of ten."""
-    for name in ("head_urls", "close_leases", "lift_caps", "reschedule", "pending_after"):
+    for name in ("head_urls", "close_leases", "reschedule", "pending_after"):
         plan = plans[state, name]
         limited = [
             child

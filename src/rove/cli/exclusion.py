@@ -12,8 +12,9 @@ import click
 from rove import upkeep
 from rove.cli.options import data_dir_option
 from rove.errors import UsageError
-from rove.exclusions import domain_around, parse_exclusions, parse_pattern
+from rove.exclusions import domain_around, parse_pattern
 from rove.frontier.contract import Exclusion
+from rove.prepare import read_exclusions
 from rove.text import size_text
 
 data_dir = data_dir_option("the crawl, running or not")
@@ -45,7 +46,7 @@ def exclude(
             raise UsageError("--list shows all exclusions: give it alone")
         print("\n".join(map(_line, asyncio.run(upkeep.exclusions_of(data_dir)))) or "none")
         return
-    patterns = [parse_pattern(domain) for domain in domains] + _from_file(file)
+    patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
     if not patterns:
         empty = f"{file} holds no domain; " if file is not None else ""
         raise UsageError(f"{empty}say what to exclude: rove exclude DOMAIN; or see --list")
@@ -92,16 +93,6 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         f"{_many(done.records, 'record')} of {pattern} removed from {_many(done.files, 'file')}, "
         f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
     )
-
-
-def _from_file(path: Path | None) -> list[str]:
-    if path is None:
-        return []
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            return parse_exclusions(lines, str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
 
 
 def _line(exclusion: Exclusion) -> str:

@@ -16,7 +16,6 @@ from rove.exclusions import Exclusions
 from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model import UrlState
-from rove.url import canonical
 
 DEFAULT_PAGES = 20
 
@@ -133,7 +132,7 @@ def export(data_dir: Path, domain: str | None) -> None:
         async with opened(data_dir) as archive:
             excluded = Exclusions(await archive.catalog.exclusions())
             async for row in archive.reader.pages(domain=wanted):
-                if (row.text is None and row.raw is None) or excluded.covers(_host(row.url)):
+                if (row.text is None and row.raw is None) or excluded.covers_url(row.url):
                     continue
                 if row.place:
                     elsewhere[row.place] += 1
@@ -155,8 +154,3 @@ def export(data_dir: Path, domain: str | None) -> None:
 
     if run_reading(work()):
         raise RoveError("some pages could not be read; they are named above")
-
-
-def _host(text: str) -> str:
-    url = canonical(text)
-    return "" if url is None else url.host

@@ -73,14 +73,8 @@ class PostgresFrontier(PostgresWithdrawing):
         async def work(session: Session) -> int:
             epoch = self._policy.limits_epoch
             capped = [row[0] for row in await session.fetch("lock_capped", epoch=epoch)]
-            await session.fetch(
-                "lift_caps",
-                domains=capped,
-                retried=RETRIED,
-                held=HELD,
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
+            await session.fetch("lift_caps", domains=capped)
+            await self._reschedule(session, capped)
             if run is None:
                 return 0
             process: int = await session.value(

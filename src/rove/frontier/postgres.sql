@@ -341,27 +341,10 @@ SELECT id FROM process WHERE machine = :machine::integer AND id <> :process::big
 SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lift_caps
--- Domains that had reached the limit of an earlier epoch, and are locked, go on.
-WITH head AS MATERIALIZED (
-    SELECT c.id, u.priority, u.position
-    FROM unnest(:domains::bigint[]) AS c (id)
-    LEFT JOIN LATERAL (
-        SELECT priority, position FROM url
-        WHERE url.domain = c.id AND state = 0
-        ORDER BY priority, position
-        LIMIT 1
-    ) AS u ON true
-)
-UPDATE domain AS d SET
-    capped   = false,
-    failing  = coalesce(h.priority = :held::integer OR d.failures >= :leaving::integer
-        OR d.crawl_delay > :alone::bigint, false),
-    ready_at = CASE
-        WHEN h.priority IS NULL OR d.excluded THEN NULL
-        WHEN h.priority >= :retried::integer THEN greatest(d.not_before, h.position)
-        ELSE d.not_before END
-FROM head AS h
-WHERE d.id = h.id;
+-- Domains that had reached the limit of an earlier epoch, and are locked; they are rescheduled next.
+UPDATE domain AS d SET capped = false
+FROM unnest(:domains::bigint[]) AS e (id)
+WHERE d.id = e.id;
 
 -- name: lock_to_exclude
 -- Creates or locks those that are not excluded yet, all in id order.
