@@ -11,7 +11,6 @@ The files are not synced to the disk: after a power cut the last seconds may be 
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import re
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from rove.datadir import FULL_DISK_ERRORS
 from rove.errors import DiskFull, StoreError
 from rove.frontier.contract import LostVisit
 from rove.model import DelaySource, Fate, RequestRow
@@ -28,7 +28,6 @@ from rove.model import DelaySource, Fate, RequestRow
 FILE_BYTES = 256 * 1024
 """A file has this size from the beginning, and when it is full it is followed by another."""
 _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,7 +99,7 @@ class Spool:
         except OSError as error:
             with suppress(OSError):
                 self._path.unlink()
-            if error.errno in _FULL:
+            if error.errno in FULL_DISK_ERRORS:
                 raise DiskFull(
                     f"the disk is full: {self._path} cannot be made ({error.strerror}); make room, "
                     "then use --resume"

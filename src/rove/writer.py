@@ -134,6 +134,8 @@ class GroupWriter:
     async def _give_up(self, group: Sequence[Journal]) -> None:
         """What is left of domains that have not answered for long fails without being asked."""
         for journal in group:
+            if journal.answers.has_answered:
+                continue
             reason = journal.verdict(self._delay).gives_up
             if reason:
                 lease = journal.lease

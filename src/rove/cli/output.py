@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from rove.datadir import FULL_DISK_ERRORS
 from rove.errors import RoveError
 
 T = TypeVar("T")
-_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_UNWRITABLE = FULL_DISK_ERRORS | {errno.EIO}
 
 
 def run_reading(work: Coroutine[Any, Any, T]) -> T:
