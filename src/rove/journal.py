@@ -113,6 +113,12 @@ class Journal:
         self._page_rows.append(len(self.requests) - 1)
         self.requests[-1] = self.requests[-1].but(title=title, content_hash=content_hash)
 
+    def mark(self, *names: str) -> None:
+        """Note what was cut, dropped or doubtful about the answer to the last request."""
+        row = self.requests[-1]
+        marks = dict.fromkeys((*row.marks, *names))
+        self.requests[-1] = row.but(marks=tuple(marks))
+
     def note_stored(self, stored: list[Stored]) -> None:
         """Note where the pages went, in the order in which they were noted."""
         for index, where in zip(self._page_rows, stored, strict=True):

@@ -183,6 +183,8 @@ class DelaySource(enum.StrEnum):
     """Ten times what its last answer took."""
     FAILURES = "failures"
     """It has not answered several times in a row."""
+    REPEATS = "repeats"
+    """Its pages keep repeating texts that it has given already."""
 
 
 class Fate(enum.StrEnum):
@@ -245,6 +247,10 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     text: Location | None = None
     raw: Location | None = None
+    marks: tuple[str, ...] = ()
+    """What was cut, dropped or doubtful about the answer, by name."""
+    is_copy: bool = False
+    """Its text was stored before: `text` is where the record that says so lies."""
     place: str = ""
     """The machine and data directory that has the page; '' is this one."""
 
@@ -272,6 +278,8 @@ class NewUrl(NamedTuple):
     """From a bare domain in the seeds: https is a guess, http will do."""
     sitemap_of: str = ""
     """A sitemap, and the host whose URLs it may list; '' for what is a page."""
+    penalty: int = 0
+    """How much deeper it counts than it is, as it looks like a trap."""
 
 
 class PendingUrl(NamedTuple):
@@ -296,6 +304,8 @@ class Pace:
     """Seconds between visits that its 429 and 503 answers have led to, 0 if none."""
     failures: int = 0
     """Visits in a row that brought no answer at all."""
+    repeats: float = 0.0
+    """The share of its latest pages whose text it had given before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +355,10 @@ class NotAccepted(enum.StrEnum):
     TOO_DEEP = "too-deep"
     OUT_OF_SCOPE = "out-of-scope"
     REDIRECTS = "too-many-redirects"
+    PORT = "port"
+    TRAP = "trap"
+    BUDGET = "budget"
+    """Its domain has more pending than can be visited before the crawl ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,6 +440,8 @@ class Counts:
     """Leases that have ended."""
     unasked: Mapping[str, int] = field(default_factory=dict)
     """Those of them that ended without a request, by reason."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """What was cut, dropped or doubtful about answers, by name."""
 
     @property
     def urls_pending(self) -> int:

@@ -6,7 +6,8 @@ longer (docs/politeness.md has the rules and their reasons on one page):
 - 429 and 503: a Retry-After is obeyed, up to a day; without one the delay doubles, up to an hour, and halves
   again with each visit that is answered well;
 - a domain is left alone for at least ten times what its last answer took;
-- a domain that does not answer at all is asked less and less, and given up after ten visits in a row.
+- a domain that does not answer at all is asked less and less, and given up after ten visits in a row;
+- a domain whose pages keep repeating what it gave before is asked less often.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
@@ -39,6 +40,10 @@ FAILURES_BEFORE_LEAVING = 3
 """Visits in a row without an answer after which a crawl does not stay up for a domain."""
 FAILURES_BEFORE_GIVING_UP = 10
 """With the default delay of 70 s the tenth comes about ten hours after the first."""
+REPEATS_MEMORY = 16
+"""Pages over which the share of those that repeat an earlier one is taken."""
+MOST_FOR_REPEATS = 10.0
+"""The most that repeated texts lengthen the delay by, as a factor."""
 
 _OVERLOADED = frozenset({429, 503})
 _NO_ANSWER = frozenset(
@@ -69,6 +74,8 @@ class Answers:
     """What the last answer took."""
     failure: FailureKind | None = None
     """Why the last request brought no answer."""
+    texts: list[bool] = field(default_factory=list)
+    """For each page that was stored: whether the domain had given its text before."""
 
     def note(self, outcome: Outcome, seconds: float) -> None:
         """Take one more request into account."""
@@ -110,13 +117,16 @@ def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
     if not answers.has_answered:
         return _unanswered(answers, before, delay)
     backoff = _backoff(answers, before.backoff, delay)
+    repeats = _repeats(answers, before.repeats)
     pauses = {
         DelaySource.RETRY_AFTER: answers.retry_after or 0.0,
         DelaySource.BACKOFF: backoff,
         DelaySource.SLOW: SLOWNESS * answers.last_seconds,
+        DelaySource.REPEATS: pause_for_repeats(repeats, delay),
     }
     pause, reason = _longest(pauses, delay)
-    return Verdict(pace=Pace(backoff=backoff), pause=pause, reason=reason)
+    pace = Pace(backoff=backoff, repeats=repeats)
+    return Verdict(pace=pace, pause=pause, reason=reason)
 
 
 def _longest(pauses: Mapping[DelaySource, float], delay: float) -> tuple[float, DelaySource]:
@@ -134,7 +144,7 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
     pause, reason = _longest(pauses | {DelaySource.FAILURES: pause_after(failures, delay)}, delay)
     return Verdict(
-        pace=Pace(backoff=before.backoff, failures=failures),
+        pace=replace(before, failures=failures),
         pause=pause,
         reason=reason,
         gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",
@@ -144,6 +154,23 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
 def pause_after(failures: int, delay: float) -> float:
     """Seconds for which a domain is left alone after so many visits in a row without an answer."""
     return float(min(DAY, max(delay, 0.1) * 2.0 ** (min(failures, 40) - 1)))
+
+
+def pause_for_repeats(repeats: float, delay: float) -> float:
+    """Seconds between visits to a domain of whose pages so large a share repeats what it gave before.
+
+    Where more than half are nothing new, it is asked half as often as would bring a new one each time.
+    """
+    if repeats <= 0.5:
+        return 0.0
+    return delay * min(MOST_FOR_REPEATS, 0.5 / max(1.0 - repeats, 0.001))
+
+
+def _repeats(answers: Answers, before: float) -> float:
+    """A share of the latest pages, in which the older ones fade."""
+    for is_repeat in answers.texts:
+        before += (is_repeat - before) / REPEATS_MEMORY
+    return before
 
 
 def _backoff(answers: Answers, before: float, delay: float) -> float:

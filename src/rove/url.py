@@ -47,7 +47,13 @@ class CrawlUrl(NamedTuple):
     fingerprint: int
 
     def offer(
-        self, *, depth: int, hops: int = 0, bare: bool = False, sitemap_of: str = ""
+        self,
+        *,
+        depth: int,
+        hops: int = 0,
+        bare: bool = False,
+        sitemap_of: str = "",
+        penalty: int = 0,
     ) -> NewUrl:
         """This URL as something to add to the frontier."""
         return NewUrl(
@@ -59,6 +65,7 @@ class CrawlUrl(NamedTuple):
             hops,
             bare,
             sitemap_of,
+            penalty,
         )
 
 

@@ -62,7 +62,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert set(found) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request", "blocked"),
+        *("leases", "leases_without_request", "blocked", "marks"),
     }
     assert found["running"] is True and found["pages_per_s"] == 1.24
     assert found["not_accepted"] == {"too-deep": 3, "excluded": 4000}

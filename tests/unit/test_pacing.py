@@ -14,6 +14,7 @@ from rove.pacing import (
     DAY,
     FAILURES_BEFORE_GIVING_UP,
     LONGEST_BACKOFF,
+    MOST_FOR_REPEATS,
     SLOWNESS,
     Answers,
     Verdict,
@@ -487,3 +488,33 @@ def test_the_reason_is_the_delay_where_nothing_is_longer(
         found.note(outcome, seconds)
     verdict = judge(found, Pace(backoff=backoff), delay)
     assert (verdict.reason is not DelaySource.DELAY) is (verdict.pause > delay)
+
+
+def test_a_domain_that_repeats_itself_is_asked_less_often() -> None:
+    repeated = answers(page())
+    repeated.texts.append(True)
+    verdict, visits = judge(repeated, NEW, DELAY), 1
+    while verdict.reason is DelaySource.DELAY:
+        verdict, visits = judge(repeated, verdict.pace, DELAY), visits + 1
+    assert 5 < visits < 20
+    assert verdict.reason is DelaySource.REPEATS
+    assert verdict.pause > DELAY
+    for _ in range(200):
+        verdict = judge(repeated, verdict.pace, DELAY)
+    assert verdict.pause == DELAY * MOST_FOR_REPEATS
+
+
+def test_new_texts_bring_a_domain_back() -> None:
+    new = answers(page())
+    new.texts.append(False)
+    verdict = judge(new, Pace(repeats=1.0), DELAY)
+    for _ in range(20):
+        verdict = judge(new, verdict.pace, DELAY)
+    assert verdict.reason is DelaySource.DELAY
+    assert verdict.pace.repeats < 0.5
+
+
+def test_a_visit_without_a_page_leaves_the_share_of_repeats_alone() -> None:
+    assert after(refused(404), before=Pace(repeats=0.75)).pace.repeats == 0.75
+    failure = after(failed(FailureKind.CONNECT), before=Pace(repeats=0.75))
+    assert failure.pace == Pace(repeats=0.75, failures=1)

@@ -29,6 +29,7 @@ def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int
         blocked=_family(kept, "blocked."),
         leases=kept.get("leases", 0),
         unasked=_family(kept, "unasked."),
+        marks=_family(kept, "marks."),
     )
 
 
@@ -41,6 +42,9 @@ def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
             changes[f"unasked.{visit.unasked_because}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
+        for row in visit.requests:
+            for mark in row.marks:
+                changes[f"marks.{mark}"] += 1
         for settled in visit.settled:
             if settled.state is UrlState.BLOCKED:
                 changes[f"blocked.{settled.reason}"] += 1

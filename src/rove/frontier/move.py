@@ -110,7 +110,7 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-_CHANGED = frozenset({"truncated", "began", "ended"})
+_CHANGED = frozenset({"truncated", "is_copy", "began", "ended"})
 """Columns of a request that are not the same on both sides."""
 
 _ALL_TABLES = (
@@ -119,7 +119,7 @@ _ALL_TABLES = (
         key=("id",),
         columns={
             **_same("id", "name", "crawl_delay", "pending", "token", "owner", "unsettled"),
-            **_same("pages", "pages_epoch", "backoff", "failures"),
+            **_same("pages", "pages_epoch", "backoff", "failures", "repeats"),
             "ready_at": "ready_at + :shift",
             "not_before": "not_before + :shift",
         },
@@ -165,7 +165,7 @@ _ALL_TABLES = (
             "began": "began + :shift",
             "ended": "ended + :shift",
         },
-        flags=("truncated",),
+        flags=("truncated", "is_copy"),
         title="requests",
         total=("requests",),
     ),

@@ -104,7 +104,11 @@ class PostgresFrontier(PostgresWithdrawing):
                 token=row["token"],
                 crawl_delay=row["crawl_delay"] / 1000,
                 urls=tuple(urls[row["id"]]),
-                pace=Pace(backoff=row["backoff"] / 1000, failures=row["failures"]),
+                pace=Pace(
+                    backoff=row["backoff"] / 1000,
+                    failures=row["failures"],
+                    repeats=row["repeats"] / 1000,
+                ),
                 claimed_ms=row["now"],
             )
             for row in sorted(rows, key=lambda row: row["was_due"])
@@ -250,7 +254,7 @@ class PostgresFrontier(PostgresWithdrawing):
         empty = [domain for domain in leased if domain not in urls]
         if empty:
             changes = Counter({"leases": len(empty), "unasked.empty": len(empty)})
-            kept = {row["id"]: (row["backoff"], row["failures"]) for row in rows}
+            kept = {row["id"]: (row["backoff"], row["failures"], row["repeats"]) for row in rows}
             unasked = [(domain, 0, False, 0, 0, 0, *kept[domain]) for domain in empty]
             await self._close(session, unasked, changes)
             await add_counters(session, changes)
@@ -309,6 +313,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 round(visit.pause * 1000),
                 round(visit.pace.backoff * 1000),
                 visit.pace.failures,
+                round(visit.pace.repeats * 1000),
             )
             for visit in valid
         ]
@@ -375,14 +380,14 @@ class PostgresFrontier(PostgresWithdrawing):
     async def _close(
         self,
         session: Session,
-        rows: list[tuple[int, int, bool, int, int, int, int, int]],
+        rows: list[tuple[int, int, bool, int, int, int, int, int, int]],
         changes: Counter[str],
     ) -> dict[int, int]:
         """End leases; the Crawl-delay of each domain."""
         if not rows:
             return {}
-        columns = columns_of(rows, 8)
-        domains, settled, asked, since_finish, pages, pauses, backoffs, failures = columns
+        columns = columns_of(rows, 9)
+        domains, settled, asked, since_finish, pages, pauses, backoffs, failures, repeats = columns
         closed = await session.fetch(
             "close_leases",
             domains=domains,
@@ -393,6 +398,7 @@ class PostgresFrontier(PostgresWithdrawing):
             pauses=pauses,
             backoffs=backoffs,
             failures=failures,
+            repeats=repeats,
             leaving=FAILURES_BEFORE_LEAVING,
             alone=ALONE_MS,
             earliest=self._clock.earliest(),
@@ -430,7 +436,8 @@ class PostgresFrontier(PostgresWithdrawing):
             urls = kept
         unseen: dict[int, int] = {}
         if urls:
-            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of = columns_of(urls, 8)
+            columns = columns_of(urls, 9)
+            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
             inserted = await session.fetch(
                 "insert_urls",
                 domains=domains,
@@ -440,6 +447,7 @@ class PostgresFrontier(PostgresWithdrawing):
                 hops=hops,
                 bares=bares,
                 sitemaps_of=sitemaps_of,
+                penalties=penalties,
                 retried=RETRIED,
                 urls_per_add=URLS_PER_ADD,
             )

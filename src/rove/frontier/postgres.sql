@@ -41,7 +41,7 @@ UPDATE domain AS d SET
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.unsettled, d.token, due.ready_at AS was_due,
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled, d.token, due.ready_at AS was_due,
     clock.likely AS now;
 
 -- name: head_urls
@@ -114,8 +114,8 @@ WITH clock AS MATERIALIZED (
 ), head AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
     FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
-        :pauses::bigint[], :backoffs::bigint[], :failures::integer[])
-        AS e (id, settled, asked, since_finish, pages, pause, backoff, failures)
+        :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
+        AS e (id, settled, asked, since_finish, pages, pause, backoff, failures, repeats)
     CROSS JOIN clock
     LEFT JOIN LATERAL (
         SELECT priority, position FROM url
@@ -130,6 +130,7 @@ UPDATE domain AS d SET
         THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay, h.pause) ELSE now END,
     backoff     = h.backoff,
     failures    = h.failures,
+    repeats     = h.repeats,
     owner       = NULL,
     unsettled   = 0,
     pages       = CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages,
@@ -173,14 +174,14 @@ RETURNING d.id, d.pending;
 -- Never updated afterwards, but for where a page is stored.
 INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
     content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
-    began, ended, address, delay, delay_from, process, fate, machine)
+    began, ended, address, delay, delay_from, process, fate, marks, is_copy, machine)
 SELECT *, :machine::integer
 FROM unnest(:visit::bigint[], :seq::smallint[], :domain::bigint[], :kind::text[], :url::text[], :fingerprint::bigint[],
     :started::double precision[], :status::integer[], :error::text[], :media_type::text[], :size::bigint[],
     :truncated::boolean[], :content_hash::bigint[], :target::text[], :title::text[], :text_file::text[],
     :text_offset::bigint[], :text_length::bigint[], :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[],
     :other_domain::bigint[], :began::bigint[], :ended::bigint[], :address::text[], :delay::bigint[],
-    :delay_from::text[], :process::bigint[], :fate::text[])
+    :delay_from::text[], :process::bigint[], :fate::text[], :marks::text[], :is_copy::boolean[])
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
@@ -191,11 +192,11 @@ WITH first AS MATERIALIZED (
     SELECT nextval('add_number') * :urls_per_add::bigint AS position
 ), inserted AS (
     INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
-    SELECT e.domain, e.fingerprint, e.url, least(e.depth, :retried::integer - 1), first.position + e.place, e.depth,
+    SELECT e.domain, e.fingerprint, e.url, least(e.depth + e.penalty, :retried::integer - 1), first.position + e.place, e.depth,
         e.hops, e.bare, e.sitemap_of
     FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
-        :bares::boolean[], :sitemaps_of::text[])
-        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, sitemap_of, place)
+        :bares::boolean[], :sitemaps_of::text[], :penalties::integer[])
+        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, sitemap_of, penalty, place)
     CROSS JOIN first
     WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
     ORDER BY e.domain, e.fingerprint, e.depth
@@ -531,21 +532,21 @@ FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 -- name: requests_of_visit
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, machine
+    address, delay, delay_from, process, fate, marks, is_copy, machine
 FROM request WHERE visit = :visit::bigint ORDER BY seq;
 
 -- name: requests_before
 -- Newest first, in slices, so that no snapshot stays open while a person pages through.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, machine
+    address, delay, delay_from, process, fate, marks, is_copy, machine
 FROM request WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 
 -- name: requests_of_domain
 -- The visits to one domain behind a place in their order.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, machine
+    address, delay, delay_from, process, fate, marks, is_copy, machine
 FROM request WHERE domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
@@ -553,7 +554,7 @@ ORDER BY visit, seq LIMIT :limit::bigint;
 -- What a domain was asked in visits to others, whose robots.txt led there.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, machine
+    address, delay, delay_from, process, fate, marks, is_copy, machine
 FROM request WHERE other_domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
@@ -561,7 +562,7 @@ ORDER BY visit, seq LIMIT :limit::bigint;
 -- The whole ledger, domain by domain, in slices.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, machine
+    address, delay, delay_from, process, fate, marks, is_copy, machine
 FROM request WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
 ORDER BY domain, visit, seq LIMIT :limit::bigint;
 
@@ -575,8 +576,8 @@ FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset
 WHERE r.visit = e.visit AND r.seq = e.seq;
 
 -- name: domain_record
-SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, pending, owner IS NOT NULL, excluded,
-    capped
+SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
+    excluded, capped
 FROM (SELECT clock_ms() AS now OFFSET 0) AS clock CROSS JOIN domain WHERE id = :id::bigint;
 
 -- name: server_clock

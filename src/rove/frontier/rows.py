@@ -27,6 +27,7 @@ REQUEST_COLUMNS = (
     *("media_type", "size", "truncated", "content_hash", "target", "title"),
     *("text_file", "text_offset", "text_length", "raw_file", "raw_offset", "raw_length"),
     *("other_domain", "began", "ended", "address", "delay", "delay_from", "process", "fate"),
+    *("marks", "is_copy"),
 )
 
 
@@ -60,6 +61,8 @@ def request_row_values(row: RequestRow) -> list[Any]:
         row.delay_from.value,
         row.process,
         row.fate.value,
+        " ".join(row.marks),
+        row.is_copy,
     ]
 
 
@@ -91,6 +94,8 @@ def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
         delay_from=DelaySource(values[26]),
         process=values[27],
         fate=Fate(values[28]),
+        marks=tuple(values[29].split()),
+        is_copy=bool(values[30]),
         place=place,
     )
 
@@ -199,11 +204,11 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         ready_in=None if row[2] is None else row[2] / 1000,
         free_in=row[3] / 1000,
         crawl_delay=row[4] / 1000,
-        pace=Pace(backoff=row[5] / 1000, failures=row[6]),
-        pending=row[7],
-        is_leased=bool(row[8]),
-        is_excluded=bool(row[9]),
-        is_capped=bool(row[10]),
+        pace=Pace(backoff=row[5] / 1000, failures=row[6], repeats=row[7] / 1000),
+        pending=row[8],
+        is_leased=bool(row[9]),
+        is_excluded=bool(row[10]),
+        is_capped=bool(row[11]),
     )
 
 

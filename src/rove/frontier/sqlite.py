@@ -186,7 +186,7 @@ class SqliteFrontier(SqliteWithdrawing):
             due = self._database.execute("due", now=now, limit=limit)
             if not due:
                 return []
-            suspects = [row for row in due if row[5] >= MAX_UNSETTLED]
+            suspects = [row for row in due if row[6] >= MAX_UNSETTLED]
             self._give_up_heads(suspects, now)
             last = self._database.execute("next_number", name="visits", count=len(due))[0][0]
             tokens = {row[0]: last - i for i, row in enumerate(due)}
@@ -208,10 +208,10 @@ class SqliteFrontier(SqliteWithdrawing):
                 token=tokens[domain],
                 crawl_delay=crawl_delay / 1000,
                 urls=tuple(urls[domain]),
-                pace=Pace(backoff=backoff / 1000, failures=failures),
+                pace=Pace(backoff=backoff / 1000, failures=failures, repeats=repeats / 1000),
                 claimed_ms=now,
             )
-            for domain, name, crawl_delay, backoff, failures, _ in due
+            for domain, name, crawl_delay, backoff, failures, repeats, _ in due
             if domain in urls
         ]
 
@@ -285,6 +285,7 @@ class SqliteFrontier(SqliteWithdrawing):
                         round(visit.pause * 1000),
                         round(visit.pace.backoff * 1000),
                         visit.pace.failures,
+                        round(visit.pace.repeats * 1000),
                     ]
                     for visit in valid
                 ],
@@ -364,7 +365,7 @@ class SqliteFrontier(SqliteWithdrawing):
                     url.domain,
                     url.fingerprint,
                     url.url,
-                    min(url.depth, RETRIED - 1),
+                    min(url.depth + url.penalty, RETRIED - 1),
                     first + i,
                     url.depth,
                     url.hops,
@@ -436,5 +437,5 @@ class SqliteFrontier(SqliteWithdrawing):
 
 def _unasked(due: Row, settled: int) -> list[int]:
     """A lease that ends without a request, as settle_domains takes it: how the domain answers stays as it was."""
-    domain, _, _, backoff, failures, _ = due
-    return [domain, settled, 0, 0, 0, 0, backoff, failures]
+    domain, _, _, backoff, failures, repeats, _ = due
+    return [domain, settled, 0, 0, 0, 0, backoff, failures, repeats]

@@ -4,7 +4,7 @@
 
 -- name: due
 -- The domains to lease: the partial index on ready_at is in order already.
-SELECT id, name, crawl_delay, backoff, failures, unsettled
+SELECT id, name, crawl_delay, backoff, failures, repeats, unsettled
 FROM domain
 WHERE ready_at <= :now
 ORDER BY ready_at
@@ -82,7 +82,7 @@ FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
 -- name: settle_domains
--- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures].
+-- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures, repeats].
 -- A visit that asked nothing costs no delay; the domain was due when it was claimed, so `now` is not early.
 UPDATE domain SET
     pending    = pending - (e.value ->> 1),
@@ -90,6 +90,7 @@ UPDATE domain SET
                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5) ELSE :now END,
     backoff    = e.value ->> 6,
     failures   = e.value ->> 7,
+    repeats    = e.value ->> 8,
     owner      = NULL,
     unsettled  = 0,
     pages      = (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4),
@@ -127,7 +128,7 @@ WHERE domain.id = e.value;
 -- Never updated afterwards, but for where a page is stored.
 INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
     content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
-    began, ended, address, delay, delay_from, process, fate)
+    began, ended, address, delay, delay_from, process, fate, marks, is_copy)
 VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING size, error;
@@ -368,35 +369,35 @@ FROM url WHERE domain = :domain AND fingerprint = :fingerprint;
 -- name: requests_of_visit
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate
+    address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE visit = :visit ORDER BY seq;
 
 -- name: requests_before
 -- Newest first, in slices, so that no read transaction stays open while a person pages through.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate
+    address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
 
 -- name: requests_of_domain
 -- The visits to one domain behind a place in their order.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate
+    address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: requests_elsewhere
 -- What a domain was asked in visits to others, whose robots.txt led there.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate
+    address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE other_domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: ledger
 -- The whole ledger, domain by domain, in slices.
 SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
     target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate
+    address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq LIMIT :limit;
 
 -- name: place_again
@@ -407,6 +408,6 @@ FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 
 -- name: domain_record
-SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, pending, owner IS NOT NULL,
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
     excluded, capped
 FROM domain WHERE id = :id;

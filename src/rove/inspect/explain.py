@@ -15,7 +15,7 @@ from rove.exclusions import Exclusions
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
 from rove.inspect.requests import one_line, utc_text
 from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
-from rove.pacing import pause_after
+from rove.pacing import pause_after, pause_for_repeats
 from rove.robots import MAX_CRAWL_DELAY, Rule, Rules
 from rove.text import seconds_text
 from rove.url import CrawlUrl
@@ -215,6 +215,7 @@ def delays_of(known: Known) -> list[Delay]:
         found[DelaySource.BACKOFF] = domain.pace.backoff
         if domain.pace.failures:
             found[DelaySource.FAILURES] = pause_after(domain.pace.failures, base)
+        found[DelaySource.REPEATS] = pause_for_repeats(domain.pace.repeats, base)
     if last is not None and domain is not None and domain.free_in > 0:
         found[last.delay_from] = max(last.delay, found.get(last.delay_from, 0.0))
     ordered = sorted(found.items(), key=lambda item: -item[1])

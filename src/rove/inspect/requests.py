@@ -17,6 +17,7 @@ DELAY_REASONS = {
     DelaySource.BACKOFF: "it answered 429 or 503",
     DelaySource.SLOW: "ten times what its last answer took",
     DelaySource.FAILURES: "it did not answer",
+    DelaySource.REPEATS: "its pages repeat what it gave before",
 }
 
 _FATES = {Fate.SETTLED: "", Fate.LATE: "too late to count", Fate.LOST: "cut short by a crash"}

@@ -56,6 +56,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
+        "marks": dict(counts.marks),
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
         "leases": counts.leases,
@@ -89,6 +90,8 @@ def as_lines(status: Status) -> list[str]:
         lines.append("not taken  " + _listed(counts.not_accepted))
     if counts.failures:
         lines.append("errors     " + _listed(counts.failures))
+    if counts.marks:
+        lines.append("marked     " + _listed(counts.marks))
     return lines
 
 
