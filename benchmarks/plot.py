@@ -34,14 +34,15 @@ def lines(
     x: str,
     y: str,
     target: float | None = None,
+    log: bool = True,
 ) -> None:
-    """One line for each series, over a logarithmic x."""
+    """One line for each series, over an x that is logarithmic unless told otherwise."""
     figure, axes = _axes(_WIDTH)
     for name, points in series.items():
-        axes.plot(*zip(*points, strict=True), marker="o", label=name)
+        axes.plot(*zip(*points, strict=True), marker="o" if log else "", label=name)
     if target is not None:
         axes.axhline(target, color="grey", linestyle=":", label="target")
-    axes.set_xscale("log")
+    axes.set_xscale("log" if log else "linear")
     axes.set_ylim(bottom=0)
     _save(path, figure, axes, title, x, y)
 
