@@ -123,7 +123,8 @@ def _sample(run: Run, pid: int, frontier: Path, started: float) -> None:
         if not rss:
             return  # it has just ended
         run.pending.append((at, pending))
-        run.megabytes.append((at, frontier.stat().st_size / 1e6))
+        files = frontier.parent.glob(f"{frontier.name}*")  # the log of what is not in it yet too
+        run.megabytes.append((at, sum(file.stat().st_size for file in files) / 1e6))
         run.rss.append((at, rss / 2**20))
 
 
