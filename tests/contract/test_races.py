@@ -171,7 +171,7 @@ class Claimers:
 async def add_all(frontier: PostgresFrontier, urls: Sequence[NewUrl], size: int) -> int:
     """Add in batches; return how many were new."""
     batches = [urls[start : start + size] for start in range(0, len(urls), size)]
-    return sum([await frontier.add(batch) for batch in batches])
+    return sum([(await frontier.add(batch)).unseen for batch in batches])
 
 
 @rounds
@@ -191,7 +191,7 @@ async def test_fifty_claimers_share_domains_of_which_few_have_most(crawl: Crawl,
 
 async def _claim_everything(crawl: Crawl, seed: int, urls: Sequence[NewUrl]) -> None:
     await crawl.start(8)
-    assert await crawl.frontiers[0].add(urls) == len(urls)
+    assert (await crawl.frontiers[0].add(urls)).unseen == len(urls)
     claimers = Claimers(crawl, seed, len(urls))
     await claimers.run(50)
     claimers.check(urls)
@@ -212,7 +212,8 @@ async def test_domains_that_come_up_while_others_are_claimed(crawl: Crawl, seed:
     async def adder(number: int) -> int:
         added = 0
         for start in range(number * 20, len(urls), 100):
-            added += await crawl.frontiers[number].add(urls[start : start + 20])
+            batch = urls[start : start + 20]
+            added += (await crawl.frontiers[number].add(batch)).unseen
             await asyncio.sleep(claimers.chance.random() * 0.01)
         return added
 
@@ -239,7 +240,7 @@ async def test_the_last_url_is_settled_while_another_comes(crawl: Crawl, seed: i
 
     async def add(name: str, number: int) -> int:
         await asyncio.sleep(chance.random() * 0.004)
-        return await adding.add([url(f"http://{name}/{number}")])
+        return (await adding.add([url(f"http://{name}/{number}")])).unseen
 
     for number in range(1, 31):
         leases = await _claim_all(claiming, len(names), seed)

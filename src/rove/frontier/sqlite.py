@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
+import msgspec
+
+from rove.frontier.contract import MAX_UNSETTLED, Added, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.full import FullDomains, Raised, Trimmed, added
+from rove.frontier.head_start import HeadStart
+from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE, priority_of
 from rove.frontier.rows import (
     ledger_rows,
     origin_record,
@@ -58,6 +62,8 @@ class SqliteFrontier(SqliteWithdrawing):
         super().__init__(database)
         self._policy = policy
         self._given_clock = clock
+        self._head_start = HeadStart()
+        self._full = FullDomains(policy.domain_budget, lambda: self._now() / 1000)
         self.process = 0
         self.outages = 0
 
@@ -85,10 +91,16 @@ class SqliteFrontier(SqliteWithdrawing):
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         return await self._database.run(lambda: self._settle(visits)) if visits else 0
 
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
+    async def add(
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        kept: Collection[int] = (),
+    ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        work = partial(self._add, urls, only_known_domains=only_known_domains)
-        return await self._database.run(work) if urls else 0
+        work = partial(self._add, urls, only_known_domains=only_known_domains, kept=kept)
+        return await self._database.run(work) if urls else Added()
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -183,7 +195,7 @@ class SqliteFrontier(SqliteWithdrawing):
     def _claim(self, limit: int) -> list[Lease]:
         with self._database.transaction():
             now = self._now()
-            due = self._database.execute("due", now=now, limit=limit)
+            due = self._due(limit, now)
             if not due:
                 return []
             suspects = [row for row in due if row[6] >= MAX_UNSETTLED]
@@ -214,6 +226,18 @@ class SqliteFrontier(SqliteWithdrawing):
             for domain, name, crawl_delay, backoff, failures, repeats, _ in due
             if domain in urls
         ]
+
+    def _due(self, limit: int, now: int) -> list[Row]:
+        """The domains to lease, those that were never leased first where it is their turn."""
+        fresh: list[Row] = []
+        if self._head_start.takes_turn():
+            fresh = self._database.execute("due_fresh", now=now, limit=limit)
+            self._head_start.found(len(fresh))
+            if len(fresh) == limit:
+                return fresh
+        taken = {row[0] for row in fresh}
+        due = self._database.execute("due", now=now, limit=limit)
+        return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
 
     def _head_urls(self, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
         rows = self._database.batch(
@@ -352,7 +376,11 @@ class SqliteFrontier(SqliteWithdrawing):
             if error:
                 changes[f"errors.{error}"] += 1
 
-    def _add(self, urls: Sequence[NewUrl], *, only_known_domains: bool) -> int:
+    def _add(
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, kept: Collection[int]
+    ) -> Added:
+        urls, dropped = self._full.sift(urls, kept)
+        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
         with self._database.transaction():
             now = self._now()
             number = self._database.execute("next_number", name="adds", count=1)[0][0]
@@ -360,22 +388,7 @@ class SqliteFrontier(SqliteWithdrawing):
             names = {url.domain: url.domain_name for url in urls}
             if only_known_domains:
                 urls = self._of_known_domains(urls, list(names))
-            rows = [
-                [
-                    url.domain,
-                    url.fingerprint,
-                    url.url,
-                    min(url.depth + url.penalty, RETRIED - 1),
-                    first + i,
-                    url.depth,
-                    url.hops,
-                    int(url.bare),
-                    url.sitemap_of,
-                ]
-                for i, url in enumerate(urls)
-            ]
-            rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
-            unseen = Counter(row[0] for row in self._database.insert("insert_urls", rows))
+            unseen = self._insert_urls(urls, first)
             raised = self._database.batch(
                 "raise_pending",
                 [[domain, names[domain], count] for domain, count in unseen.items()],
@@ -384,17 +397,59 @@ class SqliteFrontier(SqliteWithdrawing):
                 leaving=FAILURES_BEFORE_LEAVING,
                 alone=ALONE_MS,
             )
-            self._count(
-                {
-                    "urls.pending": unseen.total(),
-                    "domains.total": sum(is_new for _, is_new, _, _ in raised),
-                    "domains.active": sum(
-                        pending == unseen[id] and not excluded
-                        for pending, _, id, excluded in raised
-                    ),
-                }
+            changes["urls.pending"] += unseen.total()
+            changes["domains.total"] += sum(row[1] for row in raised)
+            changes["domains.active"] += sum(
+                pending == unseen[id] and not excluded for pending, _, id, excluded, _, _ in raised
             )
-        return unseen.total()
+            excess = self._full.excess(
+                Raised(id, pending, crawl_delay, repeats)
+                for pending, _, id, _, crawl_delay, repeats in raised
+            )
+            trimmed = self._trim(excess, kept, first, changes)
+            self._count(changes)
+        self._full.note(trimmed)
+        return added(unseen.total(), dropped, trimmed)
+
+    def _insert_urls(self, urls: Sequence[NewUrl], first: int) -> Counter[int]:
+        """Insert those that are not known; return how many were not, by domain."""
+        rows = [
+            [
+                url.domain,
+                url.fingerprint,
+                url.url,
+                priority_of(url),
+                first + i,
+                url.depth,
+                url.hops,
+                int(url.bare),
+                url.sitemap_of,
+            ]
+            for i, url in enumerate(urls)
+        ]
+        rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
+        return Counter(row[0] for row in self._database.insert("insert_urls", rows))
+
+    def _trim(
+        self, excess: Mapping[int, int], kept: Collection[int], first: int, changes: Counter[str]
+    ) -> list[Trimmed]:
+        """Take the worst URLs out of domains that have too many."""
+        if not excess:
+            return []
+        exempt = msgspec.json.encode(list(kept)).decode()
+        rows = [
+            row
+            for domain, count in excess.items()
+            for row in self._database.execute(
+                "trim", domain=domain, excess=count, kept=exempt, first=first, retried=RETRIED
+            )
+        ]
+        fewer = Counter(row[0] for row in rows)
+        lowered = self._database.batch("lower_pending", list(fewer.items()), retried=RETRIED)
+        self._reschedule([domain for domain, only_retries in lowered if only_retries])
+        changes["urls.pending"] -= len(rows)
+        changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
+        return [Trimmed(*row) for row in rows]
 
     def _of_known_domains(self, urls: Sequence[NewUrl], domains: list[int]) -> list[NewUrl]:
         known = {row[0] for row in self._database.batch("known_domains", domains)}
