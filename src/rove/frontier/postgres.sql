@@ -275,12 +275,14 @@ RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xi
 
 -- name: lower_pending
 -- So many URLs were taken out of domains that are locked. Those that have only retries left, and no lease, are woken for
--- nothing.
+-- nothing. (Their head by its order: an EXISTS would be answered from a hash of all that is pending.)
 UPDATE domain AS d SET pending = d.pending - e.fewer
 FROM unnest(:domains::bigint[], :fewer::integer[]) AS e (id, fewer)
 WHERE d.id = e.id
-RETURNING d.id, d.owner IS NULL AND NOT EXISTS (
-    SELECT FROM url WHERE url.domain = d.id AND state = 0 AND priority < :retried::integer);
+RETURNING d.id, d.owner IS NULL AND coalesce((
+    SELECT priority FROM url WHERE url.domain = d.id AND state = 0
+    ORDER BY priority, position
+    LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
 -- Those that have a row: with --seeds-only, the domains of the seeds.
