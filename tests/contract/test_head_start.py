@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rove.frontier.contract import Frontier
+from rove.frontier.postgres_bound import SLACK_MS
 from rove.model import UrlState
-from tests.contract.harness import DELAY, Harness, url, visited
+from tests.contract.harness import DELAY, Harness, PostgresHarness, url, visited
 
 MANY = 1_000
 BATCH = 50
@@ -50,6 +51,21 @@ async def test_a_turn_is_filled_up_with_what_is_due(harness: Harness) -> None:
     assert [len(found) for found in names] == [3, 3]
     assert len({name for found in names for name in found}) == 6
     assert len(await frontier.claim(10)) == 2
+
+
+async def test_each_kind_of_turn_has_a_lower_bound_of_its_own(postgres: PostgresHarness) -> None:
+    """Fresh domains are due later than others: where they stand says nothing about the rest."""
+    opened = await postgres.open()
+    await opened.add([url(f"http://old{i}.test/{page}") for i in range(4) for page in range(2)])
+    await visit_all(opened, 4)
+    postgres.advance(DELAY)
+    due = postgres.now()
+    postgres.advance(100)
+    await opened.add([url(f"http://new{i}.test/") for i in range(4)])
+    names = {lease.name[:3] for _ in range(2) for lease in await opened.claim(2)}
+    assert names == {"old", "new"}
+    assert opened._bound.value == due - SLACK_MS  # type: ignore[attr-defined]
+    assert opened._fresh_bound.value == postgres.now() - SLACK_MS  # type: ignore[attr-defined]
 
 
 async def test_a_fresh_domain_is_leased_no_earlier_than_it_is_due(harness: Harness) -> None:

@@ -513,6 +513,8 @@ class PostgresFrontier(PostgresWithdrawing):
             kept=list(kept),
             retried=RETRIED,
         )
+        if not rows:
+            return []
         fewer = Counter(row[0] for row in rows)
         lowered = await session.fetch(
             "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
