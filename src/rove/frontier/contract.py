@@ -58,7 +58,7 @@ class Added:
     unseen: int = 0
     """So many were not known, and are in the frontier now."""
     refused: frozenset[int] = frozenset()
-    """The fingerprints of those that are not, nor need be known to be, as their domains have no room for them."""
+    """Fingerprints: of those for which there was no room, and of those that had to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

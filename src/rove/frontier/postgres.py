@@ -10,22 +10,22 @@ import os
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import MAX_UNSETTLED, Added, LostVisit, Policy, Vitals
+from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.full import FullDomains, Raised, Trimmed, added
+from rove.frontier.full import FullDomains
 from rove.frontier.head_start import HeadStart
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.order import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.postgres_add import PostgresAdding
 from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_clock import ClockGuard
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
 from rove.frontier.postgres_steps import add_counters, columns_of, settle_urls
-from rove.frontier.postgres_withdrawal import PostgresWithdrawing
 from rove.frontier.rows import (
     REQUEST_COLUMNS,
     ledger_rows,
@@ -40,8 +40,6 @@ from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
-    NewUrl,
-    NotAccepted,
     OriginRecord,
     Pace,
     PendingUrl,
@@ -52,7 +50,7 @@ from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
 
-class PostgresFrontier(PostgresWithdrawing):
+class PostgresFrontier(PostgresAdding):
     """The frontier of one process of a crawl."""
 
     def __init__(
@@ -62,14 +60,13 @@ class PostgresFrontier(PostgresWithdrawing):
         machine: int,
         steady: Callable[[], float] = steady_seconds,
     ) -> None:
-        super().__init__(database)
+        clock = ClockGuard(database, steady)
+        super().__init__(database, clock, FullDomains(policy.domain_budget, steady))
         self._policy = policy
         self._machine = machine
         self._bound = LowerBound()
         self._fresh_bound = LowerBound()
         self._head_start = HeadStart()
-        self._full = FullDomains(policy.domain_budget, steady)
-        self._clock = ClockGuard(database, steady)
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -144,22 +141,6 @@ class PostgresFrontier(PostgresWithdrawing):
         if not visits:
             return 0
         return await self._database.transaction("settle", partial(self._settle, visits))
-
-    async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        kept: Collection[int] = (),
-    ) -> Added:
-        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        if not urls:
-            return Added()
-        offered, dropped = self._full.sift(urls, kept)
-        work = partial(self._add, offered, len(dropped), only_known_domains, kept)
-        unseen, trimmed = await self._database.transaction("add", work)
-        self._full.note(trimmed)
-        return added(unseen, dropped, trimmed)
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         domains, fingerprints = columns_of(keys, 2)
@@ -458,74 +439,6 @@ class PostgresFrontier(PostgresWithdrawing):
             if error:
                 changes[f"errors.{error}"] += 1
 
-    async def _add(
-        self,
-        urls: Sequence[NewUrl],
-        dropped: int,
-        only_known_domains: bool,
-        kept: Collection[int],
-        session: Session,
-    ) -> tuple[int, list[Trimmed]]:
-        names = {url.domain: url.domain_name for url in urls}
-        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": dropped})
-        trimmed: list[Trimmed] = []
-        if only_known_domains:
-            known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
-            within = [url for url in urls if url.domain in known]
-            changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
-            urls = within
-        unseen = await _insert_urls(session, urls) if urls else {}
-        if unseen:
-            raised = await session.fetch(
-                "raise_pending",
-                domains=list(unseen),
-                names=[names[domain] for domain in unseen],
-                unseen=list(unseen.values()),
-                ceiling=self._clock.ceiling(),
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            changes["urls.pending"] += sum(unseen.values())
-            changes["domains.total"] += sum(row[2] for row in raised)
-            changes["domains.active"] += sum(
-                pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in raised
-            )
-            excess = self._full.excess(
-                Raised(id, pending, crawl_delay, repeats)
-                for id, pending, _, _, crawl_delay, repeats in raised
-            )
-            trimmed = await self._trim(session, excess, kept, changes) if excess else []
-        await add_counters(session, changes)
-        return sum(unseen.values()), trimmed
-
-    async def _trim(
-        self,
-        session: Session,
-        excess: Mapping[int, int],
-        kept: Collection[int],
-        changes: Counter[str],
-    ) -> list[Trimmed]:
-        """Take the worst URLs out of domains that have too many, and are locked."""
-        rows = await session.fetch(
-            "trim",
-            domains=list(excess),
-            excess=list(excess.values()),
-            kept=list(kept),
-            retried=RETRIED,
-        )
-        if not rows:
-            return []
-        fewer = Counter(row[0] for row in rows)
-        lowered = await session.fetch(
-            "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
-        )
-        woken = [domain for domain, only_retries in lowered if only_retries]
-        if woken:
-            await self._reschedule(session, woken)
-        changes["urls.pending"] -= len(rows)
-        changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-        return [Trimmed(*row) for row in rows]
-
     async def _put_origins(self, records: Sequence[OriginRecord], session: Session) -> None:
         rows = {(record.domain, record.origin): origin_values(record) for record in records}
         columns = columns_of(list(rows.values()), 10)
@@ -569,26 +482,6 @@ class PostgresFrontier(PostgresWithdrawing):
 def _due_times(rows: list[Any]) -> tuple[list[int], int | None]:
     """When domains that were leased had been due, and what time it was."""
     return [row["was_due"] for row in rows], rows[0]["now"] if rows else None
-
-
-async def _insert_urls(session: Session, urls: Sequence[NewUrl]) -> dict[int, int]:
-    """Insert those that are not known; return how many were not, by domain."""
-    columns = columns_of(urls, 9)
-    domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
-    inserted = await session.fetch(
-        "insert_urls",
-        domains=domains,
-        fingerprints=fingerprints,
-        urls=texts,
-        depths=depths,
-        hops=hops,
-        bares=bares,
-        sitemaps_of=sitemaps_of,
-        penalties=penalties,
-        retried=RETRIED,
-        urls_per_add=URLS_PER_ADD,
-    )
-    return dict(inserted)
 
 
 async def _keep_robots_texts(session: Session, texts: Mapping[int, bytes]) -> None:

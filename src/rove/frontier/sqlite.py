@@ -9,17 +9,13 @@ from __future__ import annotations
 import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from rove.frontier.contract import MAX_UNSETTLED, Added, LostVisit, Policy, Vitals
+from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.full import FullDomains, Raised, Trimmed, added
 from rove.frontier.head_start import HeadStart
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE, priority_of
+from rove.frontier.order import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.rows import (
     ledger_rows,
     origin_record,
@@ -28,23 +24,19 @@ from rove.frontier.rows import (
     request_row_values,
     robots_texts,
 )
+from rove.frontier.sqlite_add import SqliteAdding
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
-from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.storable import storable
-from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
-    NewUrl,
-    NotAccepted,
     OriginRecord,
     Pace,
     PendingUrl,
     UrlState,
     VisitResult,
 )
-from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
 _ORIGIN_PARAMETERS = (
@@ -53,17 +45,16 @@ _ORIGIN_PARAMETERS = (
 )
 
 
-class SqliteFrontier(SqliteWithdrawing):
+class SqliteFrontier(SqliteAdding):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
         self, database: Database, policy: Policy, clock: Callable[[], int] | None = None
     ) -> None:
-        super().__init__(database)
+        super().__init__(database, policy.domain_budget)
         self._policy = policy
         self._given_clock = clock
         self._head_start = HeadStart()
-        self._full = FullDomains(policy.domain_budget, lambda: self._now() / 1000)
         self.process = 0
         self.outages = 0
 
@@ -90,17 +81,6 @@ class SqliteFrontier(SqliteWithdrawing):
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         return await self._database.run(lambda: self._settle(visits)) if visits else 0
-
-    async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        kept: Collection[int] = (),
-    ) -> Added:
-        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        work = partial(self._add, urls, only_known_domains=only_known_domains, kept=kept)
-        return await self._database.run(work) if urls else Added()
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -375,87 +355,6 @@ class SqliteFrontier(SqliteWithdrawing):
             changes["bytes"] += size
             if error:
                 changes[f"errors.{error}"] += 1
-
-    def _add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool, kept: Collection[int]
-    ) -> Added:
-        urls, dropped = self._full.sift(urls, kept)
-        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
-        with self._database.transaction():
-            now = self._now()
-            number = self._database.execute("next_number", name="adds", count=1)[0][0]
-            first = number * URLS_PER_ADD
-            names = {url.domain: url.domain_name for url in urls}
-            if only_known_domains:
-                urls = self._of_known_domains(urls, list(names))
-            unseen = self._insert_urls(urls, first)
-            raised = self._database.batch(
-                "raise_pending",
-                [[domain, names[domain], count] for domain, count in unseen.items()],
-                now=now,
-                number=number,
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            changes["urls.pending"] += unseen.total()
-            changes["domains.total"] += sum(row[1] for row in raised)
-            changes["domains.active"] += sum(
-                pending == unseen[id] and not excluded for pending, _, id, excluded, _, _ in raised
-            )
-            excess = self._full.excess(
-                Raised(id, pending, crawl_delay, repeats)
-                for pending, _, id, _, crawl_delay, repeats in raised
-            )
-            trimmed = self._trim(excess, kept, first, changes)
-            self._count(changes)
-        self._full.note(trimmed)
-        return added(unseen.total(), dropped, trimmed)
-
-    def _insert_urls(self, urls: Sequence[NewUrl], first: int) -> Counter[int]:
-        """Insert those that are not known; return how many were not, by domain."""
-        rows = [
-            [
-                url.domain,
-                url.fingerprint,
-                url.url,
-                priority_of(url),
-                first + i,
-                url.depth,
-                url.hops,
-                int(url.bare),
-                url.sitemap_of,
-            ]
-            for i, url in enumerate(urls)
-        ]
-        rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
-        return Counter(row[0] for row in self._database.insert("insert_urls", rows))
-
-    def _trim(
-        self, excess: Mapping[int, int], kept: Collection[int], first: int, changes: Counter[str]
-    ) -> list[Trimmed]:
-        """Take the worst URLs out of domains that have too many."""
-        if not excess:
-            return []
-        exempt = msgspec.json.encode(list(kept)).decode()
-        rows = [
-            row
-            for domain, count in excess.items()
-            for row in self._database.execute(
-                "trim", domain=domain, excess=count, kept=exempt, first=first, retried=RETRIED
-            )
-        ]
-        fewer = Counter(row[0] for row in rows)
-        lowered = self._database.batch("lower_pending", list(fewer.items()), retried=RETRIED)
-        self._reschedule([domain for domain, only_retries in lowered if only_retries])
-        changes["urls.pending"] -= len(rows)
-        changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-        return [Trimmed(*row) for row in rows]
-
-    def _of_known_domains(self, urls: Sequence[NewUrl], domains: list[int]) -> list[NewUrl]:
-        known = {row[0] for row in self._database.batch("known_domains", domains)}
-        kept = [url for url in urls if url.domain in known]
-        self._count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": len(urls) - len(kept)})
-        return kept
 
     def _put_origins(self, records: Sequence[OriginRecord]) -> None:
         with self._database.transaction():
