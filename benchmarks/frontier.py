@@ -477,7 +477,7 @@ async def offer(offering: Offering, batches: list[list[NewUrl]], start: Any) -> 
         _wait_for(start)
         began, cpu = time.perf_counter(), time.process_time()
         for batch in batches:
-            done.new += await frontier.add(batch)
+            done.new += (await frontier.add(batch)).unseen
             done.count += len(batch)
             if time.perf_counter() - began > offering.seconds:
                 break

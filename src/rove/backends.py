@@ -100,4 +100,5 @@ def policy_of(settings: Settings) -> Policy:
         budget=VISIT_BUDGET,
         max_pages_per_domain=settings.limits.max_pages_per_domain,
         limits_epoch=settings.limits.epoch,
+        horizon=settings.planned_seconds,
     )

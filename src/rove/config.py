@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from rove.budget import DEFAULT_HORIZON, DomainBudget
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
 from rove.url import CANONICAL_VERSION
@@ -52,6 +53,8 @@ class Settings:
     """Connections at once to one address, within a process; None: as many as it comes to."""
     sitemaps: bool = False
     max_body: int = DEFAULT_MAX_BODY
+    horizon: float | None = None
+    """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION
 
@@ -81,6 +84,20 @@ class Settings:
                 f"this rove has only version {CANONICAL_VERSION}"
             )
         return self
+
+    @property
+    def planned_seconds(self) -> float:
+        """How long the crawl is reckoned to go on for: as given, else its time limit, else as good as for ever."""
+        return self.horizon or self.limits.max_duration or DEFAULT_HORIZON
+
+    @property
+    def domain_budget(self) -> DomainBudget:
+        """What the crawl has for each domain."""
+        return DomainBudget(
+            horizon=self.planned_seconds,
+            delay=self.delay,
+            max_pages=self.limits.max_pages_per_domain,
+        )
 
     def to_json(self) -> str:
         """As it is kept in the frontier."""

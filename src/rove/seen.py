@@ -1,8 +1,9 @@
 """A bounded memory of URLs that are in the frontier for certain.
 
 Most links of a page are known already; dropping them here spares the database. It has no false positives (that
-would be a lost page): a fingerprint enters only after the commit that put it into the frontier. The frontier is
-correct without it.
+would be a lost page): a fingerprint enters only after the commit that put it into the frontier. One that is taken out
+later, as its domain has better ones, may stay here for a while: it was not worth a visit, and is hardly so now. The
+frontier is correct without it.
 """
 
 from __future__ import annotations

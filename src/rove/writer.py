@@ -152,8 +152,16 @@ class GroupWriter:
                     known = links.get(link.fingerprint)
                     if known is None or link.depth < known.depth:
                         links[link.fingerprint] = link
+        # Where a redirect led was fetched in the same visit: it must be there to be settled.
+        fetched = {f for j in group for f in (*j.settled, *j.deferred)}
         offers = list(links.values())
         for start in range(0, len(offers), LINKS_PER_ADD):
             part = offers[start : start + LINKS_PER_ADD]
-            await self._frontier.add(part, only_known_domains=self._only_known_domains)
-            self._seen.update(link.fingerprint for link in part)
+            added = await self._frontier.add(
+                part,
+                only_known_domains=self._only_known_domains,
+                kept=fetched.intersection(link.fingerprint for link in part),
+            )
+            self._seen.update(
+                link.fingerprint for link in part if link.fingerprint not in added.refused
+            )

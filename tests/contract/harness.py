@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,6 +56,7 @@ class Harness(Protocol):
         budget: float = BUDGET,
         max_pages_per_domain: int | None = None,
         limits_epoch: int = 0,
+        horizon: float = math.inf,
     ) -> Frontier:
         """A frontier on the harness's database, as one more process would open it."""
 
@@ -246,12 +248,14 @@ def _policy(
     budget: float = BUDGET,
     max_pages_per_domain: int | None = None,
     limits_epoch: int = 0,
+    horizon: float = math.inf,
 ) -> Policy:
     return Policy(
         delay=delay,
         budget=budget,
         max_pages_per_domain=max_pages_per_domain,
         limits_epoch=limits_epoch,
+        horizon=horizon,
     )
 
 

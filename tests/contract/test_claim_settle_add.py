@@ -24,7 +24,7 @@ DONE = UrlState.DONE
 
 async def test_a_claim_leases_due_domains_with_their_first_urls(harness: Harness) -> None:
     frontier = await harness.open()
-    assert await frontier.add([url(f"http://h{i}.test/") for i in range(5)]) == 5
+    assert (await frontier.add([url(f"http://h{i}.test/") for i in range(5)])).unseen == 5
     leases = await frontier.claim(3)
     assert len({lease.domain for lease in leases}) == 3
     assert all(len(lease.urls) == 1 for lease in leases)
@@ -160,33 +160,34 @@ async def test_a_settle_may_be_repeated(harness: Harness) -> None:
 async def test_known_urls_are_not_added_again(harness: Harness) -> None:
     frontier = await harness.open()
     batch = [url("http://a.test/1"), url("http://a.test/1"), url("http://b.test/1")]
-    assert await frontier.add(batch) == 2
-    assert await frontier.add(batch) == 0
+    assert (await frontier.add(batch)).unseen == 2
+    assert (await frontier.add(batch)).unseen == 0
     (lease, _) = await frontier.claim(2)
     await frontier.settle([visited(lease, DONE)])
-    assert await frontier.add(batch) == 0
+    assert (await frontier.add(batch)).unseen == 0
     assert (await frontier.counts()).urls_pending == 1
 
 
 async def test_of_the_same_url_twice_in_a_batch_the_shallower_counts(harness: Harness) -> None:
     frontier = await harness.open()
-    assert (
-        await frontier.add([url("http://a.test/1", depth=3), url("http://a.test/1", depth=1)]) == 1
-    )
+    twice = [url("http://a.test/1", depth=3), url("http://a.test/1", depth=1)]
+    assert (await frontier.add(twice)).unseen == 1
     (lease,) = await frontier.claim(1)
     assert lease.urls[0].depth == 1
 
 
 async def test_an_add_of_nothing_is_nothing(harness: Harness) -> None:
     frontier = await harness.open()
-    assert await frontier.add([]) == 0
+    assert (await frontier.add([])).unseen == 0
     assert await frontier.settle([]) == 0
     assert await frontier.claim(0) == []
 
 
 async def test_big_batches_are_taken(harness: Harness) -> None:
     frontier = await harness.open()
-    assert await frontier.add([url(f"http://h{i % 97}.test/{i}") for i in range(20_000)]) == 20_000
+    assert (
+        await frontier.add([url(f"http://h{i % 97}.test/{i}") for i in range(20_000)])
+    ).unseen == 20_000
     assert len(await frontier.claim(1000)) == 97
 
 
@@ -194,7 +195,7 @@ async def test_only_known_domains_keeps_to_the_seeds(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url("http://seed.test/")])
     links = [url("http://seed.test/in", depth=1), url("http://other.test/out", depth=1)]
-    assert await frontier.add(links, only_known_domains=True) == 1
+    assert (await frontier.add(links, only_known_domains=True)).unseen == 1
     counts = await frontier.counts()
     assert counts.not_accepted == {NotAccepted.OUT_OF_SCOPE: 1}
     assert sum(counts.domains.values()) == 1

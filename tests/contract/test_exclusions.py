@@ -37,7 +37,7 @@ def everything(_: str) -> bool:
 
 
 async def add(frontier: Frontier, *texts: str) -> None:
-    assert await frontier.add([url(text) for text in texts]) == len(texts)
+    assert (await frontier.add([url(text) for text in texts])).unseen == len(texts)
 
 
 async def check(harness: Harness, frontier: Frontier) -> None:

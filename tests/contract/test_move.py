@@ -313,7 +313,7 @@ async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target, small_sl
             await sqlite.settle([_settled(lease, UrlState.DONE) for lease in leases])
             await postgres.settle([_settled(lease, UrlState.DONE) for lease in same])
             new = [url(f"https://other.test/new/{step}"), url(f"https://n{step % 3}.test/{step}")]
-            assert await postgres.add(new) == await sqlite.add(new) == 2
+            assert (await postgres.add(new)).unseen == (await sqlite.add(new)).unseen == 2
             clock.advance(STEP)
             await target.rows("UPDATE test_clock SET now = now + $1", round(STEP * 1000))
         assert retried == {"https://held.test/", "https://again.test/"}

@@ -29,10 +29,12 @@ COMPARISON = re.compile(r" [<>=]+ ")
 """What makes a condition one that not every row of the index meets."""
 STATES = ("empty", "just filled", "analyzed")
 """Of the tables. A plan made when they were empty is kept until somebody counts them."""
+CLAIMS = {"lease": "domain_due", "lease_fresh": "domain_fresh"}
 BOUND = f"${1 + QUERIES['lease'].parameters.index('bound')}"
 
 USED = {
     "lease": [f"domain_due: ready_at >= {BOUND}, ready_at <= "],
+    "lease_fresh": [f"domain_fresh: ready_at >= {BOUND}, ready_at <= "],
     "head_urls": ["url_pending: domain, priority"],
     "more_urls": ["url_pending: domain, priority, position"],
     "lock_leases": ["domain_pkey: id"],
@@ -44,6 +46,8 @@ USED = {
     "insert_requests": [],
     "insert_urls": ["url_pkey: domain, fingerprint"],
     "raise_pending": [],
+    "trim": ["url_pending: domain, priority", "url_pkey: domain, fingerprint"],
+    "lower_pending": ["domain_pkey: id", "url_pending: domain"],
     "known_domains": ["domain_pkey: id"],
     "url_states": ["url_pkey: domain, fingerprint"],
     "origins": ["origin_pkey: domain, origin"],
@@ -258,16 +262,17 @@ def test_every_statement_on_a_big_table_is_looked_at() -> None:
     assert {name for name, query in QUERIES.items() if table.search(query.text)} <= set(USED)
 
 
+@pytest.mark.parametrize(("name", "index"), CLAIMS.items())
 @pytest.mark.parametrize("state", STATES)
 def test_a_claim_reads_its_index_between_the_bound_and_now(
-    plans: dict[tuple[str, str], Node], state: str
+    plans: dict[tuple[str, str], Node], state: str, name: str, index: str
 ) -> None:
     """In order, below a limit: whatever is due after those that it takes is not looked at."""
-    plan = plans[state, "lease"]
+    plan = plans[state, name]
     (limit,) = [node for node in plan.walk() if node.kind == "Limit"]
     (locking,) = limit.inputs
     (scan,) = locking.inputs
-    assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", "domain_due")
+    assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", index)
     assert re.fullmatch(
         rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
         scan.condition,
@@ -279,7 +284,8 @@ def test_the_head_of_a_domain_is_read_in_order_below_a_limit(
     plans: dict[tuple[str, str], Node], state: str
 ) -> None:
     """A domain of a million URLs costs no more than one of ten."""
-    for name in ("head_urls", "close_leases", "reschedule", "pending_after"):
+    names = ("head_urls", "close_leases", "reschedule", "pending_after", "trim", "lower_pending")
+    for name in names:
         plan = plans[state, name]
         limited = [
             child

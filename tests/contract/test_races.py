@@ -18,6 +18,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from rove import budget
+from rove.frontier import full
 from rove.frontier.contract import Policy
 from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_bound import LOWEST
@@ -171,7 +173,7 @@ class Claimers:
 async def add_all(frontier: PostgresFrontier, urls: Sequence[NewUrl], size: int) -> int:
     """Add in batches; return how many were new."""
     batches = [urls[start : start + size] for start in range(0, len(urls), size)]
-    return sum([await frontier.add(batch) for batch in batches])
+    return sum([(await frontier.add(batch)).unseen for batch in batches])
 
 
 @rounds
@@ -191,7 +193,7 @@ async def test_fifty_claimers_share_domains_of_which_few_have_most(crawl: Crawl,
 
 async def _claim_everything(crawl: Crawl, seed: int, urls: Sequence[NewUrl]) -> None:
     await crawl.start(8)
-    assert await crawl.frontiers[0].add(urls) == len(urls)
+    assert (await crawl.frontiers[0].add(urls)).unseen == len(urls)
     claimers = Claimers(crawl, seed, len(urls))
     await claimers.run(50)
     claimers.check(urls)
@@ -212,7 +214,8 @@ async def test_domains_that_come_up_while_others_are_claimed(crawl: Crawl, seed:
     async def adder(number: int) -> int:
         added = 0
         for start in range(number * 20, len(urls), 100):
-            added += await crawl.frontiers[number].add(urls[start : start + 20])
+            batch = urls[start : start + 20]
+            added += (await crawl.frontiers[number].add(batch)).unseen
             await asyncio.sleep(claimers.chance.random() * 0.01)
         return added
 
@@ -239,7 +242,7 @@ async def test_the_last_url_is_settled_while_another_comes(crawl: Crawl, seed: i
 
     async def add(name: str, number: int) -> int:
         await asyncio.sleep(chance.random() * 0.004)
-        return await adding.add([url(f"http://{name}/{number}")])
+        return (await adding.add([url(f"http://{name}/{number}")])).unseen
 
     for number in range(1, 31):
         leases = await _claim_all(claiming, len(names), seed)
@@ -395,6 +398,52 @@ def _record(domain: int, name: str, chance: random.Random) -> OriginRecord:
         crawl_delay=chance.choice([0.0, 0.0, 0.05]),
         valid_for=100.0,
     )
+
+
+@rounds
+async def test_adds_to_domains_without_room(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Claims, settles and adds of the same few URLs, better and worse ones, to domains that are always full."""
+    monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
+    monkeypatch.setattr(full, "MEMORY_SECONDS", 0.05)
+    await crawl.start(6, delay=0.01, horizon=0.25)
+    room = 4 * 2
+    chance = random.Random(seed)
+    names = [f"f{i}.test" for i in range(6)]
+    ends = time.monotonic() + 1.2
+
+    async def claim(frontier: PostgresFrontier) -> None:
+        leases = await frontier.claim(chance.randint(1, 4))
+        await asyncio.sleep(chance.random() * 0.005)
+        await frontier.settle([visited(lease, DONE) for lease in leases])
+
+    async def add(frontier: PostgresFrontier) -> None:
+        found = [
+            url(f"http://{name}/{chance.randrange(2_000)}", depth=chance.randint(1, 5))
+            for name in chance.choices(names, k=30)
+        ]
+        kept = {offer.fingerprint for offer in found[:2]}
+        await frontier.add(found, kept=kept)
+
+    async def exclude(frontier: PostgresFrontier) -> None:
+        domain = url(f"http://{names[0]}/").domain
+        await frontier.exclude({domain: names[0]})
+        await frontier.include([domain])
+        await asyncio.sleep(0.05)
+
+    async def repeat(work: Callable[[PostgresFrontier], Awaitable[None]], number: int) -> None:
+        while time.monotonic() < ends:
+            await work(crawl.frontiers[number % len(crawl.frontiers)])
+
+    works = [claim] * 6 + [add] * 10 + [exclude]
+    await asyncio.gather(*(repeat(work, number) for number, work in enumerate(works)))
+    await crawl.check(seed)
+    assert (await crawl.frontiers[0].counts()).not_accepted["budget"] > 0
+    for frontier in crawl.frontiers:
+        await frontier.add([url(f"http://{name}/last", depth=1) for name in names])
+    await crawl.check(seed)
+    assert max(rows for _, _, rows in await crawl.rows(PENDING)) <= room, f"seed {seed}"
 
 
 @rounds

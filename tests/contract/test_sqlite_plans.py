@@ -69,6 +69,7 @@ def _is_scan(step: str) -> bool:
     ("name", "index"),
     [
         ("due", "domain_due"),
+        ("due_fresh", "domain_fresh"),
         ("next_due", "domain_due"),
         ("head_urls", "url_pending"),
         ("more_urls", "url_pending"),
@@ -77,6 +78,8 @@ def _is_scan(step: str) -> bool:
         ("count_leased", "domain_leased"),
         ("count_ready", "domain_due"),
         ("pending_after", "url_pending"),
+        ("trim", "url_pending"),
+        ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
         ("requests_elsewhere", "request_elsewhere"),
         ("ledger", "request_of_domain"),
@@ -93,7 +96,7 @@ def test_the_index_made_for_it_is_used(
     "name",
     [
         *("lease", "settle_urls", "defer_urls", "settle_domains", "reschedule", "postpone"),
-        *("reopen_urls", "place_again"),
+        *("reopen_urls", "place_again", "lower_pending"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -20,8 +21,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from rove import budget
 from rove.frontier import withdrawal
-from rove.frontier.contract import MAX_UNSETTLED
+from rove.frontier.contract import MAX_UNSETTLED, Frontier
+from rove.frontier.full import MEMORY_SECONDS
 from rove.model import (
     Deferred,
     Lease,
@@ -36,6 +39,9 @@ from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
 
 DELAY = 10.0
 BUDGET = 20.0
+MULTIPLE = 2
+HORIZON = 2 * DELAY
+"""Room for four URLs of a domain, for two of one that asks for a longer delay; each has up to seven."""
 DOMAINS = [f"d{i}.test" for i in range(4)]
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Thousands of small transactions, each of which waits for its disk."""
@@ -99,7 +105,11 @@ class FrontierMachine(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.harness = self.make_harness()
-        self.frontier = self.run(self.harness.open(delay=DELAY, budget=BUDGET))
+        self.horizon = HORIZON
+        self.refused = 0
+        self.full: dict[str, tuple[int, float]] = {}
+        """Domains without room: from which depth on nothing is taken, and until when that holds."""
+        self.frontier = self.open()
         self.now = 0.0
         self.arrivals = 0
         self.domains: dict[str, ModelDomain] = {}
@@ -109,6 +119,9 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def make_harness(self) -> Harness:
         raise NotImplementedError
+
+    def open(self) -> Frontier:
+        return self.run(self.harness.open(delay=DELAY, budget=BUDGET, horizon=self.horizon))
 
     def run(self, work):
         return self.runner.run(work)
@@ -126,18 +139,58 @@ class FrontierMachine(RuleBasedStateMachine):
     )
     def add(self, links: list[tuple[str, int, int]]) -> None:
         offers = [(f"http://{name}/{n}", depth) for name, n, depth in links]
+        dropped = [offer for offer in offers if self.is_dropped(*offer)]
         best: dict[str, tuple[int, int]] = {}
         for text, depth in offers:
             self.arrivals += 1
-            best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
-        unseen = 0
+            if not self.is_dropped(text, depth):
+                best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
+        after: dict[str, dict[str, ModelUrl]] = {}
         for text, (depth, arrival) in best.items():
-            domain = self.domains.setdefault(text.split("/")[2], ModelDomain())
-            if text not in domain.pending and text not in self.ended:
-                unseen += 1
-                domain.pending[text] = ModelUrl((0, depth, arrival))
+            name = text.split("/")[2]
+            pending = self.domains.get(name, ModelDomain()).pending
+            if text not in pending and text not in self.ended:
+                new = ModelUrl((0, depth, arrival))
+                after[name] = {**after.get(name, pending), text: new}
+        trimmed = {name: self.worst(name, pending) for name, pending in after.items()}
+        if any(self.leaves_only_retries(name, after[name], trimmed[name]) for name in after):
+            return  # a claim of it would find nothing to do, once its lease is lost
+        unseen = 0
+        for name, pending in after.items():
+            domain = self.domains.setdefault(name, ModelDomain())
+            kept = {text: known for text, known in pending.items() if text not in trimmed[name]}
+            unseen += len(kept.keys() - domain.pending.keys())
+            domain.pending = kept
+            if trimmed[name]:
+                worst = min(pending[text].order[1] for text in trimmed[name])
+                self.full[name] = (worst, self.now + MEMORY_SECONDS)
+        taken_out = [text for texts in trimmed.values() for text in texts]
+        self.refused += len(dropped) + len(taken_out)
         added = self.run(self.frontier.add([url(text, depth) for text, depth in offers]))
-        assert added == unseen
+        assert added.unseen == unseen
+        refused = {*taken_out, *(text for text, _ in dropped)}
+        assert added.refused == {url(text).fingerprint for text in refused}
+
+    def is_dropped(self, text: str, depth: int) -> bool:
+        """Whether its domain is known to be full of what is no worse."""
+        worst, until = self.full.get(text.split("/")[2], (0, 0.0))
+        return until > self.now and depth >= worst and depth > 0
+
+    def worst(self, name: str, pending: dict[str, ModelUrl]) -> list[str]:
+        """What there is no room for."""
+        delay = self.domains[name].delay() if name in self.domains else DELAY
+        room = MULTIPLE * max(1, int(min(self.horizon, 1e9) / delay))
+        normal = [text for text, known in pending.items() if not known.order[0] and known.order[1]]
+        normal.sort(key=lambda text: pending[text].order, reverse=True)
+        return normal[: max(0, len(pending) - room)]
+
+    def leaves_only_retries(
+        self, name: str, pending: dict[str, ModelUrl], trimmed: list[str]
+    ) -> bool:
+        if not trimmed or self.domains.get(name, ModelDomain()).lease is None:
+            return False
+        rest = [known for text, known in pending.items() if text not in trimmed]
+        return min((r.order, r.due) for r in [*rest, NEVER])[1] > self.now
 
     @rule(seconds=st.sampled_from([0.5, 3.0, DELAY, BUDGET, BUDGET + DELAY, 100.0]))
     def wait(self, seconds: float) -> None:
@@ -290,9 +343,11 @@ class FrontierMachine(RuleBasedStateMachine):
         )
         self.run(self.frontier.put_origins([record]))
 
-    @rule()
-    def crash_and_resume(self) -> None:
-        self.frontier = self.run(self.harness.open(delay=DELAY, budget=BUDGET))
+    @rule(horizon=st.sampled_from([HORIZON, math.inf]))
+    def crash_and_resume(self, horizon: float) -> None:
+        self.horizon = horizon
+        self.full.clear()
+        self.frontier = self.open()
         assert self.run(self.frontier.recover()) == len(self.leased())
         for domain in self.leased():
             assert domain.lease is not None
@@ -362,6 +417,7 @@ class FrontierMachine(RuleBasedStateMachine):
         counts = self.run(self.frontier.counts())
         pending = sum(len(domain.pending) for domain in self.domains.values())
         assert counts.urls_pending == pending
+        assert counts.not_accepted.get("budget", 0) == self.refused
         for state in ENDINGS:
             assert counts.urls[state] == sum(end is state for end in self.ended.values())
         domains = counts.domains
@@ -399,6 +455,8 @@ class PostgresMachine(FrontierMachine):
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(withdrawal, "SLICE", 2)
+    monkeypatch.setattr(budget, "MULTIPLE", MULTIPLE)
+    monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
 
 
 machine_settings = settings(

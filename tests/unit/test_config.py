@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rove.backends import policy_of
 from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY
@@ -132,6 +133,7 @@ LIMITS = st.builds(
         seeds_only=st.booleans(),
         connect_to=st.lists(st.text()).map(tuple),
         store=st.sampled_from(["text", "raw", "both"]),
+        horizon=st.none() | st.floats(0.1, 1e9),
         limits=LIMITS,
     )
 )
@@ -142,6 +144,19 @@ def test_settings_are_read_back_as_they_were_kept(settings: Settings) -> None:
 def test_settings_of_an_older_version_get_defaults_for_what_it_did_not_know() -> None:
     assert settings_from_json('{"email": "me@example.org"}') == GOOD
     assert settings_from_json('{"email": "me@example.org", "unknown": 1}') == GOOD
+
+
+@pytest.mark.parametrize(
+    ("horizon", "max_duration", "expected"),
+    [(None, None, 30 * 86_400.0), (None, 60.0, 60.0), (5.0, 60.0, 5.0), (90.0, None, 90.0)],
+)
+def test_how_long_a_crawl_is_reckoned_to_go_on(
+    horizon: float | None, max_duration: float | None, expected: float
+) -> None:
+    limits = Limits(max_duration=max_duration, max_pages_per_domain=7)
+    found = replace(GOOD, horizon=horizon, limits=limits)
+    assert found.planned_seconds == expected
+    assert policy_of(found).domain_budget == found.domain_budget
 
 
 OLD = Limits(

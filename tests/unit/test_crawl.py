@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ import pytest
 
 import rove.crawl
 import rove.writer
+from rove import budget
 from rove.allowance import Allowance
 from rove.config import Limits, Settings
 from rove.crawl import Crawl, Ending
@@ -103,11 +105,11 @@ class Place:
         self.real_frontier: SqliteFrontier | None = None
         self._spools: dict[int, Spool] = {}
 
-    async def open(self, *urls: str, delay: float = 0.0) -> None:
+    async def open(self, *urls: str, delay: float = 0.0, horizon: float = math.inf) -> None:
         """Open the frontier, as one more run, with these URLs in it."""
         if self.real_frontier is None:
             await self.database.open(create=True)
-        policy = Policy(delay=delay, budget=VISIT_BUDGET)
+        policy = Policy(delay=delay, budget=VISIT_BUDGET, horizon=horizon)
         self.real_frontier = SqliteFrontier(self.database, policy)
         await self.real_frontier.begin(run=1)
         await self.frontier.add([offered(url) for url in urls])
@@ -303,6 +305,48 @@ async def test_a_known_link_is_offered_once(place: Place) -> None:
     await place.run(frontier=Wrapped(place.frontier, calls), concurrency=1)
     offers = Counter(link.url for name, links in calls if name == "add begins" for link in links)
     assert set(offers.values()) == {1}
+
+
+LINKED = [f"http://h0.test/{i}" for i in range(1, 6)]
+
+
+class TestRoom:
+    """A domain of which more is offered than there is room for."""
+
+    @pytest.fixture(autouse=True)
+    def room_for_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(budget, "FEWEST_VISITS", 3)
+        monkeypatch.setattr(budget, "MULTIPLE", 1)
+
+    async def test_what_was_not_taken_is_offered_again(self, place: Place) -> None:
+        calls: list[tuple[str, Any]] = []
+        urls = ["http://h0.test/", *LINKED]
+        place.fetcher = ScriptedFetcher({url: page_with_links(*LINKED) for url in urls})
+        await place.open("http://h0.test/", horizon=0.1)
+        await place.run(frontier=Wrapped(place.frontier, calls), concurrency=1)
+        assert await place.states() == dict.fromkeys(urls[:3], "done")
+        offered = [link.url for name, links in calls if name == "add begins" for link in links]
+        assert Counter(offered) == dict.fromkeys(urls[1:3], 1) | dict.fromkeys(urls[3:], 3)
+        assert (await place.counts()).not_accepted == {"budget": 9}
+
+    async def test_where_a_redirect_led_is_settled_all_the_same(self, place: Place) -> None:
+        first, second, *_ = LINKED
+        place.fetcher = ScriptedFetcher(
+            {
+                "http://h0.test/": page_with_links(*LINKED),
+                first: redirect("/new1"),
+                second: redirect("/new2"),
+                "http://h0.test/new1": page_with_links(*LINKED),
+                "http://h0.test/new2": page(),
+            }
+        )
+        await place.open("http://h0.test/", horizon=0.1)
+        await place.run(concurrency=1)
+        done = ["http://h0.test/", "http://h0.test/new1", "http://h0.test/new2"]
+        assert await place.states() == dict.fromkeys(done, "done") | dict.fromkeys(
+            [first, second], "redirected"
+        )
+        assert (await place.counts()).pages == 3
 
 
 async def test_seeds_are_claimed_as_they_come(place: Place) -> None:

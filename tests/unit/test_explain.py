@@ -301,6 +301,19 @@ REFUSED = "is not known to this crawl; it would be refused: "
             f"{ACCEPTED}, but not fetched: robots.txt forbids it",
         ),
         (
+            {"record": None, "domain": replace(DOMAIN, pending=148_112)},
+            Verdict.REFUSED,
+            (
+                f"{REFUSED}its domain has 148,112 URLs pending of room for 148,112, unless a page links to it "
+                "that is nearer to a seed than those that led to the last of them"
+            ),
+        ),
+        (
+            {"record": None, "domain": replace(DOMAIN, pending=148_111)},
+            Verdict.ACCEPTED,
+            ACCEPTED,
+        ),
+        (
             {"record": None, "domain": DAY_LONG},
             Verdict.ACCEPTED,
             f"{ACCEPTED}, but not fetched: its domain asks to be left alone",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rove.seeds
 from rove.errors import FrontierError
 from rove.exclusions import Exclusions
-from rove.frontier.contract import SeedSource
+from rove.frontier.contract import Added, SeedSource
 from rove.frontier.sqlite_catalog import SqliteCatalog
 from rove.gate import Gate
 from rove.seeds import LONGEST_LINE, BadLine, SeedLoader, has_good_line, read_lines
@@ -156,13 +156,13 @@ class FailsAfter:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._frontier, name)
 
-    async def add(self, urls: Any) -> int:
+    async def add(self, urls: Any) -> Added:
         self._adds -= 1
         if self._adds >= 0 or self._committed:
             await self._frontier.add(urls)
         if self._adds < 0:
             raise FrontierError("lost")
-        return 0
+        return Added()
 
 
 async def test_good_lines_become_seeds(loading: Loading) -> None:
@@ -208,7 +208,7 @@ async def test_batches_grow_so_that_the_first_fetch_need_not_wait(
     sizes = []
 
     class Watching(FailsAfter):
-        async def add(self, urls: Any) -> int:
+        async def add(self, urls: Any) -> Added:
             sizes.append(len(urls))
             return await super().add(urls)
 

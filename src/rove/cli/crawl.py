@@ -89,6 +89,12 @@ _SETTINGS = (
     "--max-pages-per-domain", type=click.IntRange(min=1), metavar="N", help="pages of one domain"
 )
 @click.option(
+    "--horizon",
+    metavar="TIME",
+    help="how long the crawl is meant to go on, which bounds the URLs kept of one domain "
+    "[default: --max-duration, else 30d]",
+)
+@click.option(
     "--seeds-only",
     is_flag=True,
     default=None,
@@ -150,6 +156,8 @@ def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
     duration = given["max_duration"]
     options = {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
+    if given["horizon"] is not None:
+        options["horizon"] = parse_duration(given["horizon"])
     order = Order(
         data_dir=given["data_dir"],
         seeds=given["seeds"],

@@ -7,10 +7,12 @@ processes agree. Every backend passes the same tests (tests/contract).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rove.budget import DomainBudget
 from rove.model import (
     Counts,
     Lease,
@@ -38,6 +40,25 @@ class Policy:
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
     """Rises when limits are given anew: pages per domain count from there."""
+    horizon: float = math.inf
+    """Seconds that the crawl is reckoned to go on for: what bounds the URLs that a domain may have pending."""
+
+    @property
+    def domain_budget(self) -> DomainBudget:
+        """What the crawl has for each domain."""
+        return DomainBudget(
+            horizon=self.horizon, delay=self.delay, max_pages=self.max_pages_per_domain
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What became of URLs that were offered."""
+
+    unseen: int = 0
+    """So many were not known, and are in the frontier now."""
+    refused: frozenset[int] = frozenset()
+    """Fingerprints: of those for which there was no room, and of those that had to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +168,11 @@ class Frontier(Protocol):
         """How often the database was lost and found again."""
 
     async def claim(self, limit: int) -> list[Lease]:
-        """Lease up to so many due domains, longest overdue first, each with its first URLs."""
+        """Lease up to so many due domains, longest overdue first, each with its first URLs.
+
+        Every second claim takes domains that were never leased before all others, so that they have a head start and
+        nobody starves.
+        """
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         """Further due URLs of a leased domain, behind the one given."""
@@ -155,10 +180,19 @@ class Frontier(Protocol):
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         """End leases whose token still counts; return how many did. May be repeated."""
 
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
-        """Insert the unseen ones and wake their domains; return how many were unseen.
+    async def add(
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        kept: Collection[int] = (),
+    ) -> Added:
+        """Insert the unseen ones and wake their domains.
 
-        Of the same URL twice in a batch, the shallower counts.
+        Of the same URL twice in a batch, the shallower counts. A domain keeps no more than there is room for
+        (rove/budget.py): its worst URLs, the deepest and of those the latest, are taken out again, new or old, and
+        counted. Not so seeds and what is as near (depth 0), sitemaps, URLs to be tried again, and those of `kept`,
+        by fingerprint: a visit has fetched them and is settled next. One that was taken out is unknown from then on.
         """
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:

@@ -6,6 +6,8 @@ arrival; a URL that is deferred moves behind all of those, with the time that it
 
 from __future__ import annotations
 
+from rove.model import NewUrl
+
 RETRIED = 1 << 20
 """The priority of URLs to be tried again: behind every depth, ordered by when they are due."""
 HELD = RETRIED + 1
@@ -13,3 +15,8 @@ HELD = RETRIED + 1
 URLS_PER_LEASE = 4
 URLS_PER_ADD = 1 << 17
 """URLs that one add may carry: each gets a place of its own in the order of arrival."""
+
+
+def priority_of(url: NewUrl) -> int:
+    """The class that a URL comes into the frontier with."""
+    return min(url.depth + url.penalty, RETRIED - 1)

@@ -17,13 +17,15 @@ from typing import Any
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.full import FullDomains
+from rove.frontier.head_start import HeadStart
+from rove.frontier.order import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.postgres_add import PostgresAdding
 from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_clock import ClockGuard
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
 from rove.frontier.postgres_steps import add_counters, columns_of, settle_urls
-from rove.frontier.postgres_withdrawal import PostgresWithdrawing
 from rove.frontier.rows import (
     REQUEST_COLUMNS,
     ledger_rows,
@@ -38,8 +40,6 @@ from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
-    NewUrl,
-    NotAccepted,
     OriginRecord,
     Pace,
     PendingUrl,
@@ -50,7 +50,7 @@ from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
 
-class PostgresFrontier(PostgresWithdrawing):
+class PostgresFrontier(PostgresAdding):
     """The frontier of one process of a crawl."""
 
     def __init__(
@@ -60,11 +60,13 @@ class PostgresFrontier(PostgresWithdrawing):
         machine: int,
         steady: Callable[[], float] = steady_seconds,
     ) -> None:
-        super().__init__(database)
+        clock = ClockGuard(database, steady)
+        super().__init__(database, clock, FullDomains(policy.domain_budget, steady))
         self._policy = policy
         self._machine = machine
         self._bound = LowerBound()
-        self._clock = ClockGuard(database, steady)
+        self._fresh_bound = LowerBound()
+        self._head_start = HeadStart()
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -87,16 +89,21 @@ class PostgresFrontier(PostgresWithdrawing):
 
     async def claim(self, limit: int) -> list[Lease]:
         bound = self._bound.for_claim()
+        fresh_bound = self._fresh_bound.for_claim() if self._head_start.takes_turn() else None
         started = time.perf_counter()
         try:
-            rows, urls = await self._database.transaction(
-                "claim", partial(self._claim, limit, bound), again=False
+            claimed = await self._database.transaction(
+                "claim", partial(self._claim, limit, bound, fresh_bound), again=False
             )
         except WasLost:
             return []  # whoever claims may have something to settle first
         seconds = time.perf_counter() - started
-        now = rows[0]["now"] if rows else None
-        self._bound.claimed(bound, seconds, [row["was_due"] for row in rows], now, limit)
+        fresh, rows, urls = claimed
+        if fresh_bound is not None:
+            self._fresh_bound.claimed(fresh_bound, seconds, *_due_times(fresh), limit)
+            self._head_start.found(len(fresh))
+        if len(fresh) < limit:
+            self._bound.claimed(bound, seconds, *_due_times(rows), limit - len(fresh))
         return [
             Lease(
                 domain=row["id"],
@@ -111,7 +118,8 @@ class PostgresFrontier(PostgresWithdrawing):
                 ),
                 claimed_ms=row["now"],
             )
-            for row in sorted(rows, key=lambda row: row["was_due"])
+            for part in (fresh, rows)
+            for row in sorted(part, key=lambda row: row["was_due"])
             if row["id"] in urls
         ]
 
@@ -133,13 +141,6 @@ class PostgresFrontier(PostgresWithdrawing):
         if not visits:
             return 0
         return await self._database.transaction("settle", partial(self._settle, visits))
-
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
-        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        if not urls:
-            return 0
-        work = partial(self._add, urls, only_known_domains)
-        return await self._database.transaction("add", work)
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         domains, fingerprints = columns_of(keys, 2)
@@ -230,10 +231,19 @@ class PostgresFrontier(PostgresWithdrawing):
     # What follows runs inside a transaction.
 
     async def _claim(
-        self, limit: int, bound: int, session: Session
-    ) -> tuple[list[Any], dict[int, list[PendingUrl]]]:
-        rows = await session.fetch(
-            "lease",
+        self, limit: int, bound: int, fresh_bound: int | None, session: Session
+    ) -> tuple[list[Any], list[Any], dict[int, list[PendingUrl]]]:
+        """Lease domains; those that were never leased before, the others, and the first URLs of all."""
+        fresh, rows = [], []
+        if fresh_bound is not None:
+            fresh = await self._lease("lease_fresh", session, fresh_bound, limit)
+        if len(fresh) < limit:
+            rows = await self._lease("lease", session, bound, limit - len(fresh))
+        return fresh, rows, await self._urls_of(session, [*fresh, *rows])
+
+    async def _lease(self, query: str, session: Session, bound: int, limit: int) -> list[Any]:
+        return await session.fetch(
+            query,
             bound=bound,
             latest=self._clock.latest(),
             earliest=self._clock.earliest(),
@@ -243,8 +253,11 @@ class PostgresFrontier(PostgresWithdrawing):
             delay=self._delay(),
             process=self.process,
         )
+
+    async def _urls_of(self, session: Session, rows: list[Any]) -> dict[int, list[PendingUrl]]:
+        """The first URLs of domains just leased; a lease for which there are none is taken back."""
         if not rows:
-            return rows, {}
+            return {}
         now = rows[0]["now"]
         suspects = [row["id"] for row in rows if row["unsettled"] > MAX_UNSETTLED]
         if suspects:
@@ -258,7 +271,7 @@ class PostgresFrontier(PostgresWithdrawing):
             unasked = [(domain, 0, False, 0, 0, 0, *kept[domain]) for domain in empty]
             await self._close(session, unasked, changes)
             await add_counters(session, changes)
-        return rows, urls
+        return urls
 
     async def _head_urls(
         self, session: Session, domains: list[int], now: int, limit: int
@@ -426,50 +439,6 @@ class PostgresFrontier(PostgresWithdrawing):
             if error:
                 changes[f"errors.{error}"] += 1
 
-    async def _add(self, urls: Sequence[NewUrl], only_known_domains: bool, session: Session) -> int:
-        names = {url.domain: url.domain_name for url in urls}
-        changes: Counter[str] = Counter()
-        if only_known_domains:
-            known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
-            kept = [url for url in urls if url.domain in known]
-            changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(kept)
-            urls = kept
-        unseen: dict[int, int] = {}
-        if urls:
-            columns = columns_of(urls, 9)
-            domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
-            inserted = await session.fetch(
-                "insert_urls",
-                domains=domains,
-                fingerprints=fingerprints,
-                urls=texts,
-                depths=depths,
-                hops=hops,
-                bares=bares,
-                sitemaps_of=sitemaps_of,
-                penalties=penalties,
-                retried=RETRIED,
-                urls_per_add=URLS_PER_ADD,
-            )
-            unseen = dict(inserted)
-        if unseen:
-            raised = await session.fetch(
-                "raise_pending",
-                domains=list(unseen),
-                names=[names[domain] for domain in unseen],
-                unseen=list(unseen.values()),
-                ceiling=self._clock.ceiling(),
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            changes["urls.pending"] += sum(unseen.values())
-            changes["domains.total"] += sum(is_new for _, _, is_new, _ in raised)
-            changes["domains.active"] += sum(
-                pending == unseen[id] and not excluded for id, pending, _, excluded in raised
-            )
-        await add_counters(session, changes)
-        return sum(unseen.values())
-
     async def _put_origins(self, records: Sequence[OriginRecord], session: Session) -> None:
         rows = {(record.domain, record.origin): origin_values(record) for record in records}
         columns = columns_of(list(rows.values()), 10)
@@ -508,6 +477,11 @@ class PostgresFrontier(PostgresWithdrawing):
 
     def _delay(self) -> int:
         return round(self._policy.delay * 1000)
+
+
+def _due_times(rows: list[Any]) -> tuple[list[int], int | None]:
+    """When domains that were leased had been due, and what time it was."""
+    return [row["was_due"] for row in rows], rows[0]["now"] if rows else None
 
 
 async def _keep_robots_texts(session: Session, texts: Mapping[int, bytes]) -> None:

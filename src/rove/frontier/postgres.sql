@@ -4,8 +4,8 @@
 --
 -- The order of locks, which all keep: URLs by key, then domains by id, then counters by name. Nobody waits for a
 -- domain while he holds a counter, nor for a URL while he holds a domain that somebody else could want it for: URLs of
--- a domain are changed only under the lock of its row, and those that an add inserts are not to be seen before its
--- commit.
+-- a domain are changed or deleted only under the lock of its row, and those that an add inserts are not to be seen
+-- before its commit.
 
 -- name: lease
 -- The domains to lease: the index on ready_at is in order already. The lock is taken on the rows of the table, inside
@@ -28,6 +28,33 @@ WITH clock AS MATERIALIZED (
 ), due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
     WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
+    ORDER BY ready_at
+    LIMIT :limit::bigint
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE domain AS d SET
+    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
+    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
+    token      = nextval('visit_number'),
+    owner      = :process::bigint,
+    unsettled  = unsettled + 1,
+    failing    = false
+FROM due CROSS JOIN clock
+WHERE d.ctid = due.ctid
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled, d.token, due.ready_at AS was_due,
+    clock.likely AS now;
+
+-- name: lease_fresh
+-- As lease, of the domains that were never leased; all that is said there holds here. The low end of their index has old
+-- versions too, and a bound of its own.
+WITH clock AS MATERIALIZED (
+    SELECT least(read, :latest::bigint) AS due_until,
+        least(greatest(read, :earliest::bigint), :ceiling::bigint) AS now,
+        greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
+    FROM (SELECT clock_ms() AS read OFFSET 0) AS server
+), due AS MATERIALIZED (
+    SELECT ctid, ready_at FROM domain
+    WHERE token = 0 AND ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
     ORDER BY ready_at
     LIMIT :limit::bigint
     FOR NO KEY UPDATE SKIP LOCKED
@@ -224,7 +251,38 @@ ON CONFLICT (id) DO UPDATE SET
         OR d.failing AND (d.capped OR d.excluded),
     ready_at = CASE WHEN d.capped OR d.excluded THEN NULL
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
-RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded;
+RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats;
+
+-- name: trim
+-- The worst URLs of domains that have more than there is room for, from the end of their order. Seeds are in the first
+-- class, which is not looked at: there may be any number of them. The domains are locked: nobody else changes or deletes
+-- their URLs, and those that another add has inserted are neither seen nor counted yet. An add that offers one of these
+-- waits for our commit at worst, and holds no domain while it does. xmin is ours where this add has inserted the URL.
+WITH worst AS MATERIALIZED (
+    SELECT e.domain, u.fingerprint
+    FROM unnest(:domains::bigint[], :excess::integer[]) AS e (domain, excess)
+    CROSS JOIN LATERAL (
+        SELECT fingerprint FROM url
+        WHERE domain = e.domain AND state = 0 AND priority > 0 AND priority < :retried::integer AND depth > 0
+            AND sitemap_of = '' AND fingerprint <> ALL (:kept::bigint[])
+        ORDER BY priority DESC, position DESC
+        LIMIT e.excess
+    ) AS u
+)
+DELETE FROM url AS u USING worst AS w
+WHERE u.domain = w.domain AND u.fingerprint = w.fingerprint AND u.state + 0 = 0
+RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xid;
+
+-- name: lower_pending
+-- So many URLs were taken out of domains that are locked. Those that have only retries left, and no lease, are woken for
+-- nothing. (Their head by its order: an EXISTS would be answered from a hash of all that is pending.)
+UPDATE domain AS d SET pending = d.pending - e.fewer
+FROM unnest(:domains::bigint[], :fewer::integer[]) AS e (id, fewer)
+WHERE d.id = e.id
+RETURNING d.id, d.owner IS NULL AND coalesce((
+    SELECT priority FROM url WHERE url.domain = d.id AND state = 0
+    ORDER BY priority, position
+    LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
 -- Those that have a row: with --seeds-only, the domains of the seeds.

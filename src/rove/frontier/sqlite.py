@@ -10,12 +10,12 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.head_start import HeadStart
+from rove.frontier.order import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.rows import (
     ledger_rows,
     origin_record,
@@ -24,23 +24,19 @@ from rove.frontier.rows import (
     request_row_values,
     robots_texts,
 )
+from rove.frontier.sqlite_add import SqliteAdding
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
-from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.storable import storable
-from rove.frontier.withdrawal import ALONE_MS
 from rove.model import (
     Counts,
     Lease,
-    NewUrl,
-    NotAccepted,
     OriginRecord,
     Pace,
     PendingUrl,
     UrlState,
     VisitResult,
 )
-from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
 _ORIGIN_PARAMETERS = (
@@ -49,15 +45,16 @@ _ORIGIN_PARAMETERS = (
 )
 
 
-class SqliteFrontier(SqliteWithdrawing):
+class SqliteFrontier(SqliteAdding):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
         self, database: Database, policy: Policy, clock: Callable[[], int] | None = None
     ) -> None:
-        super().__init__(database)
+        super().__init__(database, policy.domain_budget)
         self._policy = policy
         self._given_clock = clock
+        self._head_start = HeadStart()
         self.process = 0
         self.outages = 0
 
@@ -84,11 +81,6 @@ class SqliteFrontier(SqliteWithdrawing):
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         return await self._database.run(lambda: self._settle(visits)) if visits else 0
-
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool = False) -> int:
-        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        work = partial(self._add, urls, only_known_domains=only_known_domains)
-        return await self._database.run(work) if urls else 0
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -183,7 +175,7 @@ class SqliteFrontier(SqliteWithdrawing):
     def _claim(self, limit: int) -> list[Lease]:
         with self._database.transaction():
             now = self._now()
-            due = self._database.execute("due", now=now, limit=limit)
+            due = self._due(limit, now)
             if not due:
                 return []
             suspects = [row for row in due if row[6] >= MAX_UNSETTLED]
@@ -214,6 +206,18 @@ class SqliteFrontier(SqliteWithdrawing):
             for domain, name, crawl_delay, backoff, failures, repeats, _ in due
             if domain in urls
         ]
+
+    def _due(self, limit: int, now: int) -> list[Row]:
+        """The domains to lease, those that were never leased first where it is their turn."""
+        fresh: list[Row] = []
+        if self._head_start.takes_turn():
+            fresh = self._database.execute("due_fresh", now=now, limit=limit)
+            self._head_start.found(len(fresh))
+            if len(fresh) == limit:
+                return fresh
+        taken = {row[0] for row in fresh}
+        due = self._database.execute("due", now=now, limit=limit)
+        return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
 
     def _head_urls(self, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
         rows = self._database.batch(
@@ -351,56 +355,6 @@ class SqliteFrontier(SqliteWithdrawing):
             changes["bytes"] += size
             if error:
                 changes[f"errors.{error}"] += 1
-
-    def _add(self, urls: Sequence[NewUrl], *, only_known_domains: bool) -> int:
-        with self._database.transaction():
-            now = self._now()
-            number = self._database.execute("next_number", name="adds", count=1)[0][0]
-            first = number * URLS_PER_ADD
-            names = {url.domain: url.domain_name for url in urls}
-            if only_known_domains:
-                urls = self._of_known_domains(urls, list(names))
-            rows = [
-                [
-                    url.domain,
-                    url.fingerprint,
-                    url.url,
-                    min(url.depth + url.penalty, RETRIED - 1),
-                    first + i,
-                    url.depth,
-                    url.hops,
-                    int(url.bare),
-                    url.sitemap_of,
-                ]
-                for i, url in enumerate(urls)
-            ]
-            rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
-            unseen = Counter(row[0] for row in self._database.insert("insert_urls", rows))
-            raised = self._database.batch(
-                "raise_pending",
-                [[domain, names[domain], count] for domain, count in unseen.items()],
-                now=now,
-                number=number,
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            self._count(
-                {
-                    "urls.pending": unseen.total(),
-                    "domains.total": sum(is_new for _, is_new, _, _ in raised),
-                    "domains.active": sum(
-                        pending == unseen[id] and not excluded
-                        for pending, _, id, excluded in raised
-                    ),
-                }
-            )
-        return unseen.total()
-
-    def _of_known_domains(self, urls: Sequence[NewUrl], domains: list[int]) -> list[NewUrl]:
-        known = {row[0] for row in self._database.batch("known_domains", domains)}
-        kept = [url for url in urls if url.domain in known]
-        self._count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": len(urls) - len(kept)})
-        return kept
 
     def _put_origins(self, records: Sequence[OriginRecord]) -> None:
         with self._database.transaction():

@@ -10,6 +10,14 @@ WHERE ready_at <= :now
 ORDER BY ready_at
 LIMIT :limit;
 
+-- name: due_fresh
+-- Likewise, of those that were never leased.
+SELECT id, name, crawl_delay, backoff, failures, repeats, unsettled
+FROM domain
+WHERE token = 0 AND ready_at <= :now
+ORDER BY ready_at
+LIMIT :limit;
+
 -- name: next_number
 -- Numbers for so many visits or adds; returns the last.
 INSERT INTO counter (name, value) VALUES (:name, :count)
@@ -153,7 +161,26 @@ ON CONFLICT (id) DO UPDATE SET
     ready_at = CASE
         WHEN capped OR domain.excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
-RETURNING pending, first_add = :number, id, domain.excluded;
+RETURNING pending, first_add = :number, id, domain.excluded, crawl_delay, repeats;
+
+-- name: trim
+-- The worst URLs of a domain that has more than there is room for, from the end of its order. Seeds are in the first
+-- class, which is not looked at: there may be any number of them.
+DELETE FROM url WHERE domain = :domain AND fingerprint IN (
+    SELECT fingerprint FROM url
+    WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
+        AND fingerprint NOT IN (SELECT value FROM json_each(:kept))
+    ORDER BY priority DESC, position DESC
+    LIMIT :excess)
+RETURNING domain, fingerprint, priority, position >= :first;
+
+-- name: lower_pending
+-- rows: [domain, URLs that were taken out]. Those that have only retries left, and no lease, are woken for nothing.
+UPDATE domain SET pending = pending - (e.value ->> 1)
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0
+RETURNING id, owner IS NULL AND NOT EXISTS (
+    SELECT 1 FROM url WHERE url.domain = domain.id AND state = 0 AND priority < :retried);
 
 -- name: known_domains
 -- rows: domains. Those that have a row: with --seeds-only, the domains of the seeds.

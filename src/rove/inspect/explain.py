@@ -337,6 +337,12 @@ def due_in(domain: DomainRecord | None) -> float:
     return max(0.0, domain.free_in if domain.ready_in is None else domain.ready_in)
 
 
+def _room(known: Known) -> int:
+    """URLs of its domain that may be pending."""
+    repeats = known.domain.pace.repeats if known.domain else 0.0
+    return known.settings.domain_budget.room(_crawl_delay(known), repeats)
+
+
 def _unknown(
     url: CrawlUrl, known: Known, robots: Robots, *, leaves_alone: bool
 ) -> tuple[Verdict, str]:
@@ -350,6 +356,12 @@ def _unknown(
         )
     if settings.max_depth == 0:
         return Verdict.REFUSED, f"{start} refused: only seeds are fetched (--max-depth 0)"
+    room = _room(known)
+    if known.domain is not None and known.domain.pending >= room:
+        return Verdict.REFUSED, (
+            f"{start} refused: its domain has {known.domain.pending:,} URLs pending of room for {room:,}, "
+            "unless a page links to it that is nearer to a seed than those that led to the last of them"
+        )
     accepted = f"{start} accepted from a page that links to it"
     if settings.max_depth is not None:
         accepted += f", at most {settings.max_depth} links from a seed"

@@ -1,0 +1,131 @@
+"""URLs that are offered to the frontier on PostgreSQL, and those that have to make room for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+from rove.frontier.contract import Added
+from rove.frontier.full import FullDomains, Raised, Trimmed, added
+from rove.frontier.order import RETRIED, URLS_PER_ADD
+from rove.frontier.postgres_clock import ClockGuard
+from rove.frontier.postgres_database import Database, Session
+from rove.frontier.postgres_steps import add_counters, columns_of
+from rove.frontier.postgres_withdrawal import PostgresWithdrawing
+from rove.frontier.withdrawal import ALONE_MS
+from rove.model import NewUrl, NotAccepted
+from rove.pacing import FAILURES_BEFORE_LEAVING
+
+
+class PostgresAdding(PostgresWithdrawing):
+    """The part of the frontier that takes URLs in."""
+
+    def __init__(self, database: Database, clock: ClockGuard, full: FullDomains) -> None:
+        super().__init__(database)
+        self._clock = clock
+        self._full = full
+
+    async def add(
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        kept: Collection[int] = (),
+    ) -> Added:
+        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
+        if not urls:
+            return Added()
+        offered, dropped = self._full.sift(urls, kept)
+        work = partial(self._add, offered, len(dropped), only_known_domains, kept)
+        unseen, trimmed = await self._database.transaction("add", work)
+        self._full.note(trimmed)
+        return added(unseen, dropped, trimmed)
+
+    async def _add(
+        self,
+        urls: Sequence[NewUrl],
+        dropped: int,
+        only_known_domains: bool,
+        kept: Collection[int],
+        session: Session,
+    ) -> tuple[int, list[Trimmed]]:
+        names = {url.domain: url.domain_name for url in urls}
+        changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": dropped})
+        trimmed: list[Trimmed] = []
+        if only_known_domains:
+            known = {row[0] for row in await session.fetch("known_domains", domains=list(names))}
+            within = [url for url in urls if url.domain in known]
+            changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
+            urls = within
+        unseen = await _insert_urls(session, urls) if urls else {}
+        if unseen:
+            raised = await session.fetch(
+                "raise_pending",
+                domains=list(unseen),
+                names=[names[domain] for domain in unseen],
+                unseen=list(unseen.values()),
+                ceiling=self._clock.ceiling(),
+                leaving=FAILURES_BEFORE_LEAVING,
+                alone=ALONE_MS,
+            )
+            changes["urls.pending"] += sum(unseen.values())
+            changes["domains.total"] += sum(row[2] for row in raised)
+            changes["domains.active"] += sum(
+                pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in raised
+            )
+            excess = self._full.excess(
+                Raised(id, pending, crawl_delay, repeats)
+                for id, pending, _, _, crawl_delay, repeats in raised
+            )
+            trimmed = await self._trim(session, excess, kept, changes) if excess else []
+        await add_counters(session, changes)
+        return sum(unseen.values()), trimmed
+
+    async def _trim(
+        self,
+        session: Session,
+        excess: Mapping[int, int],
+        kept: Collection[int],
+        changes: Counter[str],
+    ) -> list[Trimmed]:
+        """Take the worst URLs out of domains that have too many, and are locked."""
+        rows = await session.fetch(
+            "trim",
+            domains=list(excess),
+            excess=list(excess.values()),
+            kept=list(kept),
+            retried=RETRIED,
+        )
+        if not rows:
+            return []
+        fewer = Counter(row[0] for row in rows)
+        lowered = await session.fetch(
+            "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
+        )
+        woken = [domain for domain, only_retries in lowered if only_retries]
+        if woken:
+            await self._reschedule(session, woken)
+        changes["urls.pending"] -= len(rows)
+        changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
+        return [Trimmed(*row) for row in rows]
+
+
+async def _insert_urls(session: Session, urls: Sequence[NewUrl]) -> dict[int, int]:
+    """Insert those that are not known; return how many were not, by domain."""
+    columns = columns_of(urls, 9)
+    domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
+    inserted = await session.fetch(
+        "insert_urls",
+        domains=domains,
+        fingerprints=fingerprints,
+        urls=texts,
+        depths=depths,
+        hops=hops,
+        bares=bares,
+        sitemaps_of=sitemaps_of,
+        penalties=penalties,
+        retried=RETRIED,
+        urls_per_add=URLS_PER_ADD,
+    )
+    return dict(inserted)

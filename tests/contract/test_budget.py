@@ -1,0 +1,200 @@
+"""A domain keeps no more URLs than there is room for, and those are its best."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove import budget
+from rove.frontier.contract import Frontier
+from rove.frontier.full import MEMORY_SECONDS
+from rove.model import (
+    Deferred,
+    NewUrl,
+    OriginRecord,
+    Pace,
+    RobotsStatus,
+    Settled,
+    UrlState,
+    VisitResult,
+)
+from tests.contract.harness import DELAY, Harness, url, visited
+
+DONE = UrlState.DONE
+ROOM = 8
+HORIZON = DELAY * ROOM / budget.MULTIPLE
+
+
+@pytest.fixture(autouse=True)
+def small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
+
+
+def links(numbers: range, depth: int = 1, name: str = "a.test") -> list[NewUrl]:
+    return [url(f"http://{name}/{number}", depth=depth) for number in numbers]
+
+
+async def pending(harness: Harness, frontier: Frontier, name: str = "a.test") -> int:
+    """Kept and counted, by the domain and by the crawl."""
+    counted = await harness.counted_pending()
+    assert all(kept == rows for kept, rows in counted.values())
+    counts = await frontier.counts()
+    assert counts.urls_pending == sum(rows for _, rows in counted.values())
+    return counted[url(f"http://{name}/").domain][1]
+
+
+async def refused(frontier: Frontier) -> int:
+    return (await frontier.counts()).not_accepted.get("budget", 0)
+
+
+async def known(frontier: Frontier, urls: list[NewUrl]) -> list[bool]:
+    found = await frontier.states([(u.domain, u.fingerprint) for u in urls])
+    return [(u.domain, u.fingerprint) in found for u in urls]
+
+
+async def test_what_there_is_no_room_for_is_counted_and_not_kept(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    urls = links(range(20))
+    added = await frontier.add([*urls, *links(range(3), name="b.test")])
+    assert added.unseen == ROOM + 3
+    assert added.refused == {u.fingerprint for u in urls[ROOM:]}
+    assert await pending(harness, frontier) == ROOM
+    assert await known(frontier, urls) == [True] * ROOM + [False] * 12
+    assert await refused(frontier) == 12
+    more = await frontier.add(links(range(30, 35)))
+    assert (more.unseen, len(more.refused)) == (0, 5)
+    assert await refused(frontier) == 17, "offers are counted that did not get as far as the rows"
+    assert await pending(harness, frontier) == ROOM
+
+
+async def test_a_shallower_url_pushes_out_a_deeper_one(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    deep, shallow = links(range(ROOM), depth=3), links(range(50, 53), depth=2)
+    await frontier.add(deep)
+    assert await refused(frontier) == 0
+    added = await frontier.add(shallow)
+    assert added.unseen == 3
+    assert await known(frontier, [*deep, *shallow]) == [True] * 5 + [False] * 3 + [True] * 3
+    assert added.refused == {u.fingerprint for u in deep[5:]}
+    again = await frontier.add([*links(range(60, 61), depth=1), *deep[5:]])
+    assert again.unseen == 1
+    assert again.refused == {u.fingerprint for u in deep[4:]}
+    assert await pending(harness, frontier) == ROOM
+    assert await refused(frontier) == 3 + 4
+
+
+async def test_the_oldest_of_a_class_stay(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    first, second = links(range(6)), links(range(10, 16))
+    await frontier.add(first)
+    await frontier.add(second)
+    assert await known(frontier, first + second) == [True] * 8 + [False] * 4
+
+
+async def test_seeds_and_sitemaps_are_always_kept(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    seeds = links(range(ROOM + 4), depth=0)
+    sitemaps = [url(f"http://a.test/{i}.xml", depth=1, sitemap_of="a.test") for i in range(3)]
+    assert (await frontier.add(seeds)).unseen == ROOM + 4
+    page = links(range(90, 91))
+    assert (await frontier.add([*sitemaps, *page])).unseen == 3
+    assert await known(frontier, [*seeds, *sitemaps, *page]) == [True] * (ROOM + 7) + [False]
+    assert (await frontier.add([*links(range(95, 96), depth=0), *page])).unseen == 1
+    assert await refused(frontier) == 2
+
+
+async def test_what_a_visit_has_fetched_is_kept_until_it_is_settled(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    await frontier.add(links(range(ROOM)))
+    (target,) = links(range(70, 71))
+    for _ in range(2):
+        added = await frontier.add([target, *links(range(80, 84))], kept={target.fingerprint})
+        assert target.fingerprint not in added.refused
+    assert await known(frontier, [target]) == [True]
+    (lease,) = await frontier.claim(1)
+    fetched = Settled(fingerprint=target.fingerprint, state=DONE)
+    visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=[fetched])
+    await frontier.settle([visit])
+    assert (await frontier.counts()).urls[DONE] == 1
+    assert await pending(harness, frontier) == ROOM - 1
+
+
+async def test_retries_are_kept_and_a_domain_with_nothing_else_is_not_woken_for_nothing(
+    harness: Harness,
+) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    seeds = links(range(ROOM), depth=0)
+    await frontier.add(seeds)
+    for _ in range(2):
+        (lease,) = await frontier.claim(1)
+        put_off = [
+            Deferred(fingerprint=u.fingerprint, seconds=10_000.0, attempts=1, failing=False)
+            for u in lease.urls
+        ]
+        await frontier.settle([visited(lease, deferred=put_off)])
+        harness.advance(DELAY)
+    assert (await frontier.add(links(range(90, 92)))).unseen == 0
+    assert await frontier.claim(1) == []
+    assert (await frontier.counts()).unasked == {}, "nothing was leased in vain"
+    assert await known(frontier, seeds) == [True] * ROOM
+    harness.advance(10_000.0)
+    assert len(await frontier.claim(1)) == 1
+
+
+async def test_visits_make_room_again(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    await frontier.add(links(range(20)))
+    (lease,) = await frontier.claim(1)
+    await frontier.settle([visited(lease, *[DONE] * len(lease.urls))])
+    harness.advance(MEMORY_SECONDS)
+    added = await frontier.add(links(range(30, 40)))
+    assert added.unseen == len(lease.urls)
+    assert await pending(harness, frontier) == ROOM
+
+
+async def test_a_longer_horizon_lets_more_in(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    urls = links(range(20))
+    await frontier.add(urls)
+    resumed = await harness.open(horizon=2 * HORIZON)
+    assert (await resumed.add(urls)).unseen == ROOM
+    assert await pending(harness, resumed) == 2 * ROOM
+
+
+async def test_pages_per_domain_bound_it_too(harness: Harness) -> None:
+    frontier = await harness.open(max_pages_per_domain=2)
+    await frontier.add(links(range(20)))
+    assert await pending(harness, frontier) == 2 * budget.MULTIPLE
+
+
+async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less_room(
+    harness: Harness,
+) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    names = ("slow.test", "same.test")
+    await frontier.add([u for name in names for u in links(range(ROOM), name=name)])
+    leases = {lease.name: lease for lease in await frontier.claim(2)}
+    record = OriginRecord(
+        domain=leases["slow.test"].domain,
+        origin="http://slow.test",
+        status=RobotsStatus.RULES,
+        crawl_delay=2 * DELAY,
+        valid_for=1_000.0,
+    )
+    await frontier.put_origins([record])
+    await frontier.settle(
+        [visited(leases["slow.test"]), visited(leases["same.test"], pace=Pace(repeats=0.5))]
+    )
+    await frontier.add([u for name in names for u in links(range(90, 91), name=name)])
+    assert [await pending(harness, frontier, name) for name in names] == [ROOM // 2] * 2
+
+
+async def test_a_lease_of_what_was_taken_out_settles_what_is_left(harness: Harness) -> None:
+    frontier = await harness.open(horizon=DELAY / budget.MULTIPLE)
+    deep = links(range(4), depth=3)
+    await frontier.add(deep)
+    (lease,) = await frontier.claim(1)
+    await frontier.add(links(range(50, 53), depth=1))
+    assert await known(frontier, deep) == [True, False, False, False]
+    assert await frontier.settle([visited(lease, *[DONE] * 4)]) == 1
+    assert await pending(harness, frontier) == 3
+    assert (await frontier.counts()).urls[DONE] == 1
