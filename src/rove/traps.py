@@ -56,7 +56,7 @@ REPEATED_NAME = _Scale("a parameter that is there {} times", ((4, 3), (8, 8), (1
 # The very same twice is a slip, three times it grows. Zeno refuses 4.
 REPEATED_PARAMETER = _Scale("a parameter with one value, {} times", ((2, 3), (3, REFUSED)))
 # A URL inside a query is the way back from a login, or a page to share; inside of that, a login that leads to itself.
-NESTED = _Scale("a URL encoded {} times in the query", ((1, 4), (2, 10), (3, REFUSED)))
+NESTED = _Scale("a URL within the query, encoded times: {}", ((1, 4), (2, 10), (3, REFUSED)))
 # A large forum has some thousands of pages.
 PAGE_NUMBER = _Scale(
     "page number {}", ((1_000, 2), (10_000, 6), (100_000, 12), (1_000_000, REFUSED))
@@ -65,10 +65,10 @@ PAGE_NUMBER = _Scale(
 OFFSET = _Scale("a list from number {} on", ((20_000, 2), (200_000, 6), (2_000_000, 12)))
 # Orders and selections of a list show the same things again. One is cheap: it may be the only way to the list.
 FACETS = _Scale(
-    "{} parameters that sort or filter", ((1, 1), (2, 3), (3, 6), (4, 10), (6, REFUSED))
+    "parameters that sort or filter: {}", ((1, 1), (2, 3), (3, 6), (4, 10), (6, REFUSED))
 )
 # Forms, logins, carts, printed copies, old versions.
-ACTIONS = _Scale("{} parameters that ask for an action", ((1, 5), (2, 10)))
+ACTIONS = _Scale("parameters that ask for an action: {}", ((1, 5), (2, 10)))
 # Calendars go on for ever. Histories are full of dates too, so that the past never refuses.
 CALENDAR_AHEAD = _Scale("a calendar {} years too late", ((1, 6), (8, REFUSED)))
 CALENDAR_BEHIND = _Scale("a calendar {} years too early", ((1, 4), (20, 8), (100, 12)))
@@ -120,16 +120,16 @@ _NOTED = _FACETS | _ACTIONS | _ACTION_VALUES.keys() | _PAGES | _OFFSETS | _DATES
 
 _OTHER_NUMBER = re.compile(r"[/-](?!(?:199|20[0-2])[0-9](?![0-9]))[0-9]{4}")
 """A number of four digits or more that is no year of these times."""
-_PAGE_IN_PATH = re.compile(r"/(?:page|seite|pagina)[/-]([0-9]{4,})(?![0-9])")
+_PAGE_IN_PATH = re.compile(r"/(?:page|seite|pagina)[/-]([0-9]{4,})(?=[/.]|$)")
 _CALENDARS = ("calend", "kalend", "agenda", "schedule", "termine", "veranstalt", "/event")
 _DATE_IN_PATH = re.compile(
     # a path that says that it is a calendar: /calendar/2087
-    r"(?:calendar|kalender|calendrier|calendario)\w*[/-]([12][0-9]{3})(?![0-9])"
+    r"(?:calendar|kalender|calendrier|calendario)\w{0,20}[/-]([12][0-9]{3})(?![0-9])"
     # a path with the like in it, and a month: /events/2087-05
     r"|/([12][0-9]{3})(?:-(?:0[1-9]|1[0-2])|/(?:0?[1-9]|1[0-2]))(?![0-9])"
 )
 _DATE_IN_VALUE = re.compile(r"([12][0-9]{3})(?:[-/.]|[01][0-9]|$)")
-_URL_WITHIN = re.compile(r"(?::|%3a)(?:/|%2f){2}|=(?:/|%2f)[^&%]*+(?:%(?!3[fd])[^&%]*+)*+%3[fd]")
+_URL_WITHIN = re.compile(r"(?::|%3a)(?:/|%2f){2}|=(?:/|%2f)[^&=%]*+(?:%(?!3[fd])[^&=%]*+)*+%3[fd]")
 _QUERY_WITHIN = re.compile(r"%((?:25)++)(?:3[df]|3a%(?:25)++2f)")
 
 _ORIGIN_PARTS = 3

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
+from rove.drops import CANONICAL_VERSION
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY
-from rove.url import CANONICAL_VERSION
 
 GOOD = Settings(email="me@example.org")
 

@@ -702,8 +702,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def participants() -> list[Participant]:
         return [running]
 
-    async def settings() -> str:
-        return SETTINGS.to_json()
+    async def settings() -> Settings:
+        return SETTINGS
 
     async def exclusion_history() -> list[Exclusion]:
         return []
@@ -712,7 +712,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
-            catalog=SimpleNamespace(settings=settings, exclusion_history=exclusion_history),
+            settings=settings,
+            catalog=SimpleNamespace(exclusion_history=exclusion_history),
             data=SimpleNamespace(in_use=lambda: False),
         )
 

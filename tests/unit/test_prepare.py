@@ -173,7 +173,7 @@ async def test_a_crawl_of_another_canonical_form_is_not_gone_on_with(
     data: DataDir, seeds: Path
 ) -> None:
     async with prepared(order_for(data, seeds), data) as (settings, backend):
-        text = settings.to_json().replace('"canonical_version":1', '"canonical_version":99')
+        text = settings.to_json().replace('"canonical_version":2', '"canonical_version":99')
         assert "99" in text
         await backend.catalog.save(text, None)
     with pytest.raises(UsageError, match="version 99 of the canonical"):
