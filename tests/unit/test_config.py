@@ -70,6 +70,9 @@ def test_no_duration(text: str) -> None:
         ({"info_url": "https://example.org/;x"}, "--info-url"),
         ({"info_url": "https://example.org/\r\nX: y"}, "--info-url"),
         ({"canonical_version": CANONICAL_VERSION + 1}, "canonical URL form"),
+        ({"canonical_version": 0}, "canonical URL form"),
+        ({"drop_params": ("a b",)}, "--drop-param"),
+        ({"drop_params": ("*",)}, "--drop-param"),
     ],
 )
 def test_what_does_not_make_sense_is_said(changes: dict[str, Any], message: str) -> None:
@@ -95,6 +98,8 @@ def test_a_delay_that_is_no_number_is_refused(delay: float) -> None:
         {"concurrency": 1},
         {"info_url": "https://example.org/bot?x=1"},
         {"info_url": "http://example.org"},
+        {"canonical_version": 1},
+        {"drop_params": ("a", "x_*")},
     ],
 )
 def test_what_makes_sense_passes(changes: dict[str, Any]) -> None:
