@@ -37,8 +37,10 @@ class _Scale(NamedTuple):
     steps: tuple[tuple[int, int], ...]
 
     def signs(self, number: int) -> list[Sign]:
+        if number < self.steps[0][0]:
+            return []
         reached = [cost for bound, cost in self.steps if number >= bound]
-        return [Sign(self.what.format(f"{number:,}"), reached[-1])] if reached else []
+        return [Sign(self.what.format(f"{number:,}"), reached[-1])]
 
 
 # Heritrix refuses 3 equal segments in a row, Nutch 3 anywhere, Zeno 4 anywhere; but there are good pages with 3.
@@ -134,6 +136,7 @@ _QUERY_WITHIN = re.compile(r"%((?:25)++)(?:3[df]|3a%(?:25)++2f)")
 
 _ORIGIN_PARTS = 3
 """What comes before the path of a URL that is split at its slashes."""
+_LEAST_ORIGIN = len("http://a")
 _FEW_PARTS = _ORIGIN_PARTS + 3
 _MANY_PARTS = _ORIGIN_PARTS + DEEP_PATH.steps[0][0]
 _LONG = LONG_URL.steps[0][0]
@@ -156,7 +159,7 @@ def signs(text: str, year: int) -> list[Sign]:
     # A segment that is there three times makes the set smaller by two.
     if len(parts) >= _FEW_PARTS and (len(parts) - len(set(parts)) > 1 or len(parts) >= _MANY_PARTS):
         found += _of_segments(parts[_ORIGIN_PARTS:])
-    if _OTHER_NUMBER.search(path):
+    if _OTHER_NUMBER.search(path, _LEAST_ORIGIN):
         found += _of_numbers(path.lower(), year)
     if mark:
         found += _of_query(query, year)
@@ -208,19 +211,25 @@ def _of_query(query: str, year: int) -> list[Sign]:
 
 def _of_noted(parameters: Sequence[str], names: Sequence[str], year: int) -> list[Sign]:
     """What parameters say whose names mean the same on many sites."""
-    facets = sum(name in _FACETS or name.startswith(_FACET_STARTS) for name in names)
-    actions = sum(name in _ACTIONS for name in names) + sum(p in _ACTING for p in parameters)
-    values = [
-        (name, parameter[len(name) + 1 :])
-        for name, parameter in zip(names, parameters, strict=True)
-    ]
-    dates = [_DATE_IN_VALUE.match(value) for name, value in values if name in _DATES]
+    facets = actions = page = offset = 0
+    years: list[int] = []
+    for name, parameter in zip(names, parameters, strict=True):
+        if name in _FACETS or name.startswith(_FACET_STARTS):
+            facets += 1
+        elif name in _ACTIONS or parameter in _ACTING:
+            actions += 1
+        elif name in _PAGES:
+            page = max(page, _number(parameter[len(name) + 1 :]))
+        elif name in _OFFSETS:
+            offset = max(offset, _number(parameter[len(name) + 1 :]))
+        elif name in _DATES and (date := _DATE_IN_VALUE.match(parameter, len(name) + 1)):
+            years.append(int(date[1]))
     return [
         *FACETS.signs(facets),
         *ACTIONS.signs(actions),
-        *PAGE_NUMBER.signs(max((_number(v) for name, v in values if name in _PAGES), default=0)),
-        *OFFSET.signs(max((_number(v) for name, v in values if name in _OFFSETS), default=0)),
-        *_of_years([int(date[1]) for date in dates if date], year),
+        *PAGE_NUMBER.signs(page),
+        *OFFSET.signs(offset),
+        *_of_years(years, year),
     ]
 
 
