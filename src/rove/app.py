@@ -273,6 +273,7 @@ class CrawlApp:
             frontier=frontier,
             catalog=stage.backend.catalog,
             gate=await gate_of(stage.backend.catalog, stage.settings),
+            drops=stage.settings.drops,
             on_added=on_added,
             on_bad=self._show_bad_line,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rove.backends import opened_backend
+from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.frontier.contract import Catalog, FrontierReader
 from rove.store.reader import WarcReader
@@ -22,6 +23,12 @@ class Archive:
     reader: FrontierReader
     catalog: Catalog
     pages: WarcReader
+
+    async def settings(self) -> Settings:
+        """How the crawl was started."""
+        kept = await self.catalog.settings()
+        assert kept is not None, "a crawl that can be opened has settings"
+        return settings_from_json(kept)
 
 
 @asynccontextmanager

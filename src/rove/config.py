@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove.budget import DEFAULT_HORIZON, DomainBudget
+from rove.drops import CANONICAL_VERSION, CANONICAL_VERSIONS, Drops, drops_of, parse_names
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
-from rove.url import CANONICAL_VERSION
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
@@ -57,6 +57,13 @@ class Settings:
     """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION
+    drop_params: tuple[str, ...] = ()
+    """Parameters that are left out of URLs besides those that the canonical form leaves out; never changed."""
+
+    @property
+    def drops(self) -> Drops | None:
+        """What is left out of the URLs of this crawl; None: nothing."""
+        return drops_of(self.canonical_version, self.drop_params)
 
     def checked(self) -> Settings:
         """These settings, if they make sense together; a UsageError that says what does not."""
@@ -78,10 +85,11 @@ class Settings:
             raise UsageError("--concurrency must be at least 1")
         if self.info_url is not None and not re.fullmatch(r"https?://[^\s()<>;]+", self.info_url):
             raise UsageError(f"--info-url {self.info_url!r} is not an http or https URL")
-        if self.canonical_version != CANONICAL_VERSION:
+        parse_names(self.drop_params)
+        if self.canonical_version not in CANONICAL_VERSIONS:
             raise UsageError(
                 f"this crawl uses version {self.canonical_version} of the canonical URL form; "
-                f"this rove has only version {CANONICAL_VERSION}"
+                f"this rove has only versions up to {CANONICAL_VERSION}"
             )
         return self
 

@@ -98,6 +98,7 @@ class Crawl:
             redirect_hops=settings.redirect_hops,
             sitemaps=settings.sitemaps,
             keep_raw=settings.store != Keep.TEXT,
+            drops=settings.drops,
             clock=clock,
             is_stopping=lambda: self._ending is not None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from rove.exclusions import Exclusions
@@ -10,6 +11,7 @@ from rove.model import NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
 from rove.retry import keeps_failing
 from rove.robots import MAX_CRAWL_DELAY, Rules
+from rove.traps import REFUSED, penalty
 from rove.url import CrawlUrl
 
 
@@ -50,10 +52,14 @@ def _rules(body: bytes) -> Rules:
 class Gate:
     """The decisions of one crawl."""
 
-    def __init__(self, exclusions: Exclusions, *, max_depth: int | None = None) -> None:
+    def __init__(
+        self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None
+    ) -> None:
+        """`year`: the one that it is, which calendars are held against; None: now."""
         self.exclusions = exclusions
         """May be replaced while the crawl goes on."""
         self._max_depth = max_depth
+        self._year = datetime.now(UTC).year if year is None else year
 
     def excludes(self, url: CrawlUrl) -> bool:
         """Whether a URL's host is never to be touched."""
@@ -68,6 +74,17 @@ class Gate:
         if hops > MAX_REDIRECT_CHAIN:
             return NotAccepted.REDIRECTS
         return None
+
+    def admits(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> int | NotAccepted:
+        """The penalty with which a URL that a page names may enter the frontier, or why it may not.
+
+        Seeds are asked about with `refuses`: what a person names is no trap.
+        """
+        refusal = self.refuses(url, depth=depth, hops=hops)
+        if refusal is not None:
+            return refusal
+        found = penalty(url.text, self._year)
+        return found if found < REFUSED else NotAccepted.TRAP
 
     def judge(
         self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0

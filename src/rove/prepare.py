@@ -117,7 +117,19 @@ async def _old(order: Order, backend: Backend) -> Settings:
     kept = await backend.catalog.settings()
     if kept is None:
         raise UsageError(f"{backend.place} holds no crawl to resume")
-    return replace(settings_from_json(kept), **order.options).checked()
+    old = settings_from_json(kept)
+    new = replace(old, **order.options)
+    if new.drop_params != old.drop_params:
+        raise UsageError(
+            f"this crawl was started {_drops_text(old)}; that cannot be changed, "
+            "as it would not know its own URLs any more: leave --drop-param out, or start a new crawl"
+        )
+    return new.checked()
+
+
+def _drops_text(settings: Settings) -> str:
+    names = " ".join(f"--drop-param {name}" for name in settings.drop_params)
+    return f"with {names}" if names else "without --drop-param"
 
 
 async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:

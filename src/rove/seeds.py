@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from rove.drops import Drops
 from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier, SeedSource
 from rove.gate import Gate
@@ -82,12 +83,14 @@ class SeedLoader:
         frontier: Frontier,
         catalog: Catalog,
         gate: Gate,
+        drops: Drops | None = None,
         on_added: Callable[[], None],
         on_bad: Callable[[SeedSource, BadLine], None],
     ) -> None:
         self._frontier = frontier
         self._catalog = catalog
         self.gate = gate
+        self._drops = drops
         self._on_added = on_added
         self._on_bad = on_bad
 
@@ -137,7 +140,7 @@ class SeedLoader:
         for number, (_, text) in enumerate(lines, start=at.lines + 1):
             if text == "":
                 continue
-            seed = None if text is None else parse_seed(text)
+            seed = None if text is None else parse_seed(text, self._drops)
             if seed is None:
                 bad += 1
                 self._on_bad(at, BadLine(number, text or "(not UTF-8 text, or too long)"))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from rove.drops import Drops
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots
@@ -80,6 +81,8 @@ class Surroundings:
     """The store wants the answers as they came."""
     clock: Callable[[], float]
     is_stopping: Callable[[], bool]
+    drops: Drops | None = None
+    """What is left out of URLs."""
 
 
 class _Over(Exception):
@@ -196,7 +199,7 @@ class Visit:
             return
         self._listed.add(url.origin)
         for text in Rules(record.body).sitemaps:
-            sitemap = canonical(text)
+            sitemap = canonical(text, None, self._around.drops)
             if sitemap is not None:
                 self._meet(sitemap, depth=0, sitemap_of=url.host)
 
@@ -278,6 +281,7 @@ class Visit:
                 content_type=content_type,
                 robots_tags=tags,
                 now=now,
+                drops=self._around.drops,
             )
         for link in document.links:
             self._meet(link, depth=step.offer.depth + 1)
@@ -295,10 +299,10 @@ class Visit:
 
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in a thread: there may be tens of thousands."""
-        host, url = step.offer.sitemap_of, step.url.text
+        host, url, drops = step.offer.sitemap_of, step.url.text, self._around.drops
         try:
             sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
-            pages = await asyncio.to_thread(listed, sitemap, url=url, host=host)
+            pages = await asyncio.to_thread(listed, sitemap, url=url, host=host, drops=drops)
         except asyncio.CancelledError:
             self._journal.note_aborted()
             raise
@@ -306,13 +310,13 @@ class Visit:
             self._meet(page, depth=1)
         if not step.offer.depth:
             # An index names sitemaps, and none of these another index.
-            for child in children(sitemap, url=url, host=host):
+            for child in children(sitemap, url=url, host=host, drops=drops):
                 self._meet(child, depth=1, sitemap_of=host)
         self._settle(step, UrlState.READ)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""
-        target = canonical(location, parse_base(step.url.text))
+        target = self._target(step.url, location)
         if target is None:
             self._settle(step, UrlState.FAILED, "redirect to no web address")
             return None
@@ -342,6 +346,13 @@ class Visit:
             return None
         came_from = (*step.came_from, step.url.fingerprint)
         return _Step(url=target, offer=offer, came_from=came_from)
+
+    def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
+        """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
+        base = parse_base(url.text)
+        target = canonical(location, base, self._around.drops)
+        is_back = target is not None and target.fingerprint == url.fingerprint
+        return canonical(location, base) if is_back else target
 
     async def _twin(self, step: _Step) -> _Step | None:
         """Try http in the place of an https guess that cannot be reached."""
@@ -389,11 +400,11 @@ class Visit:
         self, url: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
     ) -> NewUrl | None:
         """Offer a URL to the frontier, if the gate lets it in."""
-        refusal = self._around.gate.refuses(url, depth=depth, hops=hops)
-        if refusal is not None:
-            self._journal.not_accepted[refusal] += 1
+        admitted = self._around.gate.admits(url, depth=depth, hops=hops)
+        if not isinstance(admitted, int):
+            self._journal.not_accepted[admitted] += 1
             return None
-        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of)
+        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
         self._journal.links.append(offer)
         return offer
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rove.drops import Drops
 from rove.exclusions import Exclusions
 from rove.frontier.contract import Frontier
 from rove.gate import Gate
@@ -140,6 +141,7 @@ class World:
         self.keep_raw = False
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
+        self.drops: Drops | None = None
         self.gate = Gate(Exclusions())
         self.spool_folder = folder / "spool"
         self.spool = Spool(self.spool_folder, 1)
@@ -205,6 +207,7 @@ class World:
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             keep_raw=self.keep_raw,
+            drops=self.drops,
             clock=self.now,
             is_stopping=lambda: self.stopping,
         )

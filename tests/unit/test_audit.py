@@ -473,8 +473,8 @@ def guessed(ledger: Ledger, at: float, target: str, **failure: object) -> None:
 
 def test_http_that_leads_back_to_an_https_that_cannot_be_reached() -> None:
     ledger = Ledger()
-    for at in (0, 100):
-        guessed(ledger, at, "https://www.a.test/", error="connect")
+    for at, query in ((0, ""), (100, ""), (200, "?utm_source=http"), (300, "")):
+        guessed(ledger, at, f"https://www.a.test/{query}", error="connect")
     assert not ledger.checks()
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rove.backends import policy_of
 from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
+from rove.drops import CANONICAL_VERSION
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY
-from rove.url import CANONICAL_VERSION
 
 GOOD = Settings(email="me@example.org")
 
@@ -71,6 +71,9 @@ def test_no_duration(text: str) -> None:
         ({"info_url": "https://example.org/;x"}, "--info-url"),
         ({"info_url": "https://example.org/\r\nX: y"}, "--info-url"),
         ({"canonical_version": CANONICAL_VERSION + 1}, "canonical URL form"),
+        ({"canonical_version": 0}, "canonical URL form"),
+        ({"drop_params": ("a b",)}, "--drop-param"),
+        ({"drop_params": ("*",)}, "--drop-param"),
     ],
 )
 def test_what_does_not_make_sense_is_said(changes: dict[str, Any], message: str) -> None:
@@ -96,6 +99,8 @@ def test_a_delay_that_is_no_number_is_refused(delay: float) -> None:
         {"concurrency": 1},
         {"info_url": "https://example.org/bot?x=1"},
         {"info_url": "http://example.org"},
+        {"canonical_version": 1},
+        {"drop_params": ("a", "x_*")},
     ],
 )
 def test_what_makes_sense_passes(changes: dict[str, Any]) -> None:

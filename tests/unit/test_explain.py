@@ -366,6 +366,43 @@ def test_the_canonical_form_is_shown_where_it_differs() -> None:
     assert section(found, "domain") == ["a.test (host www.a.test)"]
 
 
+def test_what_the_canonical_form_drops_is_named() -> None:
+    given = "www.a.test/x;jsessionid=1?utm_source=a&utm_source=b&gclid=\x1b"
+    found = explanation(given, URL, KNOWN, now=NOW)
+    assert section(found, "url")[2] == "without jsessionid, utm_source, gclid"
+    assert as_json(found)["dropped"] == ["jsessionid", "utm_source", "gclid"]
+    old = replace(KNOWN, settings=replace(SETTINGS, canonical_version=1))
+    assert as_json(explanation(given, URL, old, now=NOW))["dropped"] == []
+    assert as_json(explained())["dropped"] == []
+
+
+def test_the_signs_of_a_trap_are_named() -> None:
+    unknown = replace(KNOWN, record=None)
+    found = explanation("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
+    assert found.verdict is Verdict.ACCEPTED
+    assert section(found, "trap signs") == [
+        "a path segment that is there 3 times (4)",
+        "parameters that sort or filter: 1 (1)",
+        "it comes behind links that are 5 further from a seed",
+    ]
+    assert as_json(explained())["trap"] == {"penalty": 0, "refused": False, "signs": []}
+
+
+def test_a_trap_would_not_be_accepted() -> None:
+    url = url_given("a.test/calendar/2099/01")
+    found = explanation(url.text, url, replace(KNOWN, record=None), now=NOW)
+    assert found.verdict is Verdict.REFUSED
+    assert found.sentence == (
+        "is not known to this crawl; it would be refused, unless as a seed: it looks like a trap"
+    )
+    assert section(found, "trap signs")[-1] == "a link to it is not accepted"
+    trap = as_json(found)["trap"]
+    assert trap["refused"] and trap["signs"] == [
+        {"what": "a calendar 70 years too late", "penalty": 20}
+    ]
+    assert explanation(url.text, url, KNOWN, now=NOW).verdict is Verdict.FETCH, "a seed is no trap"
+
+
 @pytest.mark.parametrize(
     ("exclusions", "expected"),
     [
@@ -715,8 +752,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def participants() -> list[Participant]:
         return [running]
 
-    async def settings() -> str:
-        return SETTINGS.to_json()
+    async def settings() -> Settings:
+        return SETTINGS
 
     async def exclusion_history() -> list[Exclusion]:
         return []
@@ -725,7 +762,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
-            catalog=SimpleNamespace(settings=settings, exclusion_history=exclusion_history),
+            settings=settings,
+            catalog=SimpleNamespace(exclusion_history=exclusion_history),
             data=SimpleNamespace(in_use=lambda: False),
         )
 

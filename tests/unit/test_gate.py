@@ -75,6 +75,26 @@ def test_what_may_enter_the_frontier(
     assert refusal is NotAccepted.EXCLUDED
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", 0),
+        ("/list?sort=price", 1),
+        ("/x/x/x", 4),
+        ("/a/b/a/b/a/b", NotAccepted.TRAP),
+        ("/calendar/2031/05", 6),
+        ("/calendar/2036/05", NotAccepted.TRAP),
+    ],
+)
+def test_what_looks_like_a_trap_is_held_back(path: str, expected: int | NotAccepted) -> None:
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
+    assert gate.admits(crawl_url(f"http://a.test{path}"), depth=3) == expected
+    assert gate.refuses(crawl_url(f"http://a.test{path}"), depth=0) is None, "as a seed it is taken"
+    deep = gate.admits(crawl_url(f"http://a.test{path}"), depth=4)
+    excluded = gate.admits(crawl_url(f"http://excluded.test{path}"), depth=0)
+    assert (deep, excluded) == (NotAccepted.TOO_DEEP, NotAccepted.EXCLUDED)
+
+
 def origin(
     status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0
 ) -> OriginRecord:

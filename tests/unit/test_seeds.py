@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rove.seeds
+from rove.drops import Drops, drops_of
 from rove.errors import FrontierError
 from rove.exclusions import Exclusions
 from rove.frontier.contract import Added, SeedSource
@@ -116,12 +117,15 @@ class Loading:
         self.catalog = SqliteCatalog(self.world.harness._databases[-1])
         await self.catalog.save("{}", SeedSource(id=0, path="seeds.txt", name="mine"))
 
-    async def load(self, *, frontier: Any = None, gate: Gate | None = None) -> SeedSource:
+    async def load(
+        self, *, frontier: Any = None, gate: Gate | None = None, drops: Drops | None = None
+    ) -> SeedSource:
         (source,) = await self.catalog.seed_sources()
         loader = SeedLoader(
             frontier=frontier or self.world.frontier,
             catalog=self.catalog,
             gate=gate or Gate(Exclusions()),
+            drops=drops,
             on_added=self.added,
             on_bad=lambda source, line: self.bad.append(line),
         )
@@ -268,6 +272,17 @@ async def test_excluded_seeds_are_good_lines_that_are_not_accepted(loading: Load
     assert list(await loading.world.states()) == ["https://a.test/"]
     counts = await loading.world.frontier.counts()
     assert counts.not_accepted == {"excluded": 2}
+
+
+async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
+    loading: Loading,
+) -> None:
+    await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
+    await loading.load(drops=drops_of(2, ("mark",)))
+    assert await loading.world.rows("SELECT url, bare, priority FROM url ORDER BY url") == [
+        ("https://a.test/", 1, 0),
+        ("https://b.test/x/x/x/x/x?sid=1", 0, 0),
+    ]
 
 
 async def test_a_seed_twice_is_one_url(loading: Loading) -> None:

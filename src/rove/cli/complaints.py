@@ -10,12 +10,11 @@ import click
 from rove.archive import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
-from rove.config import Settings, settings_from_json
 from rove.errors import UsageError
 from rove.inspect.explain import explanation, read_known
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.nodes import is_alive
-from rove.inspect.pages import url_given
+from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import counted, json_records, text_lines
@@ -31,12 +30,14 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
     """Whether rove would fetch a URL now, and why or why not: exclusions, scope, robots.txt, delay, state, history."""
 
     async def work() -> None:
-        wanted = url_given(url)
+        url_given(url)
         async with opened(data_dir) as archive:
+            settings = await archive.settings()
+            wanted = await url_known(archive.reader, url, settings.drops)
             known = await read_known(
                 archive.reader,
                 wanted,
-                settings=await _settings(archive),
+                settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
                 is_running=await _is_running(archive),
             )
@@ -70,7 +71,7 @@ def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
             found = await read_report(
                 archive.reader,
                 site,
-                settings=await _settings(archive),
+                settings=await archive.settings(),
                 exclusions=await archive.catalog.exclusion_history(),
                 now=time.time(),
             )
@@ -86,12 +87,6 @@ def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
                     print(line)
 
     run_reading(work())
-
-
-async def _settings(archive: Archive) -> Settings:
-    kept = await archive.catalog.settings()
-    assert kept is not None, "a crawl that can be opened has settings"
-    return settings_from_json(kept)
 
 
 async def _is_running(archive: Archive) -> bool:

@@ -24,6 +24,7 @@ from rove.cli.options import (
 )
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
+from rove.drops import parse_names
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
@@ -45,6 +46,7 @@ _SETTINGS = (
     "redirect_hops",
     "per_ip",
     "sitemaps",
+    "drop_params",
 )
 
 
@@ -129,6 +131,14 @@ _SETTINGS = (
     help="read the sitemaps that robots.txt names",
 )
 @click.option(
+    "--drop-param",
+    "drop_params",
+    multiple=True,
+    metavar="NAME",
+    help="leave this parameter out of all URLs, besides session ids and tracking parameters ('x_*': all that "
+    "begin with x_); for a new crawl; repeatable",
+)
+@click.option(
     "--redirect-hops",
     type=click.IntRange(min=0, max=5),
     metavar="N",
@@ -155,6 +165,7 @@ _SETTINGS = (
 def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
     duration = given["max_duration"]
+    given["drop_params"] = parse_names(given["drop_params"])
     options = {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
     if given["horizon"] is not None:
         options["horizon"] = parse_duration(given["horizon"])

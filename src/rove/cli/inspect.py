@@ -13,7 +13,7 @@ from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
 from rove.exclusions import Exclusions
-from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_given
+from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_known
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model import UrlState
 
@@ -87,7 +87,7 @@ def show(url: str, data_dir: Path) -> None:
 
 
 async def _show(archive: Archive, text: str) -> None:
-    url = url_given(text)
+    url = await url_known(archive.reader, text, (await archive.settings()).drops)
     record = await archive.reader.url(url.domain, url.fingerprint)
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")

@@ -255,7 +255,8 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     target = canonical(row.target, parse_base(row.url))
     return (
         target is not None
-        and target.text == "https" + row.url.removeprefix("http")
+        # The crawl may leave what is in a query out.
+        and target.text.partition("?")[0] == "https" + row.url.removeprefix("http")
         and target.origin in unreachable
     )
 

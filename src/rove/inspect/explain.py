@@ -6,6 +6,7 @@ The verdict is a pure function of records: it asks nothing and changes nothing. 
 from __future__ import annotations
 
 import enum
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from rove.config import Settings
 from rove.exclusions import Exclusions
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
 from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
 from rove.pacing import pause_after, pause_for_repeats
 from rove.robots import MAX_CRAWL_DELAY, Rule, Rules
 from rove.text import seconds_text
+from rove.traps import REFUSED, Sign, signs
 from rove.url import CrawlUrl
 
 HISTORY_SHOWN = 20
@@ -100,6 +103,9 @@ class Explanation:
 
     given: str
     url: CrawlUrl
+    dropped: Sequence[str]
+    """Parameters of the URL that was given that the canonical form leaves out."""
+    trap_signs: Sequence[Sign]
     known: Known
     now: float
     """Wall-clock seconds when this was so."""
@@ -115,6 +121,11 @@ class Explanation:
     """Longest first: that one is in force."""
     leaves_alone: bool
     """The domain asks for a Crawl-delay of more than a day: nothing is asked of it."""
+
+    @property
+    def penalty(self) -> int:
+        """How far behind other links it would come, if a page names it."""
+        return sum(sign.penalty for sign in self.trap_signs)
 
 
 async def read_known(
@@ -176,12 +187,20 @@ def explanation(given: str, url: CrawlUrl, known: Known, *, now: float) -> Expla
     robots = robots_for(url, known.origin)
     leaves_alone = _crawl_delay(known) > MAX_CRAWL_DELAY
     is_excluded = bool(in_force) or (known.domain is not None and known.domain.is_excluded)
+    trap_signs = signs(url.text, time.gmtime(now).tm_year)
     verdict, sentence = _verdict(
-        url, known, robots, is_excluded=is_excluded, leaves_alone=leaves_alone
+        url,
+        known,
+        robots,
+        is_excluded=is_excluded,
+        leaves_alone=leaves_alone,
+        is_trap=sum(sign.penalty for sign in trap_signs) >= REFUSED,
     )
     return Explanation(
         given=given,
         url=url,
+        dropped=_dropped(given, url, known.settings),
+        trap_signs=trap_signs,
         known=known,
         now=now,
         verdict=verdict,
@@ -233,13 +252,25 @@ def _crawl_delay(known: Known) -> float:
     )
 
 
+def _dropped(given: str, url: CrawlUrl, settings: Settings) -> list[str]:
+    in_full = url_given(given).text
+    drops = settings.drops
+    return [] if drops is None or in_full == url.text else drops.dropped(in_full)
+
+
 def _verdict(
-    url: CrawlUrl, known: Known, robots: Robots, *, is_excluded: bool, leaves_alone: bool
+    url: CrawlUrl,
+    known: Known,
+    robots: Robots,
+    *,
+    is_excluded: bool,
+    leaves_alone: bool,
+    is_trap: bool,
 ) -> tuple[Verdict, str]:
     if is_excluded:
         return Verdict.EXCLUDED, _excluded(known)
     if known.record is None:
-        return _unknown(url, known, robots, leaves_alone=leaves_alone)
+        return _unknown(url, known, robots, leaves_alone=leaves_alone, is_trap=is_trap)
     if known.record.state is not UrlState.PENDING:
         return _settled(known, known.record, robots)
     if leaves_alone:
@@ -344,7 +375,7 @@ def _room(known: Known) -> int:
 
 
 def _unknown(
-    url: CrawlUrl, known: Known, robots: Robots, *, leaves_alone: bool
+    url: CrawlUrl, known: Known, robots: Robots, *, leaves_alone: bool, is_trap: bool
 ) -> tuple[Verdict, str]:
     """A URL that is not in the frontier: the gate is asked about it when somebody links to it."""
     start = "is not known to this crawl; it would be"
@@ -362,6 +393,8 @@ def _unknown(
             f"{start} refused: its domain has {known.domain.pending:,} URLs pending of room for {room:,}, "
             "unless a page links to it that is nearer to a seed than those that led to the last of them"
         )
+    if is_trap:
+        return Verdict.REFUSED, f"{start} refused, unless as a seed: it looks like a trap"
     accepted = f"{start} accepted from a page that links to it"
     if settings.max_depth is not None:
         accepted += f", at most {settings.max_depth} links from a seed"

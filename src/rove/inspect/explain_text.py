@@ -19,6 +19,7 @@ from rove.inspect.requests import (
 )
 from rove.model import OriginRecord, RequestRow, RobotsStatus
 from rove.text import seconds_text
+from rove.traps import REFUSED
 
 _STATUSES = {
     RobotsStatus.RULES: "has rules",
@@ -42,6 +43,7 @@ def _parts(found: Explanation) -> Iterator[tuple[str, list[str]]]:
     yield "domain", [f"{found.url.domain_name} (host {found.url.host})"]
     yield "excluded", _exclusion(found)
     yield "scope", _scope(found)
+    yield "trap signs", _trap(found)
     yield "robots.txt", _robots(found)
     yield "delay", _delays(found)
     yield "next visit", _next_visit(found)
@@ -52,7 +54,10 @@ def _parts(found: Explanation) -> Iterator[tuple[str, list[str]]]:
 def _canonical(found: Explanation) -> list[str]:
     if found.given == found.url.text:
         return [found.url.text]
-    return [found.url.text, f"canonical form of {one_line(found.given)}"]
+    lines = [found.url.text, f"canonical form of {one_line(found.given)}"]
+    if found.dropped:
+        lines.append(f"without {', '.join(map(one_line, found.dropped))}")
+    return lines
 
 
 def _exclusion(found: Explanation) -> list[str]:
@@ -97,6 +102,15 @@ def _scope(found: Explanation) -> list[str]:
         is_one = "is" if found.known.domain is not None else "is not"
         lines.append(f"only domains of the seeds; {found.url.domain_name} {is_one} one")
     return lines
+
+
+def _trap(found: Explanation) -> list[str]:
+    """Nothing for nearly all URLs."""
+    if not found.trap_signs:
+        return []
+    behind = f"behind links that are {found.penalty} further from a seed"
+    comes_to = "a link to it is not accepted" if found.penalty >= REFUSED else f"it comes {behind}"
+    return [*(f"{sign.what} ({sign.penalty})" for sign in found.trap_signs), comes_to]
 
 
 def _robots(found: Explanation) -> list[str]:
@@ -210,6 +224,12 @@ def as_json(found: Explanation) -> dict[str, Any]:
             "max_depth": known.settings.max_depth,
             "seeds_only": known.settings.seeds_only,
             "domain_known": domain is not None,
+        },
+        "dropped": list(found.dropped),
+        "trap": {
+            "penalty": found.penalty,
+            "refused": found.penalty >= REFUSED,
+            "signs": [{"what": sign.what, "penalty": sign.penalty} for sign in found.trap_signs],
         },
         "robots": _robots_json(found),
         "delay": {

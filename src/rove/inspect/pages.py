@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from rove.drops import Drops
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
 from rove.model import RequestKind, RequestRow
@@ -20,13 +21,21 @@ def domain_id(name: str) -> int:
     return domain_of(found[0].host)[1]
 
 
-def url_given(text: str) -> CrawlUrl:
-    """The URL that a person means, https assumed."""
-    found = parse_seed(text) if "://" not in text else None
-    url = found[0] if found is not None else canonical(text)
+def url_given(text: str, drops: Drops | None = None) -> CrawlUrl:
+    """The URL that a person means, https assumed, without what the crawl drops."""
+    found = parse_seed(text, drops) if "://" not in text else None
+    url = found[0] if found is not None else canonical(text, None, drops)
     if url is None:
         raise UsageError(f"{text!r} is not a URL")
     return url
+
+
+async def url_known(reader: FrontierReader, text: str, drops: Drops | None) -> CrawlUrl:
+    """Likewise, but with all of it where the crawl has that: a redirect may have insisted on a session id."""
+    in_full = url_given(text)
+    if await reader.url(in_full.domain, in_full.fingerprint) is not None:
+        return in_full
+    return url_given(text, drops)
 
 
 def page_json(row: RequestRow) -> dict[str, Any]:

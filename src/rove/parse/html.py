@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from rove.drops import Drops
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.links import followed, refresh_target, resolve
@@ -103,11 +104,12 @@ def read_html(
     content_type: str | None,
     robots_tags: Sequence[str] = (),
     now: float = 0.0,
+    drops: Drops | None = None,
 ) -> Document:
     """What an HTML page, fetched from url, says; any bytes make a Document.
 
     `robots_tags` are the values of its X-Robots-Tag headers; `now`, in wall-clock seconds, is what the
-    dates after which it is not to be kept are held against.
+    dates after which it is not to be kept are held against. `drops` is what the crawl leaves out of its URLs.
     """
     raw, encoding = to_utf8(body, content_type)
     tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
@@ -117,7 +119,9 @@ def read_html(
     return Document(
         title=title,
         text=_text(tree, found.preformatted),
-        links=() if asked.nofollow else resolve(found.hrefs, url=url, base_href=found.base_href),
+        links=()
+        if asked.nofollow
+        else resolve(found.hrefs, url=url, base_href=found.base_href, drops=drops),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
         encoding=encoding,

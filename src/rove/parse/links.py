@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from rove.drops import Drops
 from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 
 MAX_LINKS = 2_000
@@ -61,17 +62,17 @@ def refresh_target(content: str) -> str | None:
 
 
 def resolve(
-    hrefs: Iterable[str], *, url: str, base_href: str | None = None
+    hrefs: Iterable[str], *, url: str, base_href: str | None = None, drops: Drops | None = None
 ) -> tuple[CrawlUrl, ...]:
     """The URLs that a page's hrefs mean, in order, each once, without the page itself."""
     base = parse_base(url)
-    page = canonical(url)
+    page = canonical(url, None, drops)
     own = None if page is None else page.fingerprint
     if base_href is not None and (moved := canonical(base_href, base)) is not None:
         base = parse_base(moved.text)
     found: dict[int, CrawlUrl] = {}
     for href in islice(_candidates(hrefs), _MAX_TRIED):
-        link = canonical(href, base)
+        link = canonical(href, base, drops)
         if link is not None and link.fingerprint != own:
             found.setdefault(link.fingerprint, link)
             if len(found) == MAX_LINKS:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from rove.drops import Drops
 from rove.parse.charset import decode
 from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 
@@ -82,18 +83,20 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
     return EMPTY
 
 
-def listed(sitemap: Sitemap, *, url: str, host: str) -> list[CrawlUrl]:
+def listed(sitemap: Sitemap, *, url: str, host: str, drops: Drops | None = None) -> list[CrawlUrl]:
     """The URLs of a sitemap, fetched from url, that it may list for `host`, whose robots.txt named it.
 
     They are those of that host and of the sitemap's own, over http or https, at any port: the protocol's «cross
     submits», with which a robots.txt vouches for a sitemap. The sitemap's directory then does not matter.
     """
-    return _permitted(sitemap.urls, url=url, host=host)
+    return _permitted(sitemap.urls, url=url, host=host, drops=drops)
 
 
-def children(sitemap: Sitemap, *, url: str, host: str) -> list[CrawlUrl]:
+def children(
+    sitemap: Sitemap, *, url: str, host: str, drops: Drops | None = None
+) -> list[CrawlUrl]:
     """The sitemaps that an index, fetched from url, may name: the same hosts as for `listed`."""
-    return _permitted(sitemap.sitemaps, url=url, host=host)
+    return _permitted(sitemap.sitemaps, url=url, host=host, drops=drops)
 
 
 def unpacked(body: bytes) -> bytes:
@@ -196,13 +199,13 @@ def _distinct(texts: Iterable[str], limit: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _permitted(texts: Iterable[str], *, url: str, host: str) -> list[CrawlUrl]:
+def _permitted(texts: Iterable[str], *, url: str, host: str, drops: Drops | None) -> list[CrawlUrl]:
     """The canonical URLs on a host or on that of url, each once, without url itself."""
     own = canonical(url)
     hosts = {host} if own is None else {host, own.host}
     found: dict[int, CrawlUrl] = {}
     for text in texts:
-        listed_url = canonical(text)
+        listed_url = canonical(text, None, drops)
         if listed_url is not None and listed_url.host in hosts:
             found.setdefault(listed_url.fingerprint, listed_url)
     if own is not None:

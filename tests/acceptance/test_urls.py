@@ -1,0 +1,72 @@
+"""One page under many names, and pages that are made up: a crawl from its start to what is told of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rove.model import UrlState
+from tests.acceptance.web import (
+    Reply,
+    check_books,
+    crawl_options,
+    frontier_rows,
+    rove,
+    rove_each,
+    site,
+    write_lines,
+)
+
+A = "http://a.test"
+LINKS = (
+    *("/x?utm_source=one", "/x?utm_source=two&gclid=3", "/x;jsessionid=4", "/x?mark=5"),
+    *("/session", "/cal/cal/cal/cal/cal", "/calendar/2999/01"),
+)
+
+
+def answer(host: str, path: str) -> Reply:
+    """A site that marks its links, wants a session for one page, and has no end."""
+    match path:
+        case "/robots.txt":
+            return Reply(status=404)
+        case "/":
+            return Reply("".join(f'<a href="{link}">go</a>' for link in LINKS))
+        case "/session":
+            return Reply(status=302, headers={"Location": "/session;jsessionid=1"})
+    return Reply(f"<title>{path}</title>")
+
+
+def test_one_page_has_one_name_and_a_trap_is_not_entered(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    seeds = write_lines(tmp_path / "seeds.txt", f"{A}/?fbclid=1")
+    with site(answer) as web:
+        options = [*crawl_options(data, delay=0.02), *web.reach]
+        first = rove("crawl", seeds, *options, "--drop-param", "mark")
+    assert first.returncode == 0, first.stderr
+    pages = [f"{A}/", f"{A}/x", f"{A}/session", f"{A}/session;jsessionid=1"]
+    assert sorted(web.pages) == sorted(pages)
+    done = frontier_rows(data, f"SELECT url FROM url WHERE state = {UrlState.DONE.value}")
+    assert {url for (url,) in done} == {*pages} - {f"{A}/session"}
+    check_books(data, web.urls)
+    there = ["--data-dir", data]
+    status, known, trap, shown, changed = rove_each(
+        [
+            ["status", "--json", *there],
+            ["explain", f"{A}/x?mark=1&utm_term=2", "--json", *there],
+            ["explain", f"{A}/calendar/2999/01", *there],
+            ["show", f"{A}/session;jsessionid=1", *there],
+            ["crawl", "--resume", *there, "--drop-param", "other"],
+        ]
+    )
+    assert json.loads(status.stdout)["not_accepted"] == {"trap": 2}
+    said = json.loads(known.stdout)
+    assert (said["url"], said["verdict"], said["dropped"]) == (
+        f"{A}/x",
+        "fetched",
+        ["mark", "utm_term"],
+    )
+    assert "it would be refused, unless as a seed: it looks like a trap." in trap.stdout
+    assert "state         done" in shown.stdout
+    assert (
+        changed.returncode == 2 and "started with --drop-param mark; that cannot" in changed.stderr
+    )
