@@ -6,7 +6,15 @@ import asyncio
 import inspect
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +35,7 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
-from rove.model import Counts, Request, RequestRow, UrlState, VisitResult
+from rove.model import Content, Counts, Request, RequestRow, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Note, Spool, lost_visits, spool_files
@@ -1043,7 +1051,9 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
     sizes: list[int] = []
 
     class Counting(Wrapped):
-        async def write(self, pages: Sequence[Page]) -> list[Stored]:
+        async def write(
+            self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
+        ) -> list[Stored]:
             sizes.append(len(pages))
             stored: list[Stored] = await self._part.write(pages)
             return stored

@@ -24,6 +24,7 @@ from rove.frontier.rows import (
     request_row_values,
     robots_texts,
 )
+from rove.frontier.sqlite_contents import SqliteContents
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
 from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
@@ -49,7 +50,7 @@ _ORIGIN_PARAMETERS = (
 )
 
 
-class SqliteFrontier(SqliteWithdrawing):
+class SqliteFrontier(SqliteContents, SqliteWithdrawing):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
@@ -295,6 +296,7 @@ class SqliteFrontier(SqliteWithdrawing):
             counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
             rows = ledger_rows(visits, counted, policy=self._policy, process=self.process)
             self._insert_requests(rows, changes)
+            self._keep_contents(valid)
             changes.update(lease_counters(valid))
             self._count(changes)
             self._database.execute("seen_now", now=now, process=self.process)
