@@ -1,10 +1,10 @@
 """Which texts were stored before, so that each is stored once; and which of them their domain had given before.
 
 Between the writer, the store and the frontier: a group's texts are looked up before it is stored, and where the new
-ones lie is told to the frontier as its visits are settled. The group before may be on its way there at that time: what it
-stored is remembered here until it has arrived. A visit always brings with it what its pages rely on, unless that came
-from the frontier, so that a text is never lost with a visit that turns out not to count. Two processes that meet a text
-in the same moment both store it; that does no harm.
+ones lie is told to the frontier as its visits are settled. The group before may be on its way there at that time: what
+it stored is remembered here until it has arrived. A visit always brings with it what its pages rely on, unless that
+came from the frontier, so that a text is never lost with a visit that turns out not to count. Two processes that meet
+a text in the same moment both store it; that does no harm.
 
 Whether a domain repeats itself is known from the frontier where its own page was the first with that text, and else
 from a bounded memory of this process: short texts and copies of other domains' texts have no row that would tell.

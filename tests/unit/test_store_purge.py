@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from rove.errors import DiskFull, StoreError
 from rove.model import Location
 from rove.store.contract import Keep, Page, Stored
-from rove.store.purge import Moves, Purge, Rewritten
+from rove.store.purge import Purge, Rewritten
+from rove.store.purge_copy import Moves
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record, warcinfo_record
 from rove.store.recovery import RecoveryReport, recover
