@@ -75,10 +75,10 @@ def as_lines(status: Status) -> list[str]:
     )
     running = "running" if status.running else "not running"
     received = f"{size_text(counts.bytes)} received in {counts.requests:,} requests"
-    copies = f", {counts.copies:,} of them with a text stored before" if counts.copies else ""
+    copies = f"{counts.copies:,} of them with a text stored before, " if counts.copies else ""
     lines = [
         f"{running}, begun {since}, crawled for {seconds_text(status.elapsed)}",
-        f"pages      {counts.pages:,}{copies} ({status.rate:.1f}/s), {received}",
+        f"pages      {counts.pages:,} ({status.rate:.1f}/s), {copies}{received}",
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
