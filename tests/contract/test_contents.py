@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from rove.frontier import paging
 from rove.frontier.contract import Frontier, MovedContent
+from rove.frontier.postgres_reader import PostgresReader
 from rove.model import Content, Lease, Location, UrlState, VisitResult
-from tests.contract.harness import Harness, page_row, url, visited
+from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
 
 DONE = UrlState.DONE
 HASH = -(1 << 62)
@@ -152,3 +154,32 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
     assert await frontier.known_contents([HASH]) == {HASH: content(a)}
     await harness.forget_contents([(HASH, place(1))])
     assert await frontier.known_contents([HASH]) == {}
+
+
+async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
+    """In whatever order they come, neither waits for the other for ever."""
+    one, other = await harness.open(), await harness.open()
+    a, b = await leases(one, "a", "b")
+    hashes = range(200)
+    of_a = [content(a, hash=hash) for hash in hashes]
+    of_b = [content(b, hash=hash) for hash in reversed(hashes)]
+    row = [page_row(b, b.urls[0].url, hash, content_hash=hash) for hash in hashes]
+    rows = [page_row(a, a.urls[0].url, hash, content_hash=hash) for hash in hashes]
+    await asyncio.gather(
+        one.settle([replace(visited(a, DONE, requests=rows), contents=of_a)]),
+        other.settle([replace(visited(b, DONE, requests=row), contents=of_b)]),
+    )
+    known = await one.known_contents(hashes)
+    assert len(known) == 200 and {text.domain for text in known.values()} <= {a.domain, b.domain}
+
+
+async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarness) -> None:
+    frontier = await postgres.open()
+    (a,) = await leases(frontier, "a")
+    await frontier.settle([stored(a, content(a))])
+    await postgres.rows("INSERT INTO machine (key, host, path) VALUES ('k', 'h', '/d')")
+    for key, place in (("k", ""), ("other", "h:/d")):
+        reader = PostgresReader(postgres._databases[-1], key)
+        found = await reader.contents([HASH])
+        assert found == {HASH: replace(content(a), place=place)}
+    await postgres.close()
