@@ -206,9 +206,8 @@ class Location:
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """A text that is stored, once for all pages that have it."""
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that is stored, once for all pages that have it. A Struct, as most pages make one."""
 
     hash: int
     """What the ledger calls `content_hash`."""
@@ -225,6 +224,10 @@ class Content:
     """When that page was asked for, wall-clock seconds since the epoch."""
     place: str = ""
     """The machine and data directory that has it, as far as that was asked for; '' is this one."""
+
+    def but(self, **changes: Any) -> Content:
+        """The same with other values."""
+        return msgspec.structs.replace(self, **changes)
 
 
 class RequestRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

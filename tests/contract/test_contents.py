@@ -56,7 +56,7 @@ async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> No
     assert await frontier.known_contents([HASH, 5]) == expected
     reader = harness.reader()
     found = await reader.contents([HASH, 5])
-    assert {hash: replace(text, place="") for hash, text in found.items()} == expected
+    assert {hash: text.but(place="") for hash, text in found.items()} == expected
     assert await reader.contents([]) == {}
 
 
@@ -139,7 +139,7 @@ async def test_a_text_that_was_moved_is_found_there(harness: Harness) -> None:
     for _ in range(2):
         await harness.place_contents([moved, astray])
         known = await frontier.known_contents([HASH])
-        assert known == {HASH: replace(content(a), where=moved.new)}
+        assert known == {HASH: content(a).but(where=moved.new)}
     to_b = MovedContent(hash=HASH, old=moved.new, new=place(2), heir=(b.domain, b.token))
     await harness.place_contents([to_b])
     assert await frontier.known_contents([HASH]) == {HASH: content(b, 2)}
@@ -181,5 +181,5 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     for key, place in (("k", ""), ("other", "h:/d")):
         reader = PostgresReader(postgres._databases[-1], key)
         found = await reader.contents([HASH])
-        assert found == {HASH: replace(content(a), place=place)}
+        assert found == {HASH: content(a).but(place=place)}
     await postgres.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
 
 @pytest.mark.parametrize(("of_row", "of_text"), [("", "m2:/data"), ("m2:/data", "")])
 async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
-    found, reader = archive(replace(TEXT, place=of_text))
+    found, reader = archive(TEXT.but(place=of_text))
     row = ROW.but(is_copy=True, place=of_row)
     for _ in range(2):
         stored = await found.text_of(row)
@@ -79,7 +78,7 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
 
 
 async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
-    found, _ = archive(replace(TEXT, url=ROW.url))
+    found, _ = archive(TEXT.but(url=ROW.url))
     stored = await found.text_of(ROW.but(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
     assert "copy_of" not in copy_json(stored.content, ROW)
@@ -93,7 +92,7 @@ async def test_a_copy_of_what_was_deleted_has_no_text() -> None:
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rove.archive, "CONTENTS_REMEMBERED", 3)
-    found, reader = archive(*(replace(TEXT, hash=n) for n in range(10)))
+    found, reader = archive(*(TEXT.but(hash=n) for n in range(10)))
     for number in range(10):
         await found.text_of(ROW.but(is_copy=True, content_hash=number))
         assert len(found._contents) <= 3
