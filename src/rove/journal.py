@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from rove.model import (
+    Content,
     Deferred,
     Failed,
     FailureKind,
@@ -49,6 +50,8 @@ class Journal:
         self.host = ""
         """The host that is being asked, '' while none is."""
         self._page_rows: list[int] = []
+        self.contents: list[Content] = []
+        """Where texts lie that the frontier is to know of."""
 
     @property
     def asked(self) -> bool:
@@ -122,7 +125,15 @@ class Journal:
     def note_stored(self, stored: list[Stored]) -> None:
         """Note where the pages went, in the order in which they were noted."""
         for index, where in zip(self._page_rows, stored, strict=True):
-            self.requests[index] = self.requests[index].but(text=where.text, raw=where.raw)
+            self.requests[index] = self.requests[index].but(
+                text=where.text, raw=where.raw, is_copy=where.is_copy
+            )
+
+    def note_text(self, *, is_repeat: bool, content: Content | None) -> None:
+        """Note whether the domain had given a page's text before, and where it lies if the frontier is to know."""
+        self.answers.texts.append(is_repeat)
+        if content is not None:
+            self.contents.append(content)
 
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
         """Note that a URL leaves pending."""
@@ -148,6 +159,7 @@ class Journal:
             pace=verdict.pace,
             pause=verdict.pause,
             pause_from=verdict.reason,
+            contents=tuple(self.contents),
         )
 
     def verdict(self, delay: float) -> Verdict:
@@ -158,7 +170,12 @@ class Journal:
         """The visit as one that settles no URL: what it found could not be written down."""
         requests = [row.but(fate=Fate.LOST) for row in self.requests]
         return replace(
-            self.result(now, delay), settled=(), deferred=(), requests=requests, not_accepted={}
+            self.result(now, delay),
+            settled=(),
+            deferred=(),
+            requests=requests,
+            not_accepted={},
+            contents=(),
         )
 
 

@@ -206,6 +206,30 @@ class Location:
     length: int
 
 
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that is stored, once for all pages that have it. A Struct, as most pages make one."""
+
+    hash: int
+    """What the ledger calls `content_hash`."""
+    checked: int
+    """64 bits of another hash of it, which nobody can aim at: two texts that agree in both are the same."""
+    domain: int
+    """Of the page that its record names."""
+    visit: int
+    """The visit that brought that page."""
+    where: Location
+    url: str
+    """Of that page."""
+    fetched_at: float
+    """When that page was asked for, wall-clock seconds since the epoch."""
+    place: str = ""
+    """The machine and data directory that has it, as far as that was asked for; '' is this one."""
+
+    def but(self, **changes: Any) -> Content:
+        """The same with other values."""
+        return msgspec.structs.replace(self, **changes)
+
+
 class RequestRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One request in the ledger: written once, never changed, kept for ever.
 
@@ -380,6 +404,8 @@ class VisitResult:
     pause: float = 0.0
     """Seconds after its end for which the visit itself gives reason to leave the domain alone."""
     pause_from: DelaySource = DelaySource.DELAY
+    contents: Sequence[Content] = ()
+    """Where the texts of its pages lie that the frontier did not know of."""
 
     @property
     def unasked_because(self) -> str:
@@ -442,6 +468,8 @@ class Counts:
     """Those of them that ended without a request, by reason."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """What was cut, dropped or doubtful about answers, by name."""
+    copies: int = 0
+    """Pages whose text was stored before."""
 
     @property
     def urls_pending(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rove import enforce
@@ -14,11 +15,12 @@ from rove.config import settings_from_json
 from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
 from rove.exclusions import Exclusions
-from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader
+from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader, MovedContent
 from rove.inspect.nodes import is_alive
 from rove.model import Location, RequestRow
-from rove.store.members import members
+from rove.store.members import Member, members
 from rove.store.purge import Purge, Rewritten
+from rove.store.purge_copy import Heir
 from rove.url import canonical
 
 STRAGGLER_SECONDS = 2 * enforce.FOLLOW_SECONDS
@@ -99,7 +101,14 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
     with data.held():
         await data.wait_for_workers(say)
         async with opened_backend(data) as backend:
-            work = Purge(data.warc, covered.covers_url)
+            loop = asyncio.get_running_loop()
+
+            def heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
+                """Asked in the thread that reads the files."""
+                asked = _heirs(backend, texts, covered.covers_url)
+                return asyncio.run_coroutine_threadsafe(asked, loop).result()
+
+            work = Purge(data.warc, covered.covers_url, heirs)
             files = work.rewrite()
             while (rewritten := await asyncio.to_thread(_next, files)) is not None:
                 await _place_again(backend, data.warc, rewritten)
@@ -130,12 +139,44 @@ def _not_excluded(pattern: str, known: Exclusions) -> str:
     return f"{pattern} is not excluded"
 
 
+async def _heirs(
+    backend: Backend, texts: Sequence[tuple[int, Location]], is_purged: Callable[[str], bool]
+) -> dict[int, Heir]:
+    """Of texts whose pages go: the pages that have no other and stay, by offset; the rest is forgotten.
+
+    Forgotten before it is deleted: were the purge killed in between, a crawl could refer to it. What another machine
+    refers to in this very moment is lost with it, and `show` says so.
+    """
+    known = await backend.reader.contents({hash for hash, _ in texts})
+    found, forgotten = {}, []
+    for hash, where in texts:
+        content = known.get(hash)
+        if content is None or content.place or content.where != where:
+            continue  # nobody refers to this record
+        heir = await _heir(backend.reader, hash, is_purged)
+        if heir is None:
+            forgotten.append((hash, where))
+        else:
+            found[where.offset] = heir
+    await backend.forget_contents(forgotten)
+    return found
+
+
+async def _heir(reader: FrontierReader, hash: int, is_purged: Callable[[str], bool]) -> Heir | None:
+    async for row in reader.copies(hash):
+        if not is_purged(row.url):
+            return Heir(url=row.url, fetched_at=row.started, domain=row.domain, visit=row.visit)
+    return None
+
+
 async def _place_again(backend: Backend, directory: Path, rewritten: Rewritten) -> None:
-    """Tell the ledger where the pages of a file are now."""
-    records = _urls_of(directory / rewritten.old)
-    while urls := await asyncio.to_thread(_some, records):
+    """Tell the database where the pages and texts of a file are now."""
+    records = _members_of(directory / rewritten.old)
+    while some := await asyncio.to_thread(_some, records):
+        texts = [text for member in some if (text := _moved_text(member, rewritten))]
+        await backend.place_contents(texts)
         changed = {}
-        for url in urls:
+        for url in dict.fromkeys(member.headers.get("warc-target-uri") for member in some):
             for row in await _rows_in(backend.reader, url, rewritten.old):
                 changed[row.visit, row.seq] = row.but(
                     text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
@@ -143,27 +184,35 @@ async def _place_again(backend: Backend, directory: Path, rewritten: Rewritten) 
         await backend.place_again(list(changed.values()))
 
 
-def _urls_of(path: Path) -> Iterator[str]:
-    """The URLs of the records in a file, each once in a row."""
+def _members_of(path: Path) -> Iterator[Member]:
     fd = os.open(path, os.O_RDONLY)
     try:
-        last = None
-        for member in members(fd):
-            url = member.headers.get("warc-target-uri")
-            if url is not None and url != last:
-                yield url
-                last = url
+        yield from members(fd)
     finally:
         os.close(fd)
 
 
-def _some(urls: Iterator[str]) -> list[str]:
-    return [url for _, url in zip(range(RECORDS_AT_ONCE), urls, strict=False)]
+def _some(records: Iterator[Member]) -> list[Member]:
+    return list(islice(records, RECORDS_AT_ONCE))
 
 
-async def _rows_in(reader: FrontierReader, text: str, file: str) -> list[RequestRow]:
+def _moved_text(member: Member, rewritten: Rewritten) -> MovedContent | None:
+    """Where a text is after its file was rewritten, None if the record is none or is gone."""
+    if member.text_hash is None or rewritten.new is None:
+        return None
+    old = Location(file=rewritten.old, offset=member.offset, length=member.length)
+    inherited = rewritten.inherited.get(member.offset)
+    if inherited is not None:
+        new = Location(file=rewritten.new, offset=inherited.offset, length=inherited.length)
+        heir = (inherited.domain, inherited.visit)
+        return MovedContent(hash=member.text_hash, old=old, new=new, heir=heir)
+    moved = _moved(old, rewritten)
+    return None if moved is None else MovedContent(hash=member.text_hash, old=old, new=moved)
+
+
+async def _rows_in(reader: FrontierReader, text: str | None, file: str) -> list[RequestRow]:
     """The requests for a URL whose page is in a file: those of the visit that settled it."""
-    url = canonical(text)
+    url = None if text is None else canonical(text)
     record = None if url is None else await reader.url(url.domain, url.fingerprint)
     if record is None or record.visit is None:
         return []
@@ -181,7 +230,8 @@ def _moved(where: Location | None, rewritten: Rewritten) -> Location | None:
     offset = rewritten.moved.get(where.offset)
     if offset is None or rewritten.new is None:
         return None
-    return Location(file=rewritten.new, offset=offset, length=where.length)
+    length = rewritten.lengths.get(where.offset, where.length)
+    return Location(file=rewritten.new, offset=offset, length=length)
 
 
 def _next(files: Iterator[Rewritten]) -> Rewritten | None:

@@ -80,7 +80,11 @@ def fingerprint(text: str) -> int:
 
 def fingerprint_bytes(data: bytes) -> int:
     """Likewise for bytes."""
-    value: int = xxhash.xxh3_64_intdigest(data)
+    return signed(xxhash.xxh3_64_intdigest(data))
+
+
+def signed(value: int) -> int:
+    """64 bits as the databases can hold them."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

@@ -288,13 +288,15 @@ class Visit:
         if document.noindex:
             self._settle(step, UrlState.BLOCKED, "noindex")
             return
+        content_hash = fingerprint(document.text)
         page = Page(
             url=step.url.text,
             fetched_at=self._journal.requests[-1].started,
             text=document.text,
             source=fetched if self._around.keep_raw else None,
+            content_hash=content_hash,
         )
-        self._journal.note_page(page, title=document.title, content_hash=fingerprint(document.text))
+        self._journal.note_page(page, title=document.title, content_hash=content_hash)
         self._settle(step, UrlState.DONE)
 
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:

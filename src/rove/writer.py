@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from rove.copies import Copies
 from rove.errors import RoveError
 from rove.frontier.contract import Frontier
 from rove.journal import Journal
@@ -52,6 +53,7 @@ class GroupWriter:
         self._only_known_domains = only_known_domains
         self._on_settled = on_settled
         self._seen = SeenSet()
+        self._copies = Copies(frontier)
         self._waiting: deque[Journal] = deque()
         self._unsettled: dict[Journal, None] = {}
         self._something = asyncio.Event()
@@ -113,9 +115,20 @@ class GroupWriter:
             self._something.clear()
 
     async def _store_pages(self, group: Sequence[Journal]) -> None:
-        stored = iter(await self._store.write([p for j in group for p in j.pages]))
+        pages = [page for journal in group for page in journal.pages]
+        if not pages:
+            return
+        texts = await self._copies.look_up(pages)
+        stored = iter(await self._store.write(pages, texts.known))
         for journal in group:
-            journal.note_stored([next(stored) for _ in journal.pages])
+            places = [next(stored) for _ in journal.pages]
+            journal.note_stored(places)
+            for page, where in zip(journal.pages, places, strict=True):
+                journal.note_text(
+                    is_repeat=texts.is_repeat(journal.lease, page, where),
+                    content=texts.content_of(journal.lease, page, where),
+                )
+            self._copies.sent(journal.contents)
 
     async def _settle(self, group: Sequence[Journal]) -> None:
         now = self._clock()
@@ -127,6 +140,7 @@ class GroupWriter:
         await self._frontier.settle([journal.result(now, self._delay) for journal in group])
         self._spool.settled(journal.lease.token for journal in group)
         for journal in group:
+            self._copies.arrived(journal.contents)
             del self._unsettled[journal]
         self._on_settled(group)
         await self._give_up(group)

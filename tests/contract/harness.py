@@ -11,7 +11,14 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from rove.frontier.contract import Catalog, Frontier, FrontierReader, Machine, Policy
+from rove.frontier.contract import (
+    Catalog,
+    Frontier,
+    FrontierReader,
+    Machine,
+    MovedContent,
+    Policy,
+)
 from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_backend import PostgresBackend
 from rove.frontier.postgres_catalog import PostgresCatalog
@@ -26,6 +33,7 @@ from rove.model import (
     Deferred,
     DelaySource,
     Lease,
+    Location,
     NewUrl,
     Pace,
     RequestKind,
@@ -69,6 +77,12 @@ class Harness(Protocol):
     async def place_again(self, rows: Sequence[RequestRow]) -> None:
         """What a backend does of that name."""
 
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        """What a backend does of that name."""
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        """What a backend does of that name."""
+
     def now(self) -> int:
         """The time, in milliseconds of the crawl's clock."""
 
@@ -108,9 +122,18 @@ class SqliteHarness:
         return SqliteCatalog(self._databases[-1], clock=lambda: self._now)
 
     async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        await self._backend().place_again(rows)
+
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        await self._backend().place_contents(moved)
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        await self._backend().forget_contents(places)
+
+    def _backend(self) -> SqliteBackend:
         backend = SqliteBackend(self._path)
         backend._database = self._databases[-1]
-        await backend.place_again(rows)
+        return backend
 
     def now(self) -> int:
         return self._now
@@ -162,9 +185,19 @@ class PostgresHarness:
         return _OnTime(catalog, self._write_clock)  # type: ignore[return-value]
 
     async def place_again(self, rows: Sequence[RequestRow]) -> None:
+        await self._backend().place_again(rows)
+
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        await self._backend().place_contents(moved)
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        await self._backend().forget_contents(places)
+
+    def _backend(self) -> PostgresBackend:
         backend = PostgresBackend(self.url, self.schema, Machine(key="", host="", path=""))
         backend._database = self._databases[-1]
-        await backend.place_again(rows)
+        backend._machine_id = 1
+        return backend
 
     def now(self) -> int:
         return self._now

@@ -41,6 +41,7 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_backend import SqliteBackend
 from rove.frontier.sqlite_catalog import SqliteCatalog
 from rove.model import (
+    Content,
     Deferred,
     DelaySource,
     Lease,
@@ -59,10 +60,11 @@ POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
 MACHINE = Machine(key="here", host="host", path="/data")
 SETTINGS = '{"delay":70}'
 STEP = 50.0
+TEXT = -77
 DAY = 86_400_000
 TABLES = (
     *("domain", "url", "origin", "request", "robots_text", "exclusion", "seed_source", "run"),
-    "process",
+    *("process", "content"),
 )
 TIMES = {
     "domain": ("ready_at", "not_before"),
@@ -237,7 +239,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
     clock.advance(2)
     await frontier.settle(
         [
-            _settled(leases["done.test"], UrlState.DONE, UrlState.BLOCKED),
+            _with_text(_settled(leases["done.test"], UrlState.DONE, UrlState.BLOCKED)),
             _settled(leases["idle.test"], UrlState.FAILED),
             _paced(leases["redirected.test"]),
             _settled(leases["capped.test"], *[UrlState.DONE] * 4),
@@ -258,6 +260,23 @@ def _settled(lease: Lease, *states: UrlState) -> VisitResult:
         for seq, pending in enumerate(lease.urls[: len(states)])
     ]
     return visited(lease, *states, requests=rows)
+
+
+def _with_text(visit: VisitResult) -> VisitResult:
+    """A visit whose first page has a text that another may refer to."""
+    first, *rest = visit.requests
+    where = Location(file="b.warc.gz", offset=7, length=8)
+    text = Content(
+        hash=TEXT,
+        checked=-5,
+        domain=visit.lease.domain,
+        visit=visit.lease.token,
+        where=where,
+        url=first.url,
+        fetched_at=first.started,
+    )
+    rows = [first.but(text=where, content_hash=TEXT), *rest]
+    return replace(visit, requests=rows, contents=[text])
 
 
 def _paced(lease: Lease) -> VisitResult:
@@ -356,6 +375,8 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_sl
         assert await there.catalog.exclusions() == ["bad.example", "worse.example"]
         await _check_exclusions(here.catalog, there.catalog, *await _shifts(path, target))
         assert await there.catalog.seed_sources() == await here.catalog.seed_sources()
+        texts = await here.reader.contents([TEXT])
+        assert len(texts) == 1 and await there.reader.contents([TEXT]) == texts
         await _check_ledger(here.reader, there.reader, *await _shifts(path, target))
         for key in urls:
             assert await there.reader.url(*key) == await here.reader.url(*key)

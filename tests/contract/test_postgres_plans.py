@@ -19,7 +19,7 @@ from rove.frontier.postgres_database import QUERIES, Database
 from tests.contract.harness import PostgresHarness
 
 SCHEMA = "plans"
-BIG_TABLES = {"domain", "url", "request", "origin", "robots_text"}
+BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
 COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
 """They hold only what is leased or capped, and are read from end to end where that is counted."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
@@ -84,6 +84,11 @@ USED = {
     "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "place_again": ["request_pkey: visit, seq"],
+    "insert_contents": [],
+    "known_contents": ["content_pkey: hash", "request_pkey: visit"],
+    "copies": ["request_copies: content_hash, visit, seq"],
+    "place_contents": ["content_pkey: hash"],
+    "forget_contents": ["content_pkey: hash"],
 }
 """By statement: the indexes that it goes through and what must be in the condition of each."""
 
@@ -144,7 +149,9 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
             found = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
             found |= {("just filled", name): await _plan(connection, name) for name in USED}
-            await connection.execute("ANALYZE domain, url, origin, request, robots_text, counter")
+            await connection.execute(
+                "ANALYZE domain, url, origin, request, robots_text, content, counter"
+            )
             await connection.execute("DISCARD PLANS")
             found |= {("analyzed", name): await _plan(connection, name) for name in USED}
             return found
@@ -168,10 +175,13 @@ async def _fill(connection: Any) -> None:
         INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
         SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
         INSERT INTO request (visit, domain, fingerprint, started, size, machine, seq,
-            status, truncated, kind, url, error, media_type, target, title, other_domain)
+            status, truncated, kind, url, error, media_type, target, title, other_domain,
+            content_hash, is_copy)
         SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
-            '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END
+            '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END, i % 50000, i >= 50000
         FROM generate_series(1, 100000) AS i;
+        INSERT INTO content (hash, checked, domain, visit, machine, file, "offset", length)
+        SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;
         INSERT INTO robots_text (hash, body) SELECT i, '' FROM generate_series(1, 20000) AS i;
         """
     )

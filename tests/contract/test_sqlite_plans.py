@@ -84,6 +84,7 @@ def _is_scan(step: str) -> bool:
         ("requests_elsewhere", "request_elsewhere"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
+        ("copies", "request_copies"),
     ],
 )
 def test_the_index_made_for_it_is_used(
@@ -96,7 +97,7 @@ def test_the_index_made_for_it_is_used(
     "name",
     [
         *("lease", "settle_urls", "defer_urls", "settle_domains", "reschedule", "postpone"),
-        *("reopen_urls", "place_again", "lower_pending"),
+        *("reopen_urls", "place_again", "place_contents", "known_contents", "lower_pending"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

@@ -7,7 +7,15 @@ import inspect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +37,7 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
-from rove.model import Counts, Request, RequestRow, UrlState, VisitResult
+from rove.model import Content, Counts, Request, RequestRow, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Note, Spool, lost_visits, spool_files
@@ -1087,7 +1095,9 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
     sizes: list[int] = []
 
     class Counting(Wrapped):
-        async def write(self, pages: Sequence[Page]) -> list[Stored]:
+        async def write(
+            self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
+        ) -> list[Stored]:
             sizes.append(len(pages))
             stored: list[Stored] = await self._part.write(pages)
             return stored
@@ -1107,3 +1117,26 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
     await place.run(store=Counting(place.store()), concurrency=40)
     assert sum(sizes) == 40
     assert max(sizes) == 40
+
+
+async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
+    place: Place,
+) -> None:
+    """What another domain gave is a copy, but no repetition."""
+    same = page("<title>Same</title><p>" + "One text for all of them. " * 20)
+    urls = [*(f"http://h0.test/{n}" for n in range(4)), "http://h1.test/"]
+    place.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))
+    await place.open(*urls)
+    await place.run()
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        assert place.database._connection is not None
+        return place.database._connection.execute(sql).fetchall()
+
+    copies = await place.database.run(
+        lambda: rows("SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy")
+    )
+    assert dict(copies) == {0: 1, 1: 4}
+    assert len(await place.database.run(lambda: rows("SELECT 1 FROM content"))) == 1
+    repeats = await place.database.run(lambda: rows("SELECT name, repeats FROM domain"))
+    assert dict(repeats) == {"h0.test": round(1000 * (1 - (15 / 16) ** 3)), "h1.test": 0}

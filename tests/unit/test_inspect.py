@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert set(found) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request", "blocked", "marks"),
+        *("leases", "leases_without_request", "blocked", "marks", "copies"),
     }
     assert found["running"] is True and found["pages_per_s"] == 1.24
     assert found["not_accepted"] == {"too-deep": 3, "excluded": 4000}
@@ -74,6 +75,13 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
 def test_the_status_object_is_json(status: Status) -> None:
     text = msgspec.json.encode(as_json(status))
     assert msgspec.json.decode(text) == as_json(status)
+
+
+def test_pages_with_a_text_stored_before_are_counted() -> None:
+    copies = replace(STATUS, counts=replace(COUNTS, copies=1_200))
+    assert as_json(copies)["copies"] == 1_200
+    assert "(1.2/s), 1,200 of them with a text stored before, 4.8 MiB" in as_lines(copies)[1]
+    assert "stored before" not in as_lines(STATUS)[1]
 
 
 def test_the_status_for_people() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from rove.journal import Journal
 from rove.model import (
+    Content,
     DelaySource,
     Failed,
     FailureKind,
@@ -25,6 +26,7 @@ from rove.model import (
     Settled,
     UrlState,
 )
+from rove.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
 from rove.url import fingerprint_bytes
 from tests.unit.scripted import crawl_url, page, redirect, refused, wrong_type
@@ -133,6 +135,23 @@ def test_pages_get_their_places_in_the_order_they_were_noted(journal: Journal) -
     assert [row.text for row in journal.requests] == [None, where, None]
     assert (journal.requests[1].title, journal.requests[1].content_hash) == ("A title", -5)
     assert journal.pages == [kept]
+
+
+def test_a_text_that_was_stored_before_is_noted(journal: Journal) -> None:
+    where = Location(file="x.warc.gz", offset=1, length=2)
+    text = Content(hash=-5, checked=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
+    for _ in range(2):
+        note(journal, page())
+        kept = Page(url=URL.text, fetched_at=1.0, text="", source=None, content_hash=-5)
+        journal.note_page(kept, title="", content_hash=-5)
+    journal.note_stored([Stored(text=where, raw=None), Stored(text=where, raw=None, is_copy=True)])
+    journal.note_text(is_repeat=False, content=text)
+    journal.note_text(is_repeat=True, content=None)
+    assert [row.is_copy for row in journal.requests] == [False, True]
+    result = journal.result(20.0, DELAY)
+    assert result.contents == (text,)
+    assert result.pace.repeats == pytest.approx(1 / REPEATS_MEMORY)
+    assert journal.asked_only(20.0, DELAY).contents == ()
 
 
 @pytest.mark.parametrize("places", [0, 2])

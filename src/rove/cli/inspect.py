@@ -13,7 +13,15 @@ from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
 from rove.exclusions import Exclusions
-from rove.inspect.pages import domain_id, page_json, page_line, settling_request, url_known
+from rove.inspect.pages import (
+    copy_json,
+    domain_id,
+    page_json,
+    page_line,
+    settling_request,
+    url_known,
+)
+from rove.inspect.requests import is_stored
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model import UrlState
 
@@ -103,18 +111,21 @@ async def _show(archive: Archive, text: str) -> None:
     if row is None:
         return
     for name, value in page_json(row).items():
-        if name not in ("url", "text_record", "raw_record") and value not in (None, ""):
+        if name != "url" and not name.endswith("_record") and value not in (None, ""):
             print(f"{name:<14}{value}")
-    for name, where in (("text", row.text), ("raw", row.raw)):
+    stored = await archive.text_of(row)
+    if stored.copy_of:
+        print(f"{'text of':<14}{stored.copy_of}, which had the same before")
+    for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
             print(f"{name:<14}{where.file} at {where.offset:,}, {where.length:,} bytes")
-    if row.place:
-        print(f"{'stored at':<14}{row.place}; look there with 'rove show'")
-    elif row.text is None and row.raw is None and record.state is UrlState.DONE:
+    if stored.place:
+        print(f"{'stored at':<14}{stored.place}; look there with 'rove show'")
+    elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         print(f"{'text':<14}not stored any more: it was purged")
-    elif row.text is not None:
+    elif stored.where is not None:
         print()
-        print(archive.pages.read_text(row.text, expect_url=row.url))
+        print(archive.read(stored))
 
 
 @click.command(short_help="every stored page as JSON Lines")
@@ -132,22 +143,21 @@ def export(data_dir: Path, domain: str | None) -> None:
         async with opened(data_dir) as archive:
             excluded = Exclusions(await archive.catalog.exclusions())
             async for row in archive.reader.pages(domain=wanted):
-                if (row.text is None and row.raw is None) or excluded.covers_url(row.url):
+                if not is_stored(row) or excluded.covers_url(row.url):
                     continue
-                if row.place:
-                    elsewhere[row.place] += 1
+                stored = await archive.text_of(row)
+                if stored.where is None and row.raw is None:
+                    continue
+                if stored.place:
+                    elsewhere[stored.place] += 1
                     continue
                 try:
-                    text = (
-                        None
-                        if row.text is None
-                        else archive.pages.read_text(row.text, expect_url=row.url)
-                    )
+                    text = archive.read(stored)
                 except RoveError as error:
                     unreadable += 1
                     print(f"rove: {row.url}: {error}", file=sys.stderr)
                     continue
-                print_json({**page_json(row), "text": text})
+                print_json({**page_json(row), **copy_json(stored.content, row), "text": text})
         for place, count in elsewhere.items():
             print(f"rove: {count:,} pages are not here but at {place}", file=sys.stderr)
         return unreadable

@@ -14,8 +14,10 @@ from typing import Protocol
 
 from rove.budget import DomainBudget
 from rove.model import (
+    Content,
     Counts,
     Lease,
+    Location,
     NewUrl,
     OriginRecord,
     Pace,
@@ -156,6 +158,17 @@ class LostVisit:
     """The texts of robots.txt that it had read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedContent:
+    """A text that a purge has moved on its machine."""
+
+    hash: int
+    old: Location
+    new: Location
+    heir: tuple[int, int] | None = None
+    """The domain and the visit of the page that its record names from now on; None: the same as before."""
+
+
 class Frontier(Protocol):
     """The queue of a crawl, as one process of it sees it."""
 
@@ -194,6 +207,9 @@ class Frontier(Protocol):
         counted. Not so seeds and what is as near (depth 0), sitemaps, URLs to be tried again, and those of `kept`,
         by fingerprint: a visit has fetched them and is settled next. One that was taken out is unknown from then on.
         """
+
+    async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        """Where those of the texts lie that are stored."""
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         """The states of those of the (domain, fingerprint) pairs that are known."""
@@ -361,6 +377,12 @@ class FrontierReader(Protocol):
     async def robots_text(self, hash: int) -> bytes | None:
         """A robots.txt that the ledger names."""
 
+    async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        """Where those of the texts lie that are stored, and on which machine."""
+
+    def copies(self, hash: int) -> AsyncIterator[RequestRow]:
+        """The pages that have no text of their own but this one."""
+
     def pages(
         self, *, domain: int | None = None, status: int | None = None
     ) -> AsyncIterator[RequestRow]:
@@ -408,6 +430,12 @@ class Backend(Protocol):
 
     async def place_again(self, rows: Sequence[RequestRow]) -> None:
         """Note for requests that are in the ledger where their pages are now."""
+
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        """Note where texts are now that this machine had; a text that is elsewhere by now stays there."""
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        """Let nobody refer any more to these texts of this machine, by hash and place."""
 
     async def close(self) -> None:
         """Finish what was begun and close."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rove.model import Counts, UrlState, VisitResult
+from rove.model import Counts, Fate, UrlState, VisitResult
 
 
 def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int) -> Counts:
@@ -30,6 +30,7 @@ def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int
         leases=kept.get("leases", 0),
         unasked=_family(kept, "unasked."),
         marks=_family(kept, "marks."),
+        copies=kept.get("copies", 0),
     )
 
 
@@ -43,6 +44,7 @@ def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
+            changes["copies"] += row.is_copy and row.fate is Fate.SETTLED
             for mark in row.marks:
                 changes[f"marks.{mark}"] += 1
         for settled in visit.settled:

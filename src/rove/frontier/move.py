@@ -170,6 +170,15 @@ _ALL_TABLES = (
         total=("requests",),
     ),
     _Table(
+        name="content",
+        key=("hash",),
+        columns={
+            **_same("hash", "checked", "domain", "visit", "file", "offset", "length"),
+            "machine": ":machine",
+        },
+        title="texts",
+    ),
+    _Table(
         name="robots_text",
         key=("hash",),
         columns=_same("hash", "body"),

@@ -79,16 +79,20 @@ class PagedReader(ABC):
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """All requests of all visits to a domain, in order."""
-        return self._by_visit("requests_of_domain", domain)
+        return self._by_visit("requests_of_domain", domain=domain)
 
     def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
         """Requests to a domain in visits to others, whose robots.txt led there."""
-        return self._by_visit("requests_elsewhere", domain)
+        return self._by_visit("requests_elsewhere", domain=domain)
 
-    async def _by_visit(self, query: str, domain: int) -> AsyncIterator[RequestRow]:
+    def copies(self, hash: int) -> AsyncIterator[RequestRow]:
+        """The pages that have no text of their own but this one."""
+        return self._by_visit("copies", hash=hash)
+
+    async def _by_visit(self, query: str, /, **of: int) -> AsyncIterator[RequestRow]:
         visit, seq = _LOWEST, 0
         while True:
-            found = await self._fetch(query, domain=domain, visit=visit, seq=seq, limit=SLICE)
+            found = await self._fetch(query, **of, visit=visit, seq=seq, limit=SLICE)
             for row in found:
                 yield await self._request(row)
             if len(found) < SLICE:

@@ -23,6 +23,7 @@ from rove.frontier.order import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.postgres_add import PostgresAdding
 from rove.frontier.postgres_bound import LOWEST, LowerBound
 from rove.frontier.postgres_clock import ClockGuard
+from rove.frontier.postgres_contents import PostgresContents
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database, Session, WasLost
 from rove.frontier.postgres_steps import add_counters, columns_of, settle_urls
@@ -50,7 +51,7 @@ from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import fingerprint_bytes
 
 
-class PostgresFrontier(PostgresAdding):
+class PostgresFrontier(PostgresAdding, PostgresContents):
     """The frontier of one process of a crawl."""
 
     def __init__(
@@ -335,6 +336,7 @@ class PostgresFrontier(PostgresAdding):
         counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
         entries = ledger_rows(visits, counted, policy=self._policy, process=self.process)
         await self._insert_requests(session, entries, changes)
+        await self._keep_contents(session, valid)
         changes.update(lease_counters(valid))
         await add_counters(session, changes)
         return len(valid)

@@ -212,6 +212,22 @@ FROM unnest(:visit::bigint[], :seq::smallint[], :domain::bigint[], :kind::text[]
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
+-- name: insert_contents
+-- Whoever stored a text first has it; what another process stored at the same time stays beside it. The rows come sorted,
+-- as two processes that store the same texts wait for each other here.
+INSERT INTO content (hash, checked, domain, visit, file, "offset", length, machine)
+SELECT *, :machine::integer
+FROM unnest(:hashes::bigint[], :checked::bigint[], :domains::bigint[], :visits::bigint[], :files::text[],
+    :offsets::bigint[], :lengths::bigint[])
+ON CONFLICT DO NOTHING;
+
+-- name: known_contents
+-- With the URL and the time of the page that the record names.
+SELECT c.hash, c.checked, c.domain, c.visit, c.file, c."offset", c.length, r.url, r.started, c.machine
+FROM unnest(:hashes::bigint[]) AS e (hash)
+JOIN content AS c ON c.hash = e.hash
+JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
+
 -- name: insert_urls
 -- What is known is dropped by an anti-join, which writes nothing. The rest goes in sorted by key: two adders with the
 -- same new URLs wait for each other, and never in a circle. Returns how many were new, by domain.
@@ -624,14 +640,36 @@ SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media
 FROM request WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
 ORDER BY domain, visit, seq LIMIT :limit::bigint;
 
+-- name: copies
+-- The pages that have no text of their own but this one, behind a place in their order.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, marks, is_copy, machine
+FROM request WHERE content_hash = :hash::bigint AND is_copy AND (visit, seq) > (:visit::bigint, :seq::smallint)
+ORDER BY visit, seq LIMIT :limit::bigint;
+
 -- name: place_again
 -- After a purge.
 UPDATE request AS r SET text_file = e.text_file, text_offset = e.text_offset, text_length = e.text_length,
-    raw_file = e.raw_file, raw_offset = e.raw_offset, raw_length = e.raw_length
+    raw_file = e.raw_file, raw_offset = e.raw_offset, raw_length = e.raw_length, is_copy = e.is_copy
 FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset::bigint[], :text_length::bigint[],
-    :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[])
-    AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length)
+    :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[], :is_copy::boolean[])
+    AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy)
 WHERE r.visit = e.visit AND r.seq = e.seq;
+
+-- name: place_contents
+-- Only while a text is where it was thought to be, on this machine.
+UPDATE content AS c SET domain = coalesce(e.domain, c.domain), visit = coalesce(e.visit, c.visit),
+    file = e.new_file, "offset" = e.new_offset, length = e.new_length
+FROM unnest(:hashes::bigint[], :files::text[], :offsets::bigint[], :domains::bigint[], :visits::bigint[],
+    :new_files::text[], :new_offsets::bigint[], :new_lengths::bigint[])
+    AS e (hash, file, at, domain, visit, new_file, new_offset, new_length)
+WHERE c.hash = e.hash AND c.machine = :machine::integer AND c.file = e.file AND c."offset" = e.at;
+
+-- name: forget_contents
+DELETE FROM content AS c
+USING unnest(:hashes::bigint[], :files::text[], :offsets::bigint[]) AS e (hash, file, at)
+WHERE c.hash = e.hash AND c.machine = :machine::integer AND c.file = e.file AND c."offset" = e.at;
 
 -- name: domain_record
 SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,

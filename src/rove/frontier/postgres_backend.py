@@ -6,21 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
-from rove.frontier.contract import Machine, Policy
+from rove.frontier.contract import Machine, MovedContent, Policy
 from rove.frontier.move import is_moving
 from rove.frontier.names import redacted
 from rove.frontier.postgres import PostgresFrontier
 from rove.frontier.postgres_catalog import PostgresCatalog
+from rove.frontier.postgres_contents import forget_contents, place_contents
 from rove.frontier.postgres_database import Database
 from rove.frontier.postgres_reader import PostgresReader
 from rove.frontier.rows import place_values
-from rove.model import RequestRow
+from rove.model import Location, RequestRow
 
 ALIVE_MS = 15_000
 """A process that was seen within this time is taken to be alive."""
 _PLACE = (
     *("visit", "seq", "text_file", "text_offset", "text_length"),
-    *("raw_file", "raw_offset", "raw_length"),
+    *("raw_file", "raw_offset", "raw_length", "is_copy"),
 )
 
 
@@ -99,6 +100,12 @@ class PostgresBackend:
             await self._database.run(
                 "place pages again", lambda session: session.fetch("place_again", **values)
             )
+
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        await place_contents(self._database, self._machine_id, moved)
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        await forget_contents(self._database, self._machine_id, places)
 
     async def close(self) -> None:
         await self._database.close()

@@ -7,10 +7,11 @@ from typing import Any
 
 from rove.frontier.contract import Participant, Run
 from rove.frontier.paging import PagedReader
+from rove.frontier.postgres_contents import fetch_contents
 from rove.frontier.postgres_counts import read_counts
 from rove.frontier.postgres_database import Database
-from rove.frontier.rows import REQUEST_COLUMNS, origin_record, request_row
-from rove.model import Counts, OriginRecord, RequestRow
+from rove.frontier.rows import REQUEST_COLUMNS, content_record, origin_record, request_row
+from rove.model import Content, Counts, OriginRecord, RequestRow
 
 
 class PostgresReader(PagedReader):
@@ -61,14 +62,21 @@ class PostgresReader(PagedReader):
         )
         return [origin_record(row) for row in rows]
 
+    async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        rows = await fetch_contents(self._database, hashes)
+        return {row[0]: content_record(row, await self._place(row[-1])) for row in rows}
+
     async def _request(self, row: Sequence[Any]) -> RequestRow:
-        machine = row[len(REQUEST_COLUMNS)]
+        return request_row(row, await self._place(row[len(REQUEST_COLUMNS)]))
+
+    async def _place(self, machine: int) -> str:
+        """Where a machine's pages are, '' for this one's."""
         if machine not in self._places:
             self._places = {
                 id: "" if key == self._machine_key else f"{host}:{path}"
                 for id, key, host, path in await self._fetch("machines")
             }
-        return request_row(row, self._places.get(machine, "a machine that is not known"))
+        return self._places.get(machine, "a machine that is not known")
 
     async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
         return await self._database.run(

@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rove.frontier.contract import DomainRecord, Exclusion, Policy
+from rove.frontier.contract import DomainRecord, Exclusion, MovedContent, Policy
 from rove.frontier.storable import storable
 from rove.model import (
+    Content,
     DelaySource,
     Fate,
     Location,
@@ -62,7 +63,7 @@ def request_row_values(row: RequestRow) -> list[Any]:
         row.process,
         row.fate.value,
         " ".join(row.marks),
-        row.is_copy,
+        row.is_copy and counts,
     ]
 
 
@@ -101,8 +102,61 @@ def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
 
 
 def place_values(row: RequestRow) -> list[Any]:
-    """Which request it is, and where its page is stored."""
-    return [row.visit, row.seq, *_location_values(row.text), *_location_values(row.raw)]
+    """Which request it is, and where its page is stored; without a record it is no copy any more."""
+    return [
+        row.visit,
+        row.seq,
+        *_location_values(row.text),
+        *_location_values(row.raw),
+        row.is_copy and row.text is not None,
+    ]
+
+
+def content_values(content: Content) -> list[Any]:
+    """The columns of a row of `content`."""
+    return [
+        content.hash,
+        content.checked,
+        content.domain,
+        content.visit,
+        *_location_values(content.where),
+    ]
+
+
+def content_record(row: Sequence[Any], place: str = "") -> Content:
+    """A stored text from the columns of known_contents; `place` has it."""
+    where = _location(row[4:7])
+    assert where is not None, "a text that is stored has a place"
+    return Content(
+        hash=row[0],
+        checked=row[1],
+        domain=row[2],
+        visit=row[3],
+        where=where,
+        url=row[7],
+        fetched_at=row[8],
+        place=place,
+    )
+
+
+def moved_values(moved: MovedContent) -> list[Any]:
+    """The values of place_contents: which text it is, what its record names now, and where that is."""
+    heir = moved.heir or (None, None)
+    return [*place_key(moved.hash, moved.old), *heir, *_location_values(moved.new)]
+
+
+def place_key(hash: int, where: Location) -> list[Any]:
+    """Which text it is, as long as it lies there."""
+    return [hash, where.file, where.offset]
+
+
+def contents_by_hash(visits: Iterable[VisitResult]) -> list[list[Any]]:
+    """The texts that visits have stored, each once, in the order in which all processes lock them."""
+    found: dict[int, Content] = {}
+    for visit in visits:
+        for content in visit.contents:
+            found.setdefault(content.hash, content)
+    return [content_values(found[hash]) for hash in sorted(found)]
 
 
 def ledger_rows(

@@ -25,6 +25,7 @@ from rove.frontier.rows import (
     robots_texts,
 )
 from rove.frontier.sqlite_add import SqliteAdding
+from rove.frontier.sqlite_contents import SqliteContents
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
 from rove.frontier.storable import storable
@@ -45,7 +46,7 @@ _ORIGIN_PARAMETERS = (
 )
 
 
-class SqliteFrontier(SqliteAdding):
+class SqliteFrontier(SqliteAdding, SqliteContents):
     """The frontier of a crawl that runs on one machine."""
 
     def __init__(
@@ -299,6 +300,7 @@ class SqliteFrontier(SqliteAdding):
             counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
             rows = ledger_rows(visits, counted, policy=self._policy, process=self.process)
             self._insert_requests(rows, changes)
+            self._keep_contents(valid)
             changes.update(lease_counters(valid))
             self._count(changes)
             self._database.execute("seen_now", now=now, process=self.process)

@@ -141,6 +141,19 @@ VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
+-- name: insert_contents
+-- Whoever stored a text first has it; what another process stored at the same time stays beside it.
+INSERT INTO content (hash, checked, domain, visit, file, offset, length)
+VALUES (:row)
+ON CONFLICT DO NOTHING;
+
+-- name: known_contents
+-- rows: hashes. With the URL and the time of the page that the record names.
+SELECT c.hash, c.checked, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
+FROM json_each(:rows) AS e
+CROSS JOIN content AS c ON c.hash = e.value
+CROSS JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
+
 -- name: insert_urls
 -- The unseen ones are returned.
 INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
@@ -427,12 +440,31 @@ SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media
     address, delay, delay_from, process, fate, marks, is_copy
 FROM request WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq LIMIT :limit;
 
+-- name: copies
+-- The pages that have no text of their own but this one, behind a place in their order.
+SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
+    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
+    address, delay, delay_from, process, fate, marks, is_copy
+FROM request WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+
 -- name: place_again
--- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length]. After a purge.
+-- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy]. After a purge.
 UPDATE request SET text_file = e.value ->> 2, text_offset = e.value ->> 3, text_length = e.value ->> 4,
-    raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7
+    raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7, is_copy = e.value ->> 8
 FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
+
+-- name: place_contents
+-- rows: [hash, file, offset, domain, visit, new file, new offset, new length]. Only while it is where it was thought to be.
+UPDATE content SET domain = coalesce(e.value ->> 3, domain), visit = coalesce(e.value ->> 4, visit),
+    file = e.value ->> 5, offset = e.value ->> 6, length = e.value ->> 7
+FROM json_each(:rows) AS e
+WHERE content.hash = e.value ->> 0 AND content.file = e.value ->> 1 AND content.offset = e.value ->> 2;
+
+-- name: forget_contents
+-- rows: [hash, file, offset].
+DELETE FROM content
+WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));
 
 -- name: domain_record
 SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,

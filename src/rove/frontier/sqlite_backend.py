@@ -6,13 +6,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rove.frontier.contract import Policy
+from rove.frontier.contract import MovedContent, Policy
 from rove.frontier.rows import place_values
 from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_catalog import SqliteCatalog
+from rove.frontier.sqlite_contents import forget_contents, place_contents
 from rove.frontier.sqlite_database import Database, holds_schema
 from rove.frontier.sqlite_reader import SqliteReader
-from rove.model import RequestRow
+from rove.model import Location, RequestRow
 
 
 class SqliteBackend:
@@ -51,6 +52,12 @@ class SqliteBackend:
                 self._database.batch("place_again", [place_values(row) for row in rows])
 
         await self._database.run(work)
+
+    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
+        await place_contents(self._database, moved)
+
+    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
+        await forget_contents(self._database, places)
 
     async def close(self) -> None:
         await self._database.close()

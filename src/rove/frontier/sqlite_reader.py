@@ -8,9 +8,10 @@ from typing import Any
 from rove.frontier.contract import Participant, Run
 from rove.frontier.paging import PagedReader
 from rove.frontier.rows import origin_record, request_row
+from rove.frontier.sqlite_contents import read_contents
 from rove.frontier.sqlite_counts import read_counts
 from rove.frontier.sqlite_database import Database, Row
-from rove.model import Counts, OriginRecord, RequestRow
+from rove.model import Content, Counts, OriginRecord, RequestRow
 
 
 class SqliteReader(PagedReader):
@@ -72,6 +73,9 @@ class SqliteReader(PagedReader):
         now, wanted = await self._now(), list(keys)
         rows = await self._database.run(lambda: self._database.batch("origins", wanted, now=now))
         return [origin_record(row) for row in rows]
+
+    async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        return await read_contents(self._database, hashes)
 
     async def _request(self, row: Sequence[Any]) -> RequestRow:
         return request_row(row)

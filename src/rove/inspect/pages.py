@@ -9,7 +9,7 @@ from typing import Any
 from rove.drops import Drops
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
-from rove.model import RequestKind, RequestRow
+from rove.model import Content, Location, RequestKind, RequestRow
 from rove.url import CrawlUrl, canonical, domain_of, parse_seed
 
 
@@ -56,10 +56,23 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         else f"{row.content_hash & (2**64 - 1):016x}",
         "visit": row.visit,
     }
-    for name, where in (("text_record", row.text), ("raw_record", row.raw)):
+    own = "revisit_record" if row.is_copy else "text_record"
+    for name, where in ((own, row.text), ("raw_record", row.raw)):
         if where is not None:
-            record[name] = {"file": where.file, "offset": where.offset, "length": where.length}
+            record[name] = _location_json(where)
     return record
+
+
+def copy_json(content: Content | None, row: RequestRow) -> dict[str, Any]:
+    """What is to be said besides of a page whose text is this one; nothing of a page with a text of its own."""
+    if content is None:
+        return {}
+    copy_of = {"copy_of": content.url} if content.url != row.url else {}
+    return {"text_record": _location_json(content.where), **copy_of}
+
+
+def _location_json(where: Location) -> dict[str, Any]:
+    return {"file": where.file, "offset": where.offset, "length": where.length}
 
 
 def page_line(row: RequestRow) -> str:

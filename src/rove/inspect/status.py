@@ -50,6 +50,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "since": status.since,
         "elapsed_s": round(status.elapsed, 3),
         "pages": counts.pages,
+        "copies": counts.copies,
         "pages_per_s": round(status.rate, 2),
         "bytes": counts.bytes,
         "requests": counts.requests,
@@ -74,9 +75,10 @@ def as_lines(status: Status) -> list[str]:
     )
     running = "running" if status.running else "not running"
     received = f"{size_text(counts.bytes)} received in {counts.requests:,} requests"
+    copies = f"{counts.copies:,} of them with a text stored before, " if counts.copies else ""
     lines = [
         f"{running}, begun {since}, crawled for {seconds_text(status.elapsed)}",
-        f"pages      {counts.pages:,} ({status.rate:.1f}/s), {received}",
+        f"pages      {counts.pages:,} ({status.rate:.1f}/s), {copies}{received}",
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]

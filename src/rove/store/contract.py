@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rove.model import Fetched, Location
+from rove.model import Content, Fetched, Location
 
 
 class Keep(enum.StrEnum):
@@ -28,6 +28,8 @@ class Page:
     text: str
     source: Fetched | None
     """The answer that the text was taken from; not needed where only texts are kept."""
+    content_hash: int | None = None
+    """By which its text may be known; None: it is stored whatever is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +38,23 @@ class Stored:
 
     text: Location | None
     raw: Location | None
+    is_copy: bool = False
+    """The text was stored before: `text` is the record that says where."""
+    checked: int | None = None
+    """The second hash of a text that others may refer to, see `Content`; None where none should."""
 
 
 class Store(Protocol):
     """An append-only home for pages."""
 
-    async def write(self, pages: Sequence[Page]) -> list[Stored]:
-        """Store a group of pages, in order; when this returns they survive a power cut."""
+    async def write(
+        self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
+    ) -> list[Stored]:
+        """Store a group of pages, in order; when this returns they survive a power cut.
+
+        `known`: texts that are stored already, by their hash. A page with one of them, or with that of a page before
+        it, leaves a record that refers to it.
+        """
 
     async def close(self) -> None:
         """Finish the open file."""

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import xxhash
 from isal import isal_zlib
 
 from rove.store.record import (
@@ -20,6 +21,7 @@ from rove.store.record import (
     content_length,
     parse_head,
 )
+from rove.url import signed
 
 _IsalError: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 """Its stubs call the class an instance."""
@@ -34,6 +36,8 @@ class Member(NamedTuple):
     offset: int
     length: int
     headers: Mapping[str, str]
+    text_hash: int | None = None
+    """What the ledger calls the text that it holds, if it holds one."""
 
     @property
     def end(self) -> int:
@@ -66,7 +70,8 @@ def _member(fd: int, start: int) -> Member | None:
         except _IsalError as error:
             raise NotARecord(str(error)) from error
     end = position - len(stream.unused_data)
-    return Member(offset=start, length=end - start, headers=record.finish())
+    headers = record.finish()
+    return Member(offset=start, length=end - start, headers=headers, text_hash=record.text_hash)
 
 
 class _RecordCheck:
@@ -77,6 +82,12 @@ class _RecordCheck:
         self._headers: Mapping[str, str] | None = None
         self._left = 0
         self._tail = b""
+        self._hash: xxhash.xxh3_64 | None = None
+
+    @property
+    def text_hash(self) -> int | None:
+        """As of Member."""
+        return None if self._hash is None else signed(self._hash.intdigest())
 
     def feed(self, data: bytes) -> None:
         """The next bytes."""
@@ -90,6 +101,10 @@ class _RecordCheck:
             self._headers = parse_head(head)
             self._left = content_length(self._headers) + len(RECORD_END)
             self._head = b""
+            if self._headers.get("warc-type") == "conversion":
+                self._hash = xxhash.xxh3_64()
+        if self._hash is not None:
+            self._hash.update(data[: max(0, self._left - len(RECORD_END))])
         self._left -= len(data)
         self._tail = (self._tail + data[-len(RECORD_END) :])[-len(RECORD_END) :]
 

@@ -4,7 +4,8 @@ The database says where each record of the crawl is, and it is told of a move af
 every moment, whenever the process is killed, each record that stays lies where the database says,
 be that the old place or the new one. For one file after the other:
 
-1. The file is read. If nothing in it is to go, that is all.
+1. The file is read. If nothing in it is to go, that is all. Of the texts that are to go the caller is asked whether a
+   page that stays has no other (see purge_copy.py); from then on nobody may refer anew to one that nobody inherits.
 2. What stays is copied, as it was compressed, to `NEW.warc.gz.purge`, and synced. NEW is the old name
    with `-p1` at its end, or `-p2` if that had `-p1`: names that the store never makes.
 3. `purge.json` is put into the directory: old name, new name, what moved where. From here on the step
@@ -23,8 +24,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,53 +33,16 @@ import msgspec
 
 from rove.errors import DiskFull, StoreError
 from rove.store.files import is_full, sync_directory, write_all
-from rove.store.members import Member, members
-from rove.store.record import (
-    DEFAULT_LEVEL,
-    NotARecord,
-    compress,
-    decompress,
-    renamed_warcinfo,
-)
+from rove.store.members import members
+from rove.store.purge_copy import Copied, Heirs, Inherited, Moves, Plan, copy, new_file, nobody
+from rove.store.record import NotARecord
 from rove.store.recovery import recover
 
 STEP_NAME = "purge.json"
 COPY_SUFFIX = ".purge"
 _PARTIAL_SUFFIX = ".partial"
-_COPY_BYTES = 1 << 20
 
 _NUMBERED = re.compile(r"(?P<name>.*?)(?:-p(?P<number>[0-9]+))?\.warc\.gz", re.DOTALL)
-
-
-class Moves(Mapping[int, int]):
-    """Old offsets to new ones, both growing, in 16 bytes a record."""
-
-    __slots__ = ("_new", "_old")
-
-    def __init__(self, old: bytes = b"", new: bytes = b"") -> None:
-        self._old = array("Q", old)
-        self._new = array("Q", new)
-
-    def append(self, old: int, new: int) -> None:
-        """Add a move behind the last one."""
-        self._old.append(old)
-        self._new.append(new)
-
-    def as_bytes(self) -> tuple[bytes, bytes]:
-        """What makes the same Moves again."""
-        return self._old.tobytes(), self._new.tobytes()
-
-    def __getitem__(self, offset: int) -> int:
-        index = bisect_left(self._old, offset)
-        if index == len(self._old) or self._old[index] != offset:
-            raise KeyError(offset)
-        return self._new[index]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._old)
-
-    def __len__(self) -> int:
-        return len(self._old)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +53,18 @@ class Rewritten:
     new: str | None
     """None: nothing was left for a new file."""
     moved: Mapping[int, int]
-    """The offset of each record that stays, old to new; its length is as it was.
-
-    What lay at any other offset of the old file is gone.
-    """
+    """The offset of each record that stays, old to new; what lay at any other offset of the old file is gone."""
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    """By old offset: of the records that were written anew, as they named a page that goes; others are as they were."""
+    inherited: Mapping[int, Inherited] = field(default_factory=dict)
+    """By old offset: the texts of pages that go, which pages that stay have as well."""
     removed: int
     bytes_freed: int
 
     @property
     def records(self) -> int:
         """How many stay, without the one that opens the file."""
-        return len(self.moved)
+        return len(self.moved) + len(self.inherited)
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,39 +76,20 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
     bytes_freed: int
     moved_from: bytes
     moved_to: bytes
-
-
-@dataclass(slots=True, kw_only=True)
-class _Plan:
-    """What is to become of the bytes of a file that holds something to be removed."""
-
-    warcinfo: Member | None = None
-    """The record that opens the file; it is written anew."""
-    kept: list[tuple[int, int]] = field(default_factory=list)
-    """Begin and end of the stretches that are copied."""
-    moves: Moves = field(default_factory=Moves)
-    """As if the first stretch were to begin the new file."""
-    removed: int = 0
-    size: int = 0
-    """Bytes in the stretches."""
-
-    def keep(self, member: Member) -> None:
-        """Have a record copied."""
-        self.moves.append(member.offset, self.size)
-        self.size += member.length
-        if self.kept and self.kept[-1][1] == member.offset:
-            self.kept[-1] = (self.kept[-1][0], member.end)
-        else:
-            self.kept.append((member.offset, member.end))
+    lengths: dict[int, int] = {}
+    inherited: dict[int, Inherited] = {}
 
 
 class Purge:
     """Rewrites the files of a store that nobody writes to, without some of their records."""
 
-    def __init__(self, directory: Path, is_purged: Callable[[str], bool]) -> None:
-        """`is_purged` is asked about the WARC-Target-URI of every record that has one."""
+    def __init__(
+        self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = nobody
+    ) -> None:
+        """`is_purged` is asked about the URL of every record that has one; `heirs` about the texts of pages that go."""
         self._directory = directory
         self._is_purged = is_purged
+        self._heirs = heirs
         self._step_path = directory / STEP_NAME
 
     def rewrite(self) -> Iterator[Rewritten]:
@@ -191,6 +135,8 @@ class Purge:
             old=step.old,
             new=step.new,
             moved=Moves(step.moved_from, step.moved_to),
+            lengths=step.lengths,
+            inherited=step.inherited,
             removed=step.removed,
             bytes_freed=step.bytes_freed,
         )
@@ -209,26 +155,15 @@ class Purge:
         fd = os.open(path, os.O_RDONLY)
         try:
             plan = self._read(fd, path)
-            if not plan.removed:
+            if plan.changes_nothing:
                 return None
-            new = self._new_path(path) if plan.kept else None
-            opening = _opening(fd, plan, new)
-            moves = _shifted(plan.moves, len(opening))
-            moved_from, moved_to = moves.as_bytes()
-            new_size = len(opening) + plan.size if new else 0
-            step = _Step(
-                old=path.name,
-                new=new.name if new else None,
-                removed=plan.removed,
-                bytes_freed=os.fstat(fd).st_size - new_size,
-                moved_from=moved_from,
-                moved_to=moved_to,
-            )
+            new = self._new_path(path) if plan.leaves_something else None
             try:
+                copied = Copied()
                 if new is not None:
-                    _copy(fd, _copy_name(new), opening, plan.kept)
+                    copied = copy(fd, _copy_name(new), new.name, plan)
                     sync_directory(self._directory)
-                self._write_partial_step(step)
+                self._write_partial_step(_step(fd, path, new, plan, copied))
             except BaseException:
                 with suppress(OSError):  # what stays is taken away by the next purge
                     self._remove_copies()
@@ -239,25 +174,18 @@ class Purge:
         sync_directory(self._directory)
         return self.unfinished()
 
-    def _read(self, fd: int, path: Path) -> _Plan:
+    def _read(self, fd: int, path: Path) -> Plan:
         """Read a whole file, which is the proof that what will be copied is whole."""
-        plan = _Plan()
-        end = 0
+        plan = Plan(file=path.name, is_purged=self._is_purged, heirs=self._heirs)
         try:
             for member in members(fd):
-                end = member.end
-                url = member.headers.get("warc-target-uri")
-                if url is not None and self._is_purged(url):
-                    plan.removed += 1
-                elif not member.offset and member.headers.get("warc-type") == "warcinfo":
-                    plan.warcinfo = member
-                else:
-                    plan.keep(member)
+                plan.take(member)
         except NotARecord as error:
             raise StoreError(
-                f"{path} is damaged at byte {end} ({error}) and stays as it is;"
+                f"{path} is damaged at byte {plan.end} ({error}) and stays as it is;"
                 " move it out of the directory to purge the other files"
             ) from error
+        plan.ask_heirs()
         return plan
 
     def _new_path(self, path: Path) -> Path:
@@ -305,50 +233,12 @@ class Purge:
             raise StoreError(f"{self._step_path} cannot be read: {error}") from error
 
     def _write_partial_step(self, step: _Step) -> None:
-        with _new_file(self._partial_step) as fd:
+        with new_file(self._partial_step) as fd:
             write_all(fd, msgspec.json.encode(step))
 
     def _forget_step(self) -> None:
         self._step_path.unlink()
         sync_directory(self._directory)
-
-
-def _opening(fd: int, plan: _Plan, new: Path | None) -> bytes:
-    """The first record of the new file as it is written."""
-    if new is None or plan.warcinfo is None:
-        return b""
-    warcinfo = decompress(os.pread(fd, plan.warcinfo.length, plan.warcinfo.offset))
-    return compress(renamed_warcinfo(warcinfo, new.name), DEFAULT_LEVEL)
-
-
-def _shifted(moves: Moves, by: int) -> Moves:
-    shifted = Moves()
-    for old, new in moves.items():
-        shifted.append(old, new + by)
-    return shifted
-
-
-def _copy(fd: int, to: Path, opening: bytes, kept: list[tuple[int, int]]) -> None:
-    with _new_file(to) as out:
-        write_all(out, opening)
-        for position, end in kept:
-            while position < end:
-                chunk = os.pread(fd, min(_COPY_BYTES, end - position), position)
-                if not chunk:
-                    raise StoreError(f"a file was cut while {to.name} was made from it")
-                write_all(out, chunk)
-                position += len(chunk)
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[int]:
-    """A file to be filled; at the end it is on the disk, its name is the caller's to sync."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        yield fd
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @contextmanager
@@ -368,3 +258,17 @@ def _as_store_errors(directory: Path) -> Iterator[None]:
 def _copy_name(path: Path) -> Path:
     """What the new file is called before it is decided that it takes the old one's place."""
     return path.with_name(path.name + COPY_SUFFIX)
+
+
+def _step(fd: int, path: Path, new: Path | None, plan: Plan, copied: Copied) -> _Step:
+    moved_from, moved_to = copied.moves.as_bytes()
+    return _Step(
+        old=path.name,
+        new=new.name if new else None,
+        removed=plan.removed,
+        bytes_freed=os.fstat(fd).st_size - copied.size,
+        moved_from=moved_from,
+        moved_to=moved_to,
+        lengths=copied.lengths,
+        inherited=copied.inherited,
+    )

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from rove.errors import StoreError
-from rove.model import Location
+from rove.model import Content, Location
 from rove.store.files import open_name
-from rove.store.record import NotARecord, Record, decompress
+from rove.store.record import NotARecord, Record, decompress, text_block
 
 
 class WarcReader:
@@ -21,12 +21,20 @@ class WarcReader:
         """The text of a page; StoreError if it is not there, or is another page's."""
         return self._read(location, "conversion", expect_url).block.decode("utf-8", "replace")
 
+    def read_content(self, content: Content) -> str:
+        """A text that several pages have; StoreError if it is not there, or is another."""
+        block = self._read(content.where, "conversion", None).block
+        text = block.decode("utf-8", "replace")
+        if text_block(text).checked != content.checked:
+            raise StoreError(f"the record in {self._place(content.where)} has another text")
+        return text
+
     def read_raw(self, location: Location, expect_url: str | None = None) -> bytes:
         """The HTTP message of a page, content coding as sent; StoreError as for `read_text`."""
         return self._read(location, "response", expect_url).block
 
     def _read(self, location: Location, kind: str, expect_url: str | None) -> Record:
-        place = f"{self._directory / location.file} at byte {location.offset}"
+        place = self._place(location)
         try:
             record = decompress(self._member(location))
         except NotARecord as error:
@@ -38,6 +46,9 @@ class WarcReader:
         if expect_url is not None and url != expect_url:
             raise StoreError(f"the record in {place} is of {url}, not of {expect_url}")
         return record
+
+    def _place(self, location: Location) -> str:
+        return f"{self._directory / location.file} at byte {location.offset}"
 
     def _member(self, location: Location) -> bytes:
         final = self._directory / location.file

@@ -15,6 +15,7 @@ import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from isal import isal_zlib
 
@@ -28,7 +29,11 @@ DEFAULT_LEVEL = 2
 HEAD_END = b"\r\n\r\n"
 RECORD_END = b"\r\n\r\n"
 
+REFERRED_URL = "warc-refers-to-target-uri"
+"""The header by which a revisit record names the page whose text it repeats."""
+
 _VERSION = "WARC/1.1"
+_SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
 _RENAMED = {
     "transfer-encoding": "X-Crawler-Transfer-Encoding",
@@ -66,9 +71,27 @@ def renamed_warcinfo(warcinfo: Record, filename: str) -> bytes:
     return _warcinfo(filename=filename, date=date, block=warcinfo.block)
 
 
-def text_record(page: Page, *, refers_to: str | None) -> bytes:
+class Block(NamedTuple):
+    """A text as it is stored, with the digest that its record has."""
+
+    data: bytes
+    sha1: bytes
+
+    @property
+    def checked(self) -> int:
+        """64 bits of the digest, as the databases can hold them."""
+        return int.from_bytes(self.sha1[:8], "big", signed=True)
+
+
+def text_block(text: str) -> Block:
+    """A text as it is stored."""
+    data = text.encode("utf-8", "replace")
+    return Block(data, _sha1(data))
+
+
+def text_record(page: Page, *, refers_to: str | None, block: Block | None = None) -> bytes:
     """The text of a page as a conversion record, the way Common Crawl's WET files hold it."""
-    block = page.text.encode("utf-8", "replace")
+    data, sha1 = block or text_block(page.text)
     headers = [
         ("WARC-Type", "conversion"),
         ("WARC-Target-URI", page.url),
@@ -77,8 +100,47 @@ def text_record(page: Page, *, refers_to: str | None) -> bytes:
     ]
     if refers_to is not None:
         headers.append(("WARC-Refers-To", refers_to))
-    headers += [("WARC-Block-Digest", _digest(block)), ("Content-Type", "text/plain")]
-    return _record(headers, block)
+    headers += [("WARC-Block-Digest", _shown(sha1)), ("Content-Type", "text/plain")]
+    return _record(headers, data)
+
+
+def revisit_record(
+    page: Page, *, block: Block, url: str, fetched_at: float, beside: str | None
+) -> bytes:
+    """What says that the text of a page is that of another; `beside`: the record of the answer that it is from."""
+    headers = [
+        ("WARC-Type", "revisit"),
+        ("WARC-Target-URI", page.url),
+        ("WARC-Date", _date(page.fetched_at)),
+        ("WARC-Record-ID", new_record_id()),
+    ]
+    if beside is not None:
+        headers.append(("WARC-Concurrent-To", beside))
+    headers += [
+        ("WARC-Profile", _SAME_PAYLOAD),
+        ("WARC-Refers-To-Target-URI", url),
+        ("WARC-Refers-To-Date", _date(fetched_at)),
+        ("WARC-Payload-Digest", _shown(block.sha1)),
+    ]
+    return _record(headers, b"")
+
+
+def unreferring_record(revisit: Record) -> bytes:
+    """The same revisit record, but for the page that it named: that one is to leave no trace.
+
+    The digest is enough for the profile; what it refers to is recommended (WARC 1.1, 6.7.2).
+    """
+    kept = [
+        ("WARC-Type", "warc-type"),
+        ("WARC-Target-URI", "warc-target-uri"),
+        ("WARC-Date", "warc-date"),
+        ("WARC-Record-ID", "warc-record-id"),
+        ("WARC-Concurrent-To", "warc-concurrent-to"),
+        ("WARC-Profile", "warc-profile"),
+        ("WARC-Payload-Digest", "warc-payload-digest"),
+    ]
+    headers = [(name, revisit.headers[key]) for name, key in kept if key in revisit.headers]
+    return _record(headers, revisit.block)
 
 
 def response_record(page: Page, *, record_id: str) -> bytes:
@@ -196,5 +258,12 @@ def _date(seconds: float) -> str:
 
 
 def _digest(data: bytes) -> str:
-    digest = hashlib.sha1(data, usedforsecurity=False).digest()
-    return f"sha1:{base64.b32encode(digest).decode('ascii')}"
+    return _shown(_sha1(data))
+
+
+def _sha1(data: bytes) -> bytes:
+    return hashlib.sha1(data, usedforsecurity=False).digest()
+
+
+def _shown(sha1: bytes) -> str:
+    return f"sha1:{base64.b32encode(sha1).decode('ascii')}"

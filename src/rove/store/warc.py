@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from rove.model import Location
+from rove.model import Content, Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.files import OpenFile, store_error, sync_directory
 from rove.store.record import (
@@ -23,13 +23,25 @@ from rove.store.record import (
     compress,
     new_record_id,
     response_record,
+    revisit_record,
+    text_block,
     text_record,
     warcinfo_record,
 )
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
+SHORTEST_SHARED = 256
+"""Bytes of a text below which every page stores its own: the record that refers to another takes as much room."""
 
 _T = TypeVar("_T")
+
+
+class _Known(NamedTuple):
+    """What a record that refers to a text says of it."""
+
+    checked: int
+    url: str
+    fetched_at: float
 
 
 class WarcStore:
@@ -62,12 +74,22 @@ class WarcStore:
         self._file: OpenFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
-    async def write(self, pages: Sequence[Page]) -> list[Stored]:
+    async def write(
+        self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
+    ) -> list[Stored]:
         """Store a group of pages, in order; when this returns they survive a power cut.
 
+        Of texts that are known, or come twice, later pages have a record that refers to the first. Raw answers are
+        stored each by itself: hardly two are the same byte for byte, and who keeps them wants them as they came.
         After a DiskFull or StoreError nothing of the group is stored, and it may be tried again.
         """
-        return await self._in_thread(self._write, tuple(pages)) if pages else []
+        if not pages:
+            return []
+        texts = {
+            hash: _Known(content.checked, content.url, content.fetched_at)
+            for hash, content in (known or {}).items()
+        }
+        return await self._in_thread(self._write, tuple(pages), texts)
 
     async def close(self) -> None:
         """Finish the open file."""
@@ -82,31 +104,43 @@ class WarcStore:
         except OSError as error:
             raise store_error(error, self._directory) from error
 
-    def _write(self, pages: Sequence[Page]) -> list[Stored]:
+    def _write(self, pages: Sequence[Page], texts: dict[int, _Known]) -> list[Stored]:
         before = self._file
         size_before = before.size if before else 0
         touched = [before] if before else []
         try:
-            stored = [self._append(page, touched) for page in pages]
+            stored = [self._append(page, touched, texts) for page in pages]
             self._commit(touched, has_new=touched[-1] is not before)
         except BaseException:
             self._roll_back(before, size_before, touched)
             raise
         return stored
 
-    def _append(self, page: Page, touched: list[OpenFile]) -> Stored:
+    def _append(self, page: Page, touched: list[OpenFile], texts: dict[int, _Known]) -> Stored:
         """Put a page's records into one file, a new one if the last is full."""
         if not touched or touched[-1].size >= self._max_file_bytes:
             touched.append(self._begin_file())
         file = touched[-1]
-        raw = text = None
-        raw_id = None
+        raw = raw_id = None
         if self._keep is not Keep.TEXT:
             raw_id = new_record_id()
             raw = self._append_record(file, response_record(page, record_id=raw_id))
-        if self._keep is not Keep.RAW:
-            text = self._append_record(file, text_record(page, refers_to=raw_id))
-        return Stored(text=text, raw=raw)
+        if self._keep is Keep.RAW:
+            return Stored(text=None, raw=raw)
+        block = text_block(page.text)
+        checked = None
+        if page.content_hash is not None and len(block.data) >= SHORTEST_SHARED:
+            checked = block.checked
+            own = _Known(checked, page.url, page.fetched_at)
+            first = texts.setdefault(page.content_hash, own)
+            if first is not own and first.checked == checked:
+                record = revisit_record(
+                    page, block=block, url=first.url, fetched_at=first.fetched_at, beside=raw_id
+                )
+                text = self._append_record(file, record)
+                return Stored(text=text, raw=raw, is_copy=True, checked=checked)
+        text = self._append_record(file, text_record(page, refers_to=raw_id, block=block))
+        return Stored(text=text, raw=raw, checked=checked)
 
     def _append_record(self, file: OpenFile, record: bytes) -> Location:
         member = compress(record, self._level)

@@ -5,7 +5,7 @@ ALTER TABLE domain ADD COLUMN repeats smallint NOT NULL DEFAULT 0;  -- per mille
 ALTER TABLE request
     ADD COLUMN marks   text    NOT NULL DEFAULT '',                 -- what was cut, dropped or doubtful, by name
     ADD COLUMN is_copy boolean NOT NULL DEFAULT false;              -- its text is that of `content`
-CREATE INDEX request_copies ON request (content_hash) WHERE is_copy;
+CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where a text lies that was stored: once for all pages that have it.
 CREATE TABLE content (

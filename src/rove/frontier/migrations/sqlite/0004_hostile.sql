@@ -4,7 +4,7 @@ ALTER TABLE domain ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;   -- per mille
 
 ALTER TABLE request ADD COLUMN marks   TEXT    NOT NULL DEFAULT ''; -- what was cut, dropped or doubtful, by name
 ALTER TABLE request ADD COLUMN is_copy INTEGER NOT NULL DEFAULT 0;  -- its text is that of `content`
-CREATE INDEX request_copies ON request (content_hash) WHERE is_copy;
+CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where a text lies that was stored: once for all pages that have it.
 CREATE TABLE content (

@@ -1,0 +1,185 @@
+"""Texts that are stored once: where they lie and who has them; every frontier passes it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from rove.frontier import paging
+from rove.frontier.contract import Frontier, MovedContent
+from rove.frontier.postgres_reader import PostgresReader
+from rove.model import Content, Lease, Location, UrlState, VisitResult
+from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
+
+DONE = UrlState.DONE
+HASH = -(1 << 62)
+
+
+def place(offset: int, file: str = "a.warc.gz") -> Location:
+    return Location(file=file, offset=offset, length=100)
+
+
+async def leases(frontier: Frontier, *names: str) -> list[Lease]:
+    await frontier.add([url(f"http://{name}.test/{i}") for name in names for i in range(5)])
+    found = {lease.name: lease for lease in await frontier.claim(100)}
+    return [found[f"{name}.test"] for name in names]
+
+
+def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) -> Content:
+    return Content(
+        hash=hash,
+        checked=checked,
+        domain=lease.domain,
+        visit=lease.token,
+        where=place(offset),
+        url=lease.urls[0].url,
+        fetched_at=1.0,
+    )
+
+
+def stored(lease: Lease, *contents: Content, is_copy: bool = False, offset: int = 1) -> VisitResult:
+    """A visit with one page of that text."""
+    hash = contents[0].hash if contents else HASH
+    row = page_row(lease, lease.urls[0].url, text=place(offset), content_hash=hash, is_copy=is_copy)
+    return replace(visited(lease, DONE, requests=[row]), contents=contents)
+
+
+async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> None:
+    frontier = await harness.open()
+    (lease,) = await leases(frontier, "a")
+    assert await frontier.known_contents([HASH]) == {}
+    assert await frontier.known_contents([]) == {}
+    await frontier.settle([stored(lease, content(lease))])
+    expected = {HASH: content(lease)}
+    assert await frontier.known_contents([HASH, 5]) == expected
+    reader = harness.reader()
+    found = await reader.contents([HASH, 5])
+    assert {hash: text.but(place="") for hash, text in found.items()} == expected
+    assert await reader.contents([]) == {}
+
+
+async def test_whoever_stored_it_first_has_it(harness: Harness) -> None:
+    frontier = await harness.open()
+    a, b = await leases(frontier, "a", "b")
+    await frontier.settle([stored(a, content(a))])
+    await frontier.settle([stored(b, content(b, 2))])
+    assert await frontier.known_contents([HASH]) == {HASH: content(a)}
+
+
+async def test_of_a_batch_each_text_goes_in_once(harness: Harness) -> None:
+    frontier = await harness.open()
+    a, b, c = await leases(frontier, "a", "b", "c")
+    other = content(c, 9, hash=5)
+    batch = [stored(a, content(a)), stored(b, content(a), is_copy=True), stored(c, other)]
+    await frontier.settle(batch)
+    assert await frontier.known_contents([HASH, 5]) == {HASH: content(a), 5: other}
+    await frontier.settle(batch)
+    assert (await frontier.counts()).copies == 1
+
+
+async def test_a_visit_that_came_too_late_tells_nothing(harness: Harness) -> None:
+    """But a copy in a visit that counts brings the text along."""
+    frontier = await harness.open()
+    a, b = await leases(frontier, "a", "b")
+    late = replace(a, token=a.token + 1_000)
+    await frontier.settle([stored(late, content(late))])
+    assert await frontier.known_contents([HASH]) == {}
+    other = content(late)
+    await frontier.settle([stored(b, other, is_copy=True)])
+    assert await frontier.known_contents([HASH]) == {HASH: other}
+    counts = await frontier.counts()
+    assert (counts.pages, counts.copies) == (1, 1)
+
+
+async def test_a_late_copy_is_none(harness: Harness) -> None:
+    frontier = await harness.open()
+    a, b = await leases(frontier, "a", "b")
+    await frontier.settle([stored(a, content(a))])
+    await frontier.settle([stored(replace(b, token=b.token + 1_000), is_copy=True)])
+    assert [row async for row in harness.reader().copies(HASH)] == []
+    assert (await frontier.counts()).copies == 0
+
+
+async def test_the_pages_that_have_it_are_found_in_slices(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "SLICE", 2)
+    frontier = await harness.open()
+    first, *others = await leases(frontier, *"abcdef")
+    await frontier.settle([stored(first, content(first))])
+    await frontier.settle([stored(lease, is_copy=True, offset=7) for lease in others])
+    rows = [row async for row in harness.reader().copies(HASH)]
+    assert [row.visit for row in rows] == sorted(lease.token for lease in others)
+    assert all(row.is_copy and row.text == place(7) for row in rows)
+    assert [row async for row in harness.reader().copies(5)] == []
+
+
+async def test_a_copy_whose_record_was_purged_is_none_any_more(harness: Harness) -> None:
+    frontier = await harness.open()
+    a, b = await leases(frontier, "a", "b")
+    await frontier.settle([stored(a, content(a)), stored(b, is_copy=True)])
+    (row,) = [row async for row in harness.reader().copies(HASH)]
+    await harness.place_again([row.but(text=place(3))])
+    (moved,) = [row async for row in harness.reader().copies(HASH)]
+    assert moved == row.but(text=place(3))
+    await harness.place_again([row.but(text=None)])
+    assert [row async for row in harness.reader().copies(HASH)] == []
+
+
+async def test_a_text_that_was_moved_is_found_there(harness: Harness) -> None:
+    frontier = await harness.open()
+    a, b = await leases(frontier, "a", "b")
+    other = content(a, 9, hash=5)
+    await frontier.settle([stored(a, content(a), other), stored(b, is_copy=True)])
+    await harness.place_contents([])
+    moved = MovedContent(hash=HASH, old=place(1), new=place(50, "b.warc.gz"))
+    astray = MovedContent(hash=5, old=place(8), new=place(51, "b.warc.gz"))
+    for _ in range(2):
+        await harness.place_contents([moved, astray])
+        known = await frontier.known_contents([HASH])
+        assert known == {HASH: content(a).but(where=moved.new)}
+    to_b = MovedContent(hash=HASH, old=moved.new, new=place(2), heir=(b.domain, b.token))
+    await harness.place_contents([to_b])
+    assert await frontier.known_contents([HASH]) == {HASH: content(b, 2)}
+
+
+async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
+    frontier = await harness.open()
+    (a,) = await leases(frontier, "a")
+    await frontier.settle([stored(a, content(a))])
+    await harness.forget_contents([])
+    await harness.forget_contents([(HASH, place(2)), (HASH, place(1, "b.warc.gz")), (5, place(1))])
+    assert await frontier.known_contents([HASH]) == {HASH: content(a)}
+    await harness.forget_contents([(HASH, place(1))])
+    assert await frontier.known_contents([HASH]) == {}
+
+
+async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
+    """In whatever order they come, neither waits for the other for ever."""
+    one, other = await harness.open(), await harness.open()
+    a, b = await leases(one, "a", "b")
+    hashes = range(200)
+    of_a = [content(a, hash=hash) for hash in hashes]
+    of_b = [content(b, hash=hash) for hash in reversed(hashes)]
+    row = [page_row(b, b.urls[0].url, hash, content_hash=hash) for hash in hashes]
+    rows = [page_row(a, a.urls[0].url, hash, content_hash=hash) for hash in hashes]
+    await asyncio.gather(
+        one.settle([replace(visited(a, DONE, requests=rows), contents=of_a)]),
+        other.settle([replace(visited(b, DONE, requests=row), contents=of_b)]),
+    )
+    known = await one.known_contents(hashes)
+    assert len(known) == 200 and {text.domain for text in known.values()} <= {a.domain, b.domain}
+
+
+async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarness) -> None:
+    frontier = await postgres.open()
+    (a,) = await leases(frontier, "a")
+    await frontier.settle([stored(a, content(a))])
+    await postgres.rows("INSERT INTO machine (key, host, path) VALUES ('k', 'h', '/d')")
+    for key, place in (("k", ""), ("other", "h:/d")):
+        reader = PostgresReader(postgres._databases[-1], key)
+        found = await reader.contents([HASH])
+        assert found == {HASH: content(a).but(place=place)}
+    await postgres.close()
