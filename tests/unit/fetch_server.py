@@ -17,7 +17,8 @@ import uvloop
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule
-from rove.fetch.http import CurlFetcher, Limits
+from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import Limits
 from rove.model import Failed, FailureKind, Outcome, Request
 
 AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
@@ -74,6 +75,7 @@ async def serve(
     script: Script | Callable[[bytes], Script],
     *,
     host: str = "127.0.0.1",
+    port: int = 0,
     tls: ssl.SSLContext | None = None,
     silent: bool = False,
 ) -> AsyncIterator[Server]:
@@ -108,7 +110,7 @@ async def serve(
             await answer(reader, writer)
         tasks.discard(task)
 
-    listening = await asyncio.start_server(handle, host, 0, ssl=tls, backlog=1_024)
+    listening = await asyncio.start_server(handle, host, port, ssl=tls, backlog=1_024)
     server = Server(host=host, port=listening.sockets[0].getsockname()[1])
     try:
         yield server
@@ -151,6 +153,7 @@ async def fetching(
     guard: AddressGuard | None = None,
     connect_to: Sequence[ConnectRule] = (),
     limits: Limits | None = None,
+    **options: Any,
 ) -> AsyncIterator[CurlFetcher]:
     """A fetcher that may dial loopback."""
     fetcher = CurlFetcher(
@@ -159,6 +162,7 @@ async def fetching(
         guard=guard or AddressGuard(allow_private=True),
         connect_to=connect_to,
         limits=limits or Limits(connect=5, first_byte=5, total=10),
+        **options,
     )
     try:
         yield fetcher
