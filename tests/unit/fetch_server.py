@@ -17,6 +17,7 @@ import uvloop
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule
+from rove.fetch.dns import Resolver
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import Limits
 from rove.model import Failed, FailureKind, Outcome, Request
@@ -149,7 +150,7 @@ class FakeResolver:
 @contextlib.asynccontextmanager
 async def fetching(
     *,
-    resolver: FakeResolver | None = None,
+    resolver: Resolver | None = None,
     guard: AddressGuard | None = None,
     connect_to: Sequence[ConnectRule] = (),
     limits: Limits | None = None,
