@@ -27,7 +27,7 @@ Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 def judged(*steps: tuple[float, int]) -> FailureKind | None:
     """What a flow comes to that has so many bytes after so many seconds."""
-    flow = Flow(LIMITS, now=100.0)
+    flow = Flow(LIMITS, now=100.0, counted=0)
     for seconds, counted in steps:
         trouble = flow.judge(now=100.0 + seconds, counted=counted, received=None)
         if trouble is not None:
@@ -55,7 +55,7 @@ def test_the_rate_is_taken_over_a_window(
 
 
 def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
-    flow = Flow(LIMITS, now=100.0)
+    flow = Flow(LIMITS, now=100.0, counted=0)
     for received, expected in (
         (2_000 + MAX_OVERHEAD, None),
         (2_001 + MAX_OVERHEAD, FailureKind.PROTOCOL),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import ssl
+import threading
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pycurl
@@ -19,6 +21,7 @@ from rove.model import Failed, FailureKind, Fetched
 from tests.unit import certificates
 from tests.unit.fetch_server import (
     Act,
+    Script,
     Server,
     ask,
     failure,
@@ -125,25 +128,54 @@ async def test_without_authorities_nothing_is_marked(place: Path) -> None:
     assert isinstance(found, Fetched) and found.response.marks == ()
 
 
+@contextlib.contextmanager
+def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
+    """A server in a thread: asyncio hangs up on a bad handshake, without the alert that others send."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with (
+                contextlib.suppress(OSError),
+                tls.wrap_socket(connection, server_side=True) as peer,
+            ):
+                peer.recv(65_536)
+                peer.sendall(page(b"hello"))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield Server(host="127.0.0.1", port=listening.getsockname()[1])
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listening.close()
+
+
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @on_loop
 async def test_old_tls_is_spoken_and_marked(place: Path, authorities: Path, version: str) -> None:
-    old = context(place, certificates.GOOD, version)
-    async with at(old, authorities=authorities) as (server, fetcher):
-        for _ in range(2):
+    with blocking_server(context(place, certificates.GOOD, version)) as server:
+        async with fetching(authorities=authorities) as fetcher:
+            for _ in range(2):
+                found = await fetcher.fetch(ask(server, scheme="https"))
+                assert isinstance(found, Fetched) and found.response.marks == ("tls-old",)
+        async with fetching(authorities=authorities, strict_tls=True) as fetcher:
             found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Fetched) and found.response.marks == ("tls-old",)
-    async with at(old, authorities=authorities, strict=True) as (server, fetcher):
-        found = await fetcher.fetch(ask(server, scheme="https"))
-        assert isinstance(found, Failed) and found.kind is FailureKind.TLS
+            assert isinstance(found, Failed) and found.kind is FailureKind.TLS
+            assert found.marks == ("tls-old",)
 
 
+@pytest.mark.parametrize("script", [[b"HTTP/1.1 400 Bad Request\r\n\r\n", Act.HOLD], []])
 @on_loop
-async def test_what_speaks_no_tls_is_asked_once() -> None:
-    answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-    async with serve([answer, Act.HOLD], silent=True) as server, fetching() as fetcher:
+async def test_what_speaks_no_tls_is_asked_once(script: Script) -> None:
+    async with serve(script, silent=True) as server, fetching() as fetcher:
         found = await fetcher.fetch(ask(server, scheme="https"))
-        assert failure(found) is FailureKind.TLS
+        assert failure(found) in (FailureKind.TLS, FailureKind.RESET)
     assert len(server.requests) == 1
 
 
@@ -174,6 +206,7 @@ async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> Non
         (pycurl.E_SSL_CONNECT_ERROR, "dh key too small", 1, 0, "tls-old"),
         (pycurl.E_SSL_CONNECT_ERROR, "unsupported protocol", 1, 0, "tls-old"),
         (pycurl.E_SSL_CONNECT_ERROR, "wrong version number", 1, 0, None),
+        (pycurl.E_SSL_CONNECT_ERROR, "unexpected eof while reading", 1, 0, None),
         (pycurl.E_SSL_CONNECT_ERROR, "connection reset", 1, 104, None),
         (pycurl.E_SSL_CACERT_BADFILE, "no such file", 1, 0, None),
     ],

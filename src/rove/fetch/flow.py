@@ -27,19 +27,14 @@ Trouble = tuple[FailureKind, str]
 
 
 class Flow:
-    """The rate of one answer, from its first line on."""
+    """The rate of one answer, from the first look after its first line on."""
 
     __slots__ = ("_at", "_counted", "_limits")
 
-    def __init__(self, limits: Limits, *, now: float) -> None:
+    def __init__(self, limits: Limits, *, now: float, counted: int) -> None:
         self._limits = limits
         self._at = now
-        self._counted = 0
-
-    @property
-    def tick(self) -> float:
-        """Seconds until the next look."""
-        return min(TICK, self._limits.window)
+        self._counted = counted
 
     def judge(self, *, now: float, counted: int, received: int | None) -> Trouble | None:
         """Why the transfer must end, if so; `counted` are bytes of head and body, `received` all of the connection."""
@@ -56,6 +51,11 @@ class Flow:
             return FailureKind.TOO_SLOW, f"{rate:.0f} bytes a second over {passed:.0f} s"
         self._at, self._counted = now, counted
         return None
+
+
+def look_again_in(limits: Limits) -> float:
+    """Seconds from one look at a transfer to the next."""
+    return min(TICK, limits.first_byte, limits.window)
 
 
 def received_bytes(descriptor: int) -> int | None:

@@ -47,8 +47,8 @@ _VERIFY_RESULTS = {
     68: OLD,  # or its digest is too weak
 }
 _OTHER_NAME = "subject name"
-_NO_TLS = ("wrong version number", "packet length too long", "http request")
-"""What OpenSSL says of a peer that does not speak TLS at all."""
+_NO_TLS = ("wrong version number", "packet length too long", "http request", "unexpected eof")
+"""What OpenSSL says of a peer that does not speak TLS at all, or hangs up. Old servers say what they miss."""
 
 
 def doubt_of(error: CurlError, *, verify_result: int, os_errno: int) -> str | None:

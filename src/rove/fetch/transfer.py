@@ -15,7 +15,7 @@ import pycurl
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
-from rove.fetch.flow import Flow, received_bytes
+from rove.fetch.flow import Flow, look_again_in, received_bytes
 from rove.fetch.handle import HEADERS, Identity, header_lines, new_handle, set_strict
 from rove.fetch.head import (
     MAX_HEAD_BYTES,
@@ -58,6 +58,7 @@ class Transfer:
         "_plan",
         "_request",
         "_response",
+        "_sent_at",
         "_size",
         "_strict",
         "_timer",
@@ -83,6 +84,7 @@ class Transfer:
         self._request: Request | None = None
         self._address = ""
         self._limits = Limits()
+        self._sent_at = 0.0
         self._flow: Flow | None = None
         self._connect_first = False
         self._future: asyncio.Future[pycurl.Curl] | None = None
@@ -235,51 +237,48 @@ class Transfer:
                 )
                 return int(pycurl.PREREQFUNC_ABORT)
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._limits.first_byte, self._give_up_waiting)
+            self._sent_at = loop.time()
+            self._timer = loop.call_later(look_again_in(self._limits), self._look)
         except BaseException as fault:
             self._fault = fault
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
-    def _give_up_waiting(self) -> None:
-        detail = f"no answer within {self._limits.first_byte:.1f} s of the request"
-        self._leave(FailureKind.TIMEOUT_FIRST_BYTE, detail)
+    def _look(self) -> None:
+        """Called now and then while the transfer lasts: is it still worth waiting for?"""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if not self._lines:
+            waited = now - self._sent_at
+            if waited >= self._limits.first_byte:
+                detail = f"no answer within {self._limits.first_byte:.1f} s of the request"
+                self._leave(FailureKind.TIMEOUT_FIRST_BYTE, detail)
+                return
+        elif self._flow is None:
+            self._flow = Flow(self._limits, now=now, counted=self._counted())
+        else:
+            received = received_bytes(self._curl.getinfo(pycurl.ACTIVESOCKET))
+            trouble = self._flow.judge(now=now, counted=self._counted(), received=received)
+            if trouble is not None:
+                self._leave(*trouble)
+                return
+        self._timer = loop.call_later(look_again_in(self._limits), self._look)
+
+    def _counted(self) -> int:
+        return sum(map(len, self._lines)) + self._size
 
     def _leave(self, kind: FailureKind, detail: str) -> None:
         """End the transfer from outside of libcurl, if it has not ended."""
         if self._future is not None and self._future.cancel():
             self._verdict = self._fail(kind, detail)
 
-    def _watch(self) -> None:
-        """Have the transfer looked at while it lasts: its answer has begun."""
-        loop = asyncio.get_running_loop()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flow = Flow(self._limits, now=loop.time())
-        self._timer = loop.call_later(self._flow.tick, self._look)
-
-    def _look(self) -> None:
-        assert self._flow is not None
-        loop = asyncio.get_running_loop()
-        trouble = self._flow.judge(
-            now=loop.time(),
-            counted=sum(map(len, self._lines)) + self._size,
-            received=received_bytes(self._curl.getinfo(pycurl.ACTIVESOCKET)),
-        )
-        if trouble is None:
-            self._timer = loop.call_later(self._flow.tick, self._look)
-        else:
-            self._leave(*trouble)
-
     def _on_header(self, line: bytes) -> int | None:
         """Called for each line of a head, and of the trailer of a chunked body."""
         try:
             lines = self._lines
             lines.append(line)
-            if len(line) > 2 and 1 < len(lines) <= MAX_HEAD_LINES:
+            if len(line) > 2 and len(lines) <= MAX_HEAD_LINES:
                 return None
-            if len(lines) == 1:
-                self._watch()
             if len(lines) > MAX_HEAD_LINES:
                 return self._stop(self._fail(FailureKind.PROTOCOL, "too many header lines"))
             # some releases of libcurl end a trailer with a blank line too
