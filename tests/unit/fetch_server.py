@@ -9,7 +9,8 @@ import functools
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
@@ -121,6 +122,34 @@ async def serve(
             writer.transport.abort()
         if tasks:
             await asyncio.wait(tasks)
+
+
+@contextlib.contextmanager
+def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
+    """A server in a thread: asyncio hangs up on a bad handshake, without the alert that others send."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with (
+                contextlib.suppress(OSError),
+                tls.wrap_socket(connection, server_side=True) as peer,
+            ):
+                peer.recv(65_536)
+                peer.sendall(page(b"hello"))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield Server(host="127.0.0.1", port=listening.getsockname()[1])
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listening.close()
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import ssl
-import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pycurl
@@ -24,6 +22,7 @@ from tests.unit.fetch_server import (
     Script,
     Server,
     ask,
+    blocking_server,
     failure,
     fetching,
     on_loop,
@@ -126,34 +125,6 @@ async def test_without_authorities_nothing_is_marked(place: Path) -> None:
     async with at(context(place, certificates.EXPIRED), authorities=None) as (server, fetcher):
         found = await fetcher.fetch(ask(server, scheme="https"))
     assert isinstance(found, Fetched) and found.response.marks == ()
-
-
-@contextlib.contextmanager
-def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
-    """A server in a thread: asyncio hangs up on a bad handshake, without the alert that others send."""
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def answer() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            with (
-                contextlib.suppress(OSError),
-                tls.wrap_socket(connection, server_side=True) as peer,
-            ):
-                peer.recv(65_536)
-                peer.sendall(page(b"hello"))
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    try:
-        yield Server(host="127.0.0.1", port=listening.getsockname()[1])
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        listening.close()
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
