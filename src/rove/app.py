@@ -31,7 +31,6 @@ from rove.datadir import DataDir, Remote
 from rove.enforce import follow_exclusions
 from rove.errors import RoveError, UsageError
 from rove.exclusions import Exclusions, whole_domains
-from rove.fetch.connect_to import parse_connect_to
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import (
     Backend,
@@ -141,8 +140,6 @@ class CrawlApp:
             )
         remote = remote_given(data, order.frontier, order.crawl_name)
         backend = backend_for(data, remote, on_news=self._tell)
-        for rule in order.options.get("connect_to", ()):
-            parse_connect_to(rule)
         await check(order, backend)
         with data.held():
             try:

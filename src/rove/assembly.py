@@ -19,8 +19,9 @@ from rove.enforce import follow_exclusions
 from rove.exclusions import Exclusions
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
-from rove.fetch.dns import AresLookup, CachingResolver
+from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
 from rove.fetch.http import CurlFetcher
+from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
@@ -52,10 +53,14 @@ async def assembled(
     """A crawl in this process; `name` begins the names of its WARC files."""
     fetcher = CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
-        resolver=CachingResolver(AresLookup()),
+        resolver=CachingResolver(
+            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None)
+        ),
         guard=AddressGuard(allow_private=settings.allow_private_addresses),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         per_address=settings.per_ip,
+        authorities=authorities_for(strict=settings.strict_tls),
+        strict_tls=settings.strict_tls,
     )
     spool = Spool(data.spool, frontier.process)
     store = WarcStore(

@@ -46,6 +46,10 @@ class Settings:
     max_depth: int | None = None
     seeds_only: bool = False
     connect_to: tuple[str, ...] = ()
+    dns_servers: tuple[str, ...] = ()
+    """Name servers to ask instead of the machine's own."""
+    strict_tls: bool = False
+    """Pages behind certificates that do not hold, or behind old TLS, are refused, not marked."""
     allow_private_addresses: bool = False
     store: str = "text"
     redirect_hops: int = DEFAULT_REDIRECT_HOPS

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from rove import ports
 from rove.exclusions import Exclusions
 from rove.model import NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
@@ -65,22 +66,32 @@ class Gate:
         """Whether a URL's host is never to be touched."""
         return self.exclusions.covers(url.host)
 
-    def refuses(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> NotAccepted | None:
-        """Why a URL may not enter the frontier, if it may not."""
+    def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
+        """Whether a robots.txt may send us from one URL to another."""
+        return not self.excludes(target) and ports.may_lead(target.origin, source=source.origin)
+
+    def refuses(
+        self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
+    ) -> NotAccepted | None:
+        """Why a URL may not enter the frontier, if it may not; `source` led there, None for a seed."""
         if self.exclusions.covers(url.host):
             return NotAccepted.EXCLUDED
         if self._max_depth is not None and depth > self._max_depth:
             return NotAccepted.TOO_DEEP
         if hops > MAX_REDIRECT_CHAIN:
             return NotAccepted.REDIRECTS
+        if source is not None and not ports.may_lead(url.origin, source=source.origin):
+            return NotAccepted.PORT
         return None
 
-    def admits(self, url: CrawlUrl, *, depth: int, hops: int = 0) -> int | NotAccepted:
-        """The penalty with which a URL that a page names may enter the frontier, or why it may not.
+    def admits(
+        self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
+    ) -> int | NotAccepted:
+        """The penalty with which a URL that another led to may enter the frontier, or why it may not.
 
         Seeds are asked about with `refuses`: what a person names is no trap.
         """
-        refusal = self.refuses(url, depth=depth, hops=hops)
+        refusal = self.refuses(url, depth=depth, hops=hops, source=source)
         if refusal is not None:
             return refusal
         found = penalty(url.text, self._year)

@@ -82,7 +82,8 @@ class Journal:
         self.finished_at = now
         ended = max(row.began, self._crawl_ms(now))
         self.answers.note(outcome, (ended - row.began) / 1000)
-        row = _with_outcome(row.but(ended=ended, error=""), outcome)
+        marks = outcome.marks if isinstance(outcome, Failed) else outcome.response.marks
+        row = _with_outcome(row.but(ended=ended, error="", marks=marks), outcome)
         self.requests.append(row)
         return row
 

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+MAX_MEDIA_TYPE = 255
+"""RFC 6838 4.2: two names of at most 127 characters and a slash; a server may send anything."""
+
 
 class UrlState(enum.IntEnum):
     """Where a URL stands; the numbers are stored in the frontier."""
@@ -31,17 +34,21 @@ class FailureKind(enum.StrEnum):
     DNS_NOT_FOUND = "dns-not-found"
     DNS = "dns"
     ADDRESS_REFUSED = "address-refused"
+    PORT_REFUSED = "port-refused"
     CONNECT = "connect"
     TLS = "tls"
     TIMEOUT_CONNECT = "timeout-connect"
     TIMEOUT_FIRST_BYTE = "timeout-first-byte"
     TIMEOUT_TOTAL = "timeout-total"
+    TOO_SLOW = "too-slow"
+    """The answer began, and then came in by drops."""
     RESET = "reset"
     PROTOCOL = "protocol"
     ENCODING = "encoding"
     ABORTED = "aborted"
     BUSY = "busy"
-    """Too many connections of ours to its address, for as long as a request may take (--per-ip)."""
+    """Our own trouble: too many connections of ours to its address, for as long as a request may take (--per-ip), or
+    none to be had, as files or ports had run out."""
 
 
 TEMPORARY_FAILURES = frozenset(
@@ -51,6 +58,7 @@ TEMPORARY_FAILURES = frozenset(
         FailureKind.TIMEOUT_CONNECT,
         FailureKind.TIMEOUT_FIRST_BYTE,
         FailureKind.TIMEOUT_TOTAL,
+        FailureKind.TOO_SLOW,
         FailureKind.RESET,
         FailureKind.BUSY,
     }
@@ -95,6 +103,8 @@ class Response:
     """The address that answered, without the port."""
     waited: float = 0.0
     """Seconds before it was asked, for other connections of ours to its address to end."""
+    marks: tuple[str, ...] = ()
+    """What was cut, dropped or doubtful about the answer, by name."""
 
     def header(self, name: str) -> str | None:
         """The first value of a header, by its lower-case name."""
@@ -110,7 +120,8 @@ class Response:
     @property
     def media_type(self) -> str:
         """The lower-case media type without parameters, '' when none was sent."""
-        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+        sent = (self.header("content-type") or "").partition(";")[0]
+        return sent.strip().lower()[:MAX_MEDIA_TYPE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +168,8 @@ class Failed:
     address: str = ""
     status: int = 0
     """The status, where the failure came after it."""
+    marks: tuple[str, ...] = ()
+    """What was doubtful about it, by name."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

@@ -55,6 +55,7 @@ _NO_ANSWER = frozenset(
         FailureKind.TIMEOUT_CONNECT,
         FailureKind.TIMEOUT_FIRST_BYTE,
         FailureKind.TIMEOUT_TOTAL,
+        FailureKind.TOO_SLOW,
         FailureKind.RESET,
         FailureKind.PROTOCOL,
     }

@@ -15,6 +15,9 @@ from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
 from rove.exclusions import parse_exclusions
+from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.dns import parse_name_server
+from rove.fetch.tls import authorities_for
 from rove.frontier.contract import Backend, SeedSource, crawled_seconds
 from rove.seeds import has_good_line
 
@@ -70,6 +73,7 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
 
 async def check(order: Order, backend: Backend) -> None:
     """Refuse what can be seen to be wrong before anything is touched."""
+    _check_options(order)
     _check_files(order)
     if order.join:
         if not await backend.exists():
@@ -85,6 +89,15 @@ async def check(order: Order, backend: Backend) -> None:
         if "email" not in order.options:
             raise UsageError("--email is missing: webmasters must be able to reach you")
         Settings(**order.options).checked()
+
+
+def _check_options(order: Order) -> None:
+    """What only the parts that use it can judge."""
+    for rule in order.options.get("connect_to", ()):
+        parse_connect_to(rule)
+    for server in order.options.get("dns_servers", ()):
+        parse_name_server(server)
+    authorities_for(strict=order.options.get("strict_tls", False))
 
 
 def _check_files(order: Order) -> None:

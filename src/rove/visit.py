@@ -201,14 +201,14 @@ class Visit:
         for text in Rules(record.body).sitemaps:
             sitemap = canonical(text, None, self._around.drops)
             if sitemap is not None:
-                self._meet(sitemap, depth=0, sitemap_of=url.host)
+                self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
     async def _fetch_robots(self, url: CrawlUrl) -> None:
         self._asked.add(url.origin)
         answer = await fetch_robots(
             url,
             ask=self._ask_robots,
-            may_ask=lambda target: not self._around.gate.excludes(target),
+            may_ask=lambda target: self._around.gate.may_lead(target, url),
             previous=self._origins[url.origin],
             delay=self._around.delay,
         )
@@ -284,7 +284,7 @@ class Visit:
                 drops=self._around.drops,
             )
         for link in document.links:
-            self._meet(link, depth=step.offer.depth + 1)
+            self._meet(link, step.url, depth=step.offer.depth + 1)
         if document.noindex:
             self._settle(step, UrlState.BLOCKED, "noindex")
             return
@@ -309,11 +309,11 @@ class Visit:
             self._journal.note_aborted()
             raise
         for page in pages:
-            self._meet(page, depth=1)
+            self._meet(page, step.url, depth=1)
         if not step.offer.depth:
             # An index names sitemaps, and none of these another index.
             for child in children(sitemap, url=url, host=host, drops=drops):
-                self._meet(child, depth=1, sitemap_of=host)
+                self._meet(child, step.url, depth=1, sitemap_of=host)
         self._settle(step, UrlState.READ)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:
@@ -335,7 +335,7 @@ class Visit:
         self._settle(step, UrlState.REDIRECTED, target.text)
         hops = step.offer.hops + 1
         offer = self._meet(
-            target, depth=step.offer.depth, hops=hops, sitemap_of=step.offer.sitemap_of
+            target, step.url, depth=step.offer.depth, hops=hops, sitemap_of=step.offer.sitemap_of
         )
         may_follow = (
             offer is not None
@@ -399,10 +399,10 @@ class Visit:
         self._journal.defer(step.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
     def _meet(
-        self, url: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
+        self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
     ) -> NewUrl | None:
-        """Offer a URL to the frontier, if the gate lets it in."""
-        admitted = self._around.gate.admits(url, depth=depth, hops=hops)
+        """Offer a URL that another led to, if the gate lets it in, to the frontier."""
+        admitted = self._around.gate.admits(url, depth=depth, hops=hops, source=source)
         if not isinstance(admitted, int):
             self._journal.not_accepted[admitted] += 1
             return None

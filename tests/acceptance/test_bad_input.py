@@ -145,6 +145,7 @@ SENSELESS: list[Case] = [
     ("connect-to nowhere", ["--connect-to", "*.test"], "connect-to.*PATTERN"),
     ("connect-to a name", ["--connect-to", "*=localhost:80"], "localhost"),
     ("connect-to no port", ["--connect-to", "*=127.0.0.1:99999"], "port"),
+    ("name server by name", ["--dns-server", "dns.test"], "name server.*ADDRESS"),
 ]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
 import re
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -33,6 +37,8 @@ from tests.acceptance.web import (
     site,
     status_of,
 )
+from tests.unit import certificates
+from tests.unit.fetch_server import blocking_server
 
 KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()
@@ -333,6 +339,57 @@ def a_page_that_fails_for_a_while_is_tried_again(tmp_path: Path) -> None:
     }
     result = rove("pages", "--data-dir", data, "--status", 503, "--json")
     assert len([json.loads(line) for line in result.stdout.splitlines()]) == 6
+
+
+@contextlib.contextmanager
+def name_server() -> Iterator[str]:
+    """A name server that sends every name to loopback; how it is named on the command line."""
+    loopback = b"\xc0\x0c\0\1\0\1\0\0\1\0\0\4\x7f\0\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while True:
+                query, peer = here.recvfrom(512)
+                if not query:
+                    return
+                question = query[12 : query.index(b"\0", 12) + 5]
+                head = query[:2] + b"\x81\x80\0\1\0\1\0\0\0\0"
+                here.sendto(head + question + loopback, peer)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        host, port = here.getsockname()
+        try:
+            yield f"{host}:{port}"
+        finally:
+            here.sendto(b"", (host, port))
+            thread.join()
+
+
+@scenario
+def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
+    """The name comes from the name server that is given, and the port from the seed."""
+    file = write(tmp_path / "server.pem", certificates.SELF_SIGNED)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(file)
+    lax, strict = tmp_path / "lax", tmp_path / "strict"
+    with blocking_server(tls) as server, name_server() as names:
+        url = f"https://page.test:{server.port}/"
+        seeds = write(tmp_path / "seeds.txt", url)
+        options = ["--dns-server", names, "--allow-private-addresses"]
+        results = rove_each(
+            [
+                ["crawl", seeds, *crawl_options(lax, delay=0.01), *options],
+                ["crawl", seeds, *crawl_options(strict, delay=0.01), *options, "--strict-tls"],
+            ]
+        )
+    assert [result.returncode for result in results] == [0, 0], results
+    assert status_of(lax)["marks"] == {"tls-self-signed": 2}, "robots.txt and the page"
+    assert states_of(lax) == {url: ("done", "")}
+    assert exported(strict) == []
+    refused = frontier_rows(strict, "SELECT DISTINCT error, marks, status FROM request")
+    assert refused == [("tls", "tls-self-signed", 0)]
 
 
 @pytest.mark.parametrize("scenario", scenario.names)

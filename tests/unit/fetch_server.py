@@ -9,7 +9,8 @@ import functools
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
@@ -17,7 +18,9 @@ import uvloop
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule
-from rove.fetch.http import CurlFetcher, Limits
+from rove.fetch.dns import Resolver
+from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import Limits
 from rove.model import Failed, FailureKind, Outcome, Request
 
 AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
@@ -74,6 +77,7 @@ async def serve(
     script: Script | Callable[[bytes], Script],
     *,
     host: str = "127.0.0.1",
+    port: int = 0,
     tls: ssl.SSLContext | None = None,
     silent: bool = False,
 ) -> AsyncIterator[Server]:
@@ -108,7 +112,7 @@ async def serve(
             await answer(reader, writer)
         tasks.discard(task)
 
-    listening = await asyncio.start_server(handle, host, 0, ssl=tls, backlog=1_024)
+    listening = await asyncio.start_server(handle, host, port, ssl=tls, backlog=1_024)
     server = Server(host=host, port=listening.sockets[0].getsockname()[1])
     try:
         yield server
@@ -118,6 +122,34 @@ async def serve(
             writer.transport.abort()
         if tasks:
             await asyncio.wait(tasks)
+
+
+@contextlib.contextmanager
+def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
+    """A server in a thread: asyncio hangs up on a bad handshake, without the alert that others send."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with (
+                contextlib.suppress(OSError),
+                tls.wrap_socket(connection, server_side=True) as peer,
+            ):
+                peer.recv(65_536)
+                peer.sendall(page(b"hello"))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield Server(host="127.0.0.1", port=listening.getsockname()[1])
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listening.close()
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
@@ -147,10 +179,11 @@ class FakeResolver:
 @contextlib.asynccontextmanager
 async def fetching(
     *,
-    resolver: FakeResolver | None = None,
+    resolver: Resolver | None = None,
     guard: AddressGuard | None = None,
     connect_to: Sequence[ConnectRule] = (),
     limits: Limits | None = None,
+    **options: Any,
 ) -> AsyncIterator[CurlFetcher]:
     """A fetcher that may dial loopback."""
     fetcher = CurlFetcher(
@@ -159,6 +192,7 @@ async def fetching(
         guard=guard or AddressGuard(allow_private=True),
         connect_to=connect_to,
         limits=limits or Limits(connect=5, first_byte=5, total=10),
+        **options,
     )
     try:
         yield fetcher

@@ -16,6 +16,7 @@ from rove.model import Failed, FailureKind
 from tests.unit.fetch_server import on_loop
 
 NOT_FOUND = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
+NO_ANSWER = Failed(kind=FailureKind.DNS, detail="no answer")
 
 
 class Clock:
@@ -58,7 +59,8 @@ def answer(ttl: float) -> Answer:
         (answer(59), 60),
         (answer(300), 300),
         (answer(86_400), 3_600),
-        (NOT_FOUND, 60),
+        (NOT_FOUND, 300),
+        (NO_ANSWER, 10),
     ],
 )
 @on_loop

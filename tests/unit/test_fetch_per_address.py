@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from rove.fetch.address import AddressGuard
-from rove.fetch.http import CurlFetcher, Limits
+from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import Limits
 from rove.fetch.per_address import PerAddress
 from rove.model import Failed, FailureKind, Fetched, Outcome, Request
 from tests.unit.fetch_server import AGENT, FakeResolver, failure, on_loop, page

@@ -13,7 +13,8 @@ import pytest
 import rove.fetch.transfer
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
-from rove.fetch.http import CurlFetcher, Limits
+from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import Limits
 from rove.model import (
     Failed,
     FailureKind,

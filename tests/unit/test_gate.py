@@ -95,6 +95,36 @@ def test_what_looks_like_a_trap_is_held_back(path: str, expected: int | NotAccep
     assert (deep, excluded) == (NotAccepted.TOO_DEEP, NotAccepted.EXCLUDED)
 
 
+@pytest.mark.parametrize(
+    ("target", "source", "expected"),
+    [
+        ("http://b.test/", "http://a.test/", None),
+        ("http://b.test:8080/", "http://a.test/", None),
+        ("https://b.test:80/", "http://a.test/", None),
+        ("http://b.test:6379/", "http://a.test/", NotAccepted.PORT),
+        ("http://b.test:22/", "http://a.test/", NotAccepted.PORT),
+        ("http://a.test:9999/", "http://a.test/", NotAccepted.PORT),
+        ("http://a.test:9999/x", "http://a.test:9999/", None),
+        ("https://a.test:9999/x", "http://a.test:9999/", None),
+        ("http://www.a.test:9999/", "http://a.test:9999/", NotAccepted.PORT),
+        ("http://a.test:9998/", "http://a.test:9999/", NotAccepted.PORT),
+        ("http://a.test/", "http://a.test:9999/", None),
+        ("http://[2606:4700::1111]/", "http://a.test/", None),
+        ("http://[2606:4700::1111]:9999/", "http://a.test/", NotAccepted.PORT),
+        ("http://[2606:4700::1111]:9999/x", "http://[2606:4700::1111]:9999/", None),
+    ],
+)
+def test_a_link_leads_to_a_port_of_the_web_or_stays_where_it_is(
+    target: str, source: str, expected: NotAccepted | None
+) -> None:
+    gate = Gate(Exclusions(["excluded.test"]))
+    url = crawl_url(target)
+    assert gate.refuses(url, depth=1, source=crawl_url(source)) is expected
+    assert gate.refuses(url, depth=0) is None, "a seed names what it names"
+    assert gate.may_lead(url, crawl_url(source)) is (expected is None)
+    assert not gate.may_lead(crawl_url("http://excluded.test/"), crawl_url(source))
+
+
 def origin(
     status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0
 ) -> OriginRecord:

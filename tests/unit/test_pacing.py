@@ -30,7 +30,13 @@ FRIDAY = "Fri, 13 Feb 2009 23:31:30 GMT"
 """1234567890 seconds after the epoch."""
 FRIDAY_SECONDS = 1_234_567_890.0
 CHANGES_NOTHING = frozenset(
-    {FailureKind.ABORTED, FailureKind.ADDRESS_REFUSED, FailureKind.BUSY, FailureKind.ENCODING}
+    {
+        FailureKind.ABORTED,
+        FailureKind.ADDRESS_REFUSED,
+        FailureKind.PORT_REFUSED,
+        FailureKind.BUSY,
+        FailureKind.ENCODING,
+    }
 )
 
 

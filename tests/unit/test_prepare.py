@@ -281,3 +281,26 @@ async def test_a_bad_exclusion_file_is_refused_before_anything_is_made(
         async with prepared(order_for(data, seeds, exclude=exclude), data):
             pytest.fail("prepared")
     assert not data.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"connect_to": ("nonsense",)}, "connect-to"),
+        ({"dns_servers": ("9.9.9.9", "dns.test")}, "dns.test"),
+        ({"strict_tls": True}, "ca-certificates"),
+    ],
+)
+async def test_options_that_cannot_work_are_refused_before_anything_is_touched(
+    data: DataDir,
+    seeds: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    complaint: str,
+) -> None:
+    monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda: None)
+    order = order_for(data, seeds, options=EMAIL | options)
+    with pytest.raises(UsageError, match=complaint):
+        async with prepared(order, data):
+            pass
+    assert not data.root.exists()

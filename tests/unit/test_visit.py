@@ -80,6 +80,17 @@ class TestRobots:
         assert for_page.accept_types == {"text/html", "application/xhtml+xml", "text/plain"}
         assert for_page.timeout == pytest.approx(VISIT_BUDGET)
 
+    async def test_what_is_doubtful_about_an_answer_is_in_its_row(self, world: World) -> None:
+        cut = page()
+        cut = replace(cut, response=replace(cut.response, marks=("tls-expired", "body-cut")))
+        strict = replace(failed(FailureKind.TLS), marks=("tls-expired",))
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": cut, f"{A}/2": strict})
+        rows = (await world.visit()).requests
+        assert [row.marks for row in rows] == [(), ("tls-expired", "body-cut")]
+        _, journal = await world.visit_next()
+        assert [row.marks for row in journal.requests] == [("tls-expired",)]
+        assert (await world.frontier.counts()).marks == {"tls-expired": 2, "body-cut": 1}
+
     async def test_a_robots_txt_that_is_known_is_not_asked_again(self, world: World) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
         await world.visit()
@@ -205,6 +216,14 @@ class TestRobots:
         await world.open(f"{A}/", script=script, exclude=["x.test"])
         await world.visit()
         assert other not in world.fetcher.asked
+
+    @pytest.mark.parametrize("host", ["a.test", "b.test"])
+    async def test_robots_txt_never_leads_to_an_odd_port(self, world: World, host: str) -> None:
+        script = {ROBOTS: redirect(f"http://{host}:6379/robots.txt")}
+        await world.open(f"{A}/", script=script)
+        await world.visit()
+        assert world.fetcher.asked == [ROBOTS]
+        assert await world.states() == {f"{A}/": "pending"}
 
     async def test_a_longer_crawl_delay_is_in_the_frontier_before_the_page_is_asked(
         self, world: World
@@ -506,6 +525,14 @@ class TestRedirects:
         assert await world.states() == {f"{A}/": "redirected"}
         assert (await world.frontier.counts()).not_accepted == {"excluded": 1}
 
+    @pytest.mark.parametrize("target", ["http://a.test:6379/", "http://b.test:25/"])
+    async def test_a_redirect_to_an_odd_port_is_not_taken(self, world: World, target: str) -> None:
+        await world.open(f"{A}/", script={f"{A}/": redirect(target)})
+        await world.visit()
+        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert await world.states() == {f"{A}/": "redirected"}
+        assert (await world.frontier.counts()).not_accepted == {"port": 1}
+
     @pytest.mark.parametrize("location", ["ftp://a.test/", "mailto:x@a.test", "/" + "x" * 3000])
     async def test_a_redirect_to_no_web_address_is_a_failure(
         self, world: World, location: str
@@ -653,6 +680,24 @@ class TestPages:
         await world.visit()
         assert await world.states() == {f"{A}/": "done"}
         assert (await world.frontier.counts()).not_accepted == {"too-deep": 3}
+
+    async def test_links_to_odd_ports_are_counted(self, world: World) -> None:
+        links = page_with_links("http://b.test:8080/", "http://b.test:6379/", f"{A}:9999/")
+        await world.open(f"{A}/", script={f"{A}/": links})
+        await world.visit()
+        assert set(await world.states()) == {f"{A}/", "http://b.test:8080/"}
+        assert (await world.frontier.counts()).not_accepted == {"port": 2}
+
+    async def test_the_port_that_a_seed_names_is_followed_on_its_host(self, world: World) -> None:
+        odd = "http://a.test:9999"
+        links = page_with_links("/1", "https://a.test:9999/2", "http://www.a.test:9999/", f"{A}/")
+        await world.open(f"{odd}/", script={f"{odd}/": links})
+        await world.visit()
+        assert set(await world.states()) == {
+            *(f"{odd}/", f"{odd}/1"),
+            *("https://a.test:9999/2", f"{A}/"),
+        }
+        assert (await world.frontier.counts()).not_accepted == {"port": 1}
 
     async def test_links_to_excluded_hosts_are_counted(self, world: World) -> None:
         links = page_with_links("/1", "http://x.test/", "http://www.x.test/", "http://nox.test/")

@@ -41,6 +41,8 @@ _SETTINGS = (
     "max_depth",
     "seeds_only",
     "connect_to",
+    "dns_servers",
+    "strict_tls",
     "allow_private_addresses",
     "store",
     "redirect_hops",
@@ -112,6 +114,19 @@ _SETTINGS = (
     multiple=True,
     metavar="PATTERN=ADDRESS[:PORT]",
     help="reach hosts that match PATTERN ('*.test') there, without DNS; repeatable",
+)
+@click.option(
+    "--dns-server",
+    "dns_servers",
+    multiple=True,
+    metavar="ADDRESS[:PORT]",
+    help="ask this name server instead of the machine's own; repeatable",
+)
+@click.option(
+    "--strict-tls",
+    is_flag=True,
+    default=None,
+    help="refuse certificates that do not hold, and old TLS, instead of marking the pages",
 )
 @click.option(
     "--allow-private-addresses",

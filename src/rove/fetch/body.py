@@ -13,6 +13,11 @@ from dataclasses import dataclass
 import brotli
 
 MAX_CODINGS = 3
+MAX_RATIO = 200
+"""Times its size on the wire that a body may grow to, once it is over RATIO_FREE: pages reach 20, rarely 100, and what
+is made to harm 1,000."""
+RATIO_FREE = 1024 * 1024
+"""Decoded bytes of which no proportion is asked: short files of one letter are common."""
 MAX_MEMBERS = 100
 """Members of one gzip body: each step to the next copies the rest, which is quadratic."""
 
@@ -27,6 +32,8 @@ class Decoded:
     body: bytes
     truncated: bool
     """It was longer than the cap, or what was decoded had been cut already."""
+    bomb: bool = False
+    """It was cut as it grew out of all proportion to what was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +72,22 @@ def decode(
     A body that ends too early is an error, unless it was cut on purpose: that gives what there is.
     """
     data, cut = wire, wire_cut
+    in_proportion = max(RATIO_FREE, MAX_RATIO * len(wire))
+    bomb = False
     for coding in reversed(codings):
         if not data:
             break
         try:
-            data, finished = _DECODERS[coding](data, limit)
+            data, finished = _DECODERS[coding](data, min(limit, in_proportion))
         except (zlib.error, brotli.error):
             return Undecodable(detail=f"the body is not valid {coding}")
         if len(data) > limit:
             data, cut = data[:limit], True
+        elif len(data) > in_proportion:
+            data, cut, bomb = data[:in_proportion], True, True
         elif not finished and not cut:
             return Undecodable(detail=f"the {coding} body ends too early")
-    return Decoded(body=data, truncated=cut)
+    return Decoded(body=data, truncated=cut, bomb=bomb)
 
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:

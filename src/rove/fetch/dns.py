@@ -8,6 +8,7 @@ names.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -17,16 +18,27 @@ from typing import Protocol
 import aiodns
 import pycares
 
+from rove.errors import UsageError
+from rove.fetch.address import is_ip
 from rove.model import Failed, FailureKind
 
 MIN_TTL = 60.0
 MAX_TTL = 3_600.0
-NEGATIVE_TTL = 60.0
+NEGATIVE_TTL = 300.0
+"""For a name that does not exist: that seldom changes soon."""
+FAILURE_TTL = 10.0
+"""For a question that was not answered: the next one may be. Long enough for all who ask at the same time."""
 CACHE_SIZE = 100_000
+MAX_ADDRESSES = 16
+"""Addresses of one name that are kept; there may be a thousand in an answer."""
+MAX_QUESTIONS = 2_000
+"""Names that are asked for at the same time; more wait. Many, so that dead name servers do not fill the places."""
 RENEW_AFTER = 50_000
 """Questions to one c-ares channel. It keeps every answer for its TTL, without a bound (1.2 KB each,
 measured) and without a switch, so now and then a new channel takes over."""
 
+DNS_PORT = 53
+_NAME_SERVER = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<v4>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?")
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 
@@ -67,6 +79,7 @@ class CachingResolver:
         lookup: Lookup,
         *,
         size: int = CACHE_SIZE,
+        questions: int = MAX_QUESTIONS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lookup = lookup
@@ -74,6 +87,7 @@ class CachingResolver:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, Sequence[str] | Failed]] = OrderedDict()
         self._asking: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
+        self._places = asyncio.Semaphore(questions)
         self._closed = False
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
@@ -107,12 +121,14 @@ class CachingResolver:
 
     async def _ask(self, host: str) -> Sequence[str] | Failed:
         try:
-            answer = await self._lookup.look_up(host)
+            async with self._places:
+                answer = await self._lookup.look_up(host)
         finally:
             del self._asking[host]
         found: Sequence[str] | Failed
         if isinstance(answer, Failed):
-            found, ttl = answer, NEGATIVE_TTL
+            found = answer
+            ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
         else:
             found, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
         self._known[host] = (self._clock() + ttl, found)
@@ -163,6 +179,7 @@ class AresLookup:
                 if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
             )
             if addresses:
+                addresses = addresses[:MAX_ADDRESSES]
                 return Answer(addresses=addresses, ttl=min(r.ttl for r in result.answer))
         return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=f"{host} has no address")
 
@@ -187,6 +204,23 @@ class AresLookup:
                 await self._channels.pop(0).close()
         self._asked += 1
         return self._channels[-1]
+
+
+def parse_name_server(text: str) -> str:
+    """A name server as c-ares takes it, from ADDRESS or ADDRESS:PORT; a UsageError says what is wrong with it.
+
+    >>> parse_name_server("9.9.9.9"), parse_name_server("[2620:fe::fe]:5353")
+    ('9.9.9.9:53', '[2620:fe::fe]:5353')
+    """
+    found = _NAME_SERVER.fullmatch(text)
+    bare = text if found is None else found["v6"] or found["v4"]
+    port = int(found["port"] or DNS_PORT) if found else DNS_PORT
+    if not is_ip(bare) or not 1 <= port <= 65_535:
+        raise UsageError(
+            f"'{text}' is not a name server: write ADDRESS or ADDRESS:PORT"
+            " (an IPv6 address with a port goes in brackets)."
+        )
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
 
 def _failure(host: str, error: aiodns.error.DNSError) -> Failed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Mapping
 
 import pycurl
@@ -13,6 +15,17 @@ CurlError = tuple[int, str]
 
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
 _DETAIL_LENGTH = 200
+_OUR_TROUBLES = frozenset(
+    {
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EADDRNOTAVAIL,
+        errno.EAGAIN,
+        errno.ENOBUFS,
+        errno.ENOMEM,
+    }
+)
+"""No file, no local port, or no memory for a connection."""
 
 _KINDS: Mapping[int, FailureKind] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,  # also for HTTP/0.9
@@ -49,6 +62,24 @@ def kind_of(error: CurlError, *, os_errno: int) -> FailureKind:
     if ended_unannounced(error):
         return FailureKind.RESET
     return _KINDS.get(code, FailureKind.PROTOCOL)
+
+
+def is_our_trouble(error: CurlError, *, os_errno: int, address: str) -> bool:
+    """Whether no connection could be made for want of files, ports or memory on this machine.
+
+    libcurl does not say why it could not make a socket. One is made here then: if that fails for another reason, as
+    without IPv6, it is not for want of anything.
+    """
+    if error[0] not in (pycurl.E_COULDNT_CONNECT, pycurl.E_INTERFACE_FAILED):
+        return False
+    if os_errno:
+        return os_errno in _OUR_TROUBLES
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        socket.socket(family, socket.SOCK_STREAM).close()
+    except OSError as why:
+        return why.errno in _OUR_TROUBLES
+    return True
 
 
 def ended_unannounced(error: CurlError) -> bool:

@@ -6,7 +6,7 @@ Pure, and apart from the transfer: header lines in, a Response and a decision ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rove.fetch.body import Undecodable, parse_codings
 from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
@@ -14,7 +14,11 @@ from rove.model import Failed, FailureKind, Redirected, Refused, Response, Wrong
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEAD_LINES = 200
 """Interim heads (1xx) and trailers included."""
+MAX_LOCATION = 8_000
+"""Characters of a Location that is kept; no URL that is crawled comes near it."""
 
+LOCATION_DROPPED = "location-dropped"
+"""The mark of a redirect that leads nowhere, as its Location is too long."""
 _BLANK = " \t\r\n"
 _BODILESS = frozenset({204, 205, 304})
 _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
@@ -71,8 +75,11 @@ def judge(
         elif name == "content-encoding":
             codings.append(value)
     status = response.status
-    if 300 <= status < 400 and status not in _BODILESS and found.get("location"):
-        return Redirected(response=response, location=_as_text(found["location"]))
+    location = found.get("location", "")
+    if 300 <= status < 400 and status not in _BODILESS and location:
+        if len(location) > MAX_LOCATION:
+            return Refused(response=replace(response, marks=(LOCATION_DROPPED,)))
+        return Redirected(response=response, location=_as_text(location))
     if not 200 <= status < 300 or status in _BODILESS:
         return Refused(response=response)
     # RFC 9110 8.3 leaves a missing type to the recipient; on the web it is nearly always HTML.

@@ -10,32 +10,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pycurl
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
+from rove.fetch.handle import Identity
+from rove.fetch.limits import Limits
 from rove.fetch.per_address import PerAddress
+from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Transfer
 from rove.model import Failed, FailureKind, Outcome, Request
+from rove.ports import BAD_PORTS
 from rove.url import is_address, parse_base
 
 NO_WAIT = 0.001
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
 _PORTS = {"http": 80, "https": 443}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Seconds that the parts of a request may take."""
-
-    connect: float = 10.0
-    """For the name, and again for connecting, TLS included."""
-    first_byte: float = 20.0
-    """From the request to the first line of the answer."""
-    total: float = 60.0
+_UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +39,8 @@ class Route:
 
     addresses: Sequence[str]
     port: int
+    site: str
+    """The URL's host and port, '' without TLS."""
 
 
 class CurlFetcher:
@@ -58,9 +55,17 @@ class CurlFetcher:
         connect_to: Iterable[ConnectRule] = (),
         limits: Limits | None = None,
         per_address: int | None = None,
+        authorities: Path | None = None,
+        strict_tls: bool = False,
     ) -> None:
-        """`per_address` is how many connections to one address may be open at once; None: any."""
-        self._user_agent = user_agent
+        """`per_address` is how many connections to one address may be open at once; None: any.
+
+        `authorities` is the file that certificates are checked against; with `strict_tls`, those that do not hold are
+        refused instead of marked.
+        """
+        self._identity = Identity(user_agent=user_agent, authorities=authorities)
+        self._strict_tls = strict_tls
+        self._known_sites = KnownSites()
         self._resolver = resolver
         self._guard = guard or AddressGuard()
         self._connect_to = ConnectTo(connect_to)
@@ -103,6 +108,11 @@ class CurlFetcher:
         if parsed is None or not host or parsed.scheme not in _PORTS:
             return Failed(kind=FailureKind.PROTOCOL, detail="not a canonical http or https URL")
         port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
+        if port in BAD_PORTS:
+            return Failed(
+                kind=FailureKind.PORT_REFUSED, detail=f"port {port} is not one of the web"
+            )
+        site = f"{host}:{port}" if parsed.scheme == "https" else ""
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:
@@ -120,7 +130,7 @@ class CurlFetcher:
                 detail=f"{host} leads to {found[0]}, which is not a public address",
                 address=found[0],
             )
-        return Route(addresses=permitted[:MAX_ADDRESSES], port=port)
+        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site)
 
     async def _try_addresses(self, request: Request, route: Route, deadline: float) -> Outcome:
         """Ask one address after the other, until there is a connection."""
@@ -138,10 +148,11 @@ class CurlFetcher:
             try:
                 outcome = await self._ask(
                     request,
+                    route,
                     address=address,
-                    port=route.port,
-                    connect=connect_left,
-                    total=deadline - now,
+                    # the next address has its share, if there is one
+                    connect_by=now + (connect_left / 2 if len(left) > 1 else connect_left),
+                    end_by=deadline,
                 )
             finally:
                 if self._places is not None:
@@ -159,20 +170,54 @@ class CurlFetcher:
         return await self._places.take(addresses, within)
 
     async def _ask(
-        self, request: Request, *, address: str, port: int, connect: float, total: float
+        self,
+        request: Request,
+        route: Route,
+        *,
+        address: str,
+        connect_by: float,
+        end_by: float,
     ) -> Outcome:
+        """Ask one address; where its TLS is doubtful, once more, and the answer is marked, if that may be."""
+        times = (connect_by, end_by)
+        known = None if self._strict_tls else self._known_sites.marks(route.site)
+        if known is not None:
+            return _marked(
+                await self._transfer(request, route, address, times, strict=False), known
+            )
+        outcome = await self._transfer(request, route, address, times, strict=True)
+        doubts: tuple[str, ...] = ()
+        if isinstance(outcome, Failed) and outcome.marks and not self._strict_tls:
+            doubts = outcome.marks
+            outcome = await self._transfer(request, route, address, times, strict=False)
+        if route.site and not isinstance(outcome, Failed):
+            self._known_sites.note(route.site, doubts)
+        return _marked(outcome, doubts)
+
+    async def _transfer(
+        self,
+        request: Request,
+        route: Route,
+        address: str,
+        times: tuple[float, float],
+        *,
+        strict: bool,
+    ) -> Outcome:
+        """One connection, to be made and ended by these times."""
         if self._multi.closed:
             return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-        transfer = self._idle.pop() if self._idle else Transfer(user_agent=self._user_agent)
+        now = asyncio.get_running_loop().time()
+        transfer = self._idle.pop() if self._idle else Transfer(self._identity)
         try:
             return await transfer.run(
                 self._multi,
                 request,
                 address=address,
-                port=port,
-                connect=connect,
-                first_byte=self._limits.first_byte,
-                total=total,
+                port=route.port,
+                strict=strict,
+                connect=times[0] - now,
+                total=times[1] - now,
+                limits=self._limits,
             )
         finally:
             if self._multi.closed:
@@ -184,7 +229,14 @@ class CurlFetcher:
 
 def _is_unconnected(outcome: Outcome) -> bool:
     """Whether another address might do better."""
-    return isinstance(outcome, Failed) and outcome.kind is FailureKind.CONNECT
+    return isinstance(outcome, Failed) and outcome.kind in _UNCONNECTED
+
+
+def _marked(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
+    if isinstance(outcome, Failed) or not marks:
+        return outcome
+    response = replace(outcome.response, marks=(*marks, *outcome.response.marks))
+    return replace(outcome, response=response)
 
 
 def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:

@@ -1,24 +1,22 @@
 """One reusable libcurl handle and what it collects: the part of the fetcher that curl calls back.
 
-The constant options of a handle are set once; what differs between requests is set by `run` and
-dropped by `reset`. The callbacks run inside libcurl, where an exception would be printed and lost:
-they keep it and end the transfer, and `run` raises it.
-
-Certificates are not verified and no authorities are loaded: a broad crawler reads public pages and
-sends no secrets, and much of the web can be reached in this way only.
+The constant options of a handle are set once (handle.py); what differs between requests is set by
+`run` and dropped by `reset`. The callbacks run inside libcurl, where an exception would be printed
+and lost: they keep it and end the transfer, and `run` raises it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable
+from dataclasses import replace
 
 import pycurl
 
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
-from rove.fetch.failure import CurlError, detail_of, ended_unannounced, kind_of
+from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
+from rove.fetch.flow import Flow, look_again_in, received_bytes
+from rove.fetch.handle import HEADERS, Identity, header_lines, new_handle, set_strict
 from rove.fetch.head import (
     MAX_HEAD_BYTES,
     MAX_HEAD_LINES,
@@ -27,19 +25,14 @@ from rove.fetch.head import (
     parse_head,
     parse_status,
 )
+from rove.fetch.limits import Limits
+from rove.fetch.tls import doubt_of
 from rove.model import Failed, FailureKind, Fetched, Outcome, Request, Response
 
-_HEADERS = [
-    "Accept: text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.1",
-    "Accept-Encoding: gzip, deflate, br",
-]
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""RFC 9110 5.6.2: what the name of a header is made of."""
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""RFC 9110 5.5: no line end and no other control character."""
-_CURVES = "X25519:P-256:P-384:P-521"
-"""Without OpenSSL's post-quantum default, which costs 0.1 ms per handshake (of 0.8 measured) and makes
-a ClientHello of two packets, which some servers cannot read."""
+BODY_CUT = "body-cut"
+"""The mark of a body that was longer than the cap."""
+DECOMPRESSION_CUT = "decompression-cut"
+"""The mark of one that grew out of all proportion."""
 _BLANK_LINES = (b"\r\n", b"\n")
 _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
@@ -55,34 +48,44 @@ class Transfer:
         "_curl",
         "_error",
         "_fault",
-        "_first_byte",
+        "_flow",
         "_future",
         "_has_own_headers",
         "_head_start",
+        "_identity",
+        "_limits",
         "_lines",
         "_plan",
         "_request",
         "_response",
+        "_sent_at",
         "_size",
+        "_strict",
         "_timer",
         "_truncated",
         "_verdict",
     )
 
-    def __init__(self, *, user_agent: str) -> None:
-        self._curl = pycurl.Curl()
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+        self._curl = new_handle(identity)
+        self._curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
+        self._curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        self._curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self._has_own_headers = False
-        self._set_constants(user_agent)
+        self._strict = True
         self.reset()
 
     def reset(self) -> None:
         """Drop everything of the last request."""
         if self._has_own_headers:
-            self._curl.setopt(pycurl.HTTPHEADER, _HEADERS)
+            self._curl.setopt(pycurl.HTTPHEADER, HEADERS)
             self._has_own_headers = False
         self._request: Request | None = None
         self._address = ""
-        self._first_byte = 0.0
+        self._limits = Limits()
+        self._sent_at = 0.0
+        self._flow: Flow | None = None
         self._connect_first = False
         self._future: asyncio.Future[pycurl.Curl] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -108,19 +111,23 @@ class Transfer:
         *,
         address: str,
         port: int,
+        strict: bool,
         connect: float,
-        first_byte: float,
         total: float,
+        limits: Limits,
     ) -> Outcome:
-        """Make the request to a checked address; the limits are seconds.
+        """Make the request to a checked address, within so many seconds; `strict` takes no doubtful TLS.
 
         Cancelling it takes the handle out of the multi handle, which closes the connection.
         """
         self._request = request
         self._address = address
-        self._first_byte = first_byte
+        self._limits = limits
         self._connect_first = connect < total
         curl = self._curl
+        if strict is not self._strict:
+            self._strict = strict
+            set_strict(curl, self._identity, strict=strict)
         curl.setopt(pycurl.URL, request.url)
         # '::' stands for any host and any port: whatever the URL says, curl dials the checked
         # address and has no name left to resolve.
@@ -128,7 +135,7 @@ class Transfer:
         curl.setopt(pycurl.CONNECT_TO, [f"::{dialled}:{port}"])
         if request.headers:
             self._has_own_headers = True
-            curl.setopt(pycurl.HTTPHEADER, [*_HEADERS, *header_lines(request.headers)])
+            curl.setopt(pycurl.HTTPHEADER, [*HEADERS, *header_lines(request.headers)])
         # 0 would mean no limit
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
@@ -174,19 +181,29 @@ class Transfer:
         wire = b"".join(self._chunks)
         if not plan.codings:
             return Fetched(
-                response=self._response, body=wire, wire_body=wire, truncated=self._truncated
+                response=self._marked(BODY_CUT) if self._truncated else self._response,
+                body=wire,
+                wire_body=wire,
+                truncated=self._truncated,
             )
         decoded = decode(
             wire, plan.codings, limit=self._request.max_bytes, wire_cut=self._truncated
         )
         if isinstance(decoded, Undecodable):
             return self._fail(FailureKind.ENCODING, decoded.detail)
+        response = self._response
+        if decoded.truncated:
+            response = self._marked(DECOMPRESSION_CUT if decoded.bomb else BODY_CUT)
         return Fetched(
-            response=self._response,
+            response=response,
             body=decoded.body,
             wire_body=wire,
             truncated=decoded.truncated,
         )
+
+    def _marked(self, mark: str) -> Response:
+        assert self._response is not None
+        return replace(self._response, marks=(*self._response.marks, mark))
 
     def _failed(self) -> Failed:
         if self._error is None:
@@ -197,8 +214,15 @@ class Transfer:
             in_connect = self._connect_first and self._timer is None
             kind = FailureKind.TIMEOUT_CONNECT if in_connect else FailureKind.TIMEOUT_TOTAL
             return self._fail(kind, detail)
-        kind = kind_of(self._error, os_errno=self._curl.getinfo(pycurl.OS_ERRNO))
-        return self._fail(kind, detail)
+        os_errno = self._curl.getinfo(pycurl.OS_ERRNO)
+        if is_our_trouble(self._error, os_errno=os_errno, address=self._address):
+            return Failed(kind=FailureKind.BUSY, detail=f"{detail}: too much is open already")
+        failed = self._fail(kind_of(self._error, os_errno=os_errno), detail)
+        if failed.kind is not FailureKind.TLS or not self._strict:
+            return failed
+        result = self._curl.getinfo(pycurl.SSL_VERIFYRESULT)
+        doubt = doubt_of(self._error, verify_result=result, os_errno=os_errno)
+        return failed if doubt is None else replace(failed, marks=(doubt,))
 
     def _fail(self, kind: FailureKind, detail: str) -> Failed:
         status = 0 if self._response is None else self._response.status
@@ -213,26 +237,48 @@ class Transfer:
                 )
                 return int(pycurl.PREREQFUNC_ABORT)
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._first_byte, self._give_up_waiting)
+            self._sent_at = loop.time()
+            self._timer = loop.call_later(look_again_in(self._limits), self._look)
         except BaseException as fault:
             self._fault = fault
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
-    def _give_up_waiting(self) -> None:
+    def _look(self) -> None:
+        """Called now and then while the transfer lasts: is it still worth waiting for?"""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if not self._lines:
+            waited = now - self._sent_at
+            if waited >= self._limits.first_byte:
+                detail = f"no answer within {self._limits.first_byte:.1f} s of the request"
+                self._leave(FailureKind.TIMEOUT_FIRST_BYTE, detail)
+                return
+        elif self._flow is None:
+            self._flow = Flow(self._limits, now=now, counted=self._counted())
+        else:
+            received = received_bytes(self._curl.getinfo(pycurl.ACTIVESOCKET))
+            trouble = self._flow.judge(now=now, counted=self._counted(), received=received)
+            if trouble is not None:
+                self._leave(*trouble)
+                return
+        self._timer = loop.call_later(look_again_in(self._limits), self._look)
+
+    def _counted(self) -> int:
+        return sum(map(len, self._lines)) + self._size
+
+    def _leave(self, kind: FailureKind, detail: str) -> None:
+        """End the transfer from outside of libcurl, if it has not ended."""
         if self._future is not None and self._future.cancel():
-            detail = f"no answer within {self._first_byte:.1f} s of the request"
-            self._verdict = self._fail(FailureKind.TIMEOUT_FIRST_BYTE, detail)
+            self._verdict = self._fail(kind, detail)
 
     def _on_header(self, line: bytes) -> int | None:
         """Called for each line of a head, and of the trailer of a chunked body."""
         try:
             lines = self._lines
             lines.append(line)
-            if len(line) > 2 and 1 < len(lines) <= MAX_HEAD_LINES:
+            if len(line) > 2 and len(lines) <= MAX_HEAD_LINES:
                 return None
-            if len(lines) == 1 and self._timer is not None:
-                self._timer.cancel()
             if len(lines) > MAX_HEAD_LINES:
                 return self._stop(self._fail(FailureKind.PROTOCOL, "too many header lines"))
             # some releases of libcurl end a trailer with a blank line too
@@ -281,43 +327,3 @@ class Transfer:
             self._fault = fault
             return _STOP
         return None
-
-    def _set_constants(self, user_agent: str) -> None:
-        curl = self._curl
-        curl.setopt(pycurl.HTTPGET, 1)
-        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-        curl.setopt(pycurl.HTTP09_ALLOWED, 0)
-        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.PATH_AS_IS, 1)
-        curl.setopt(pycurl.FOLLOWLOCATION, 0)
-        curl.setopt(pycurl.FRESH_CONNECT, 1)
-        curl.setopt(pycurl.FORBID_REUSE, 1)
-        curl.setopt(pycurl.DNS_CACHE_TIMEOUT, 0)  # addresses only: nothing worth keeping
-        curl.setopt(pycurl.PROXY, "")  # the environment's proxies would undo the address guard
-        curl.setopt(pycurl.NOPROXY, "*")
-        curl.setopt(pycurl.NETRC, pycurl.NETRC_IGNORED)
-        curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.SSL_VERIFYPEER, 0)
-        curl.setopt(pycurl.SSL_VERIFYHOST, 0)
-        curl.setopt(pycurl.SSL_SESSIONID_CACHE, 0)
-        curl.setopt(pycurl.SSL_EC_CURVES, _CURVES)
-        curl.setopt(pycurl.USERAGENT, user_agent)
-        curl.setopt(pycurl.HTTPHEADER, _HEADERS)
-        curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
-        curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
-        curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
-
-
-def header_lines(headers: Iterable[tuple[str, str]]) -> list[bytes]:
-    r"""Headers in libcurl's spelling, without those that could not be sent as one line of a head.
-
-    >>> header_lines([("If-None-Match", '"caf\xe9"'), ("X-Two", "a\r\nX-Three: b"), ("X-Blank", "")])
-    [b'If-None-Match: "caf\xe9"', b'X-Blank;']
-    """
-    lines = []
-    for name, value in headers:
-        if _TOKEN.fullmatch(name) and _VALUE.fullmatch(value):
-            text = value.strip(" \t")
-            # 'Name:' would take a header out of the request, 'Name;' sends it without a value
-            lines.append(f"{name}: {text}".encode("latin-1") if text else f"{name};".encode())
-    return lines
