@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rove.memory import Share
+
 
 class UrlState(enum.IntEnum):
     """Where a URL stands; the numbers are stored in the frontier."""
@@ -80,6 +82,8 @@ class Request:
     """Seconds that the whole request may take."""
     headers: Sequence[tuple[str, str]] = ()
     """Sent besides those that every request has."""
+    share: Share | None = None
+    """Of the process's memory, which the body is held in; None: nobody keeps an account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +98,8 @@ class Response:
     address: str
     """The address that answered, without the port."""
     waited: float = 0.0
-    """Seconds before it was asked, for other connections of ours to its address to end."""
+    """Seconds that passed for our sake: before it was asked, for other connections of ours to its address to end, and
+    while its body was not taken, for want of memory."""
 
     def header(self, name: str) -> str | None:
         """The first value of a header, by its lower-case name."""
@@ -157,6 +162,8 @@ class Failed:
     address: str = ""
     status: int = 0
     """The status, where the failure came after it."""
+    waited: float = 0.0
+    """As of a Response."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

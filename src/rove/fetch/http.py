@@ -78,13 +78,16 @@ class CurlFetcher:
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(self._limits.total, request.timeout)
+        started = loop.time()
+        deadline = started + min(self._limits.total, request.timeout)
         self._in_flight += 1
         try:
             route = await self._route(request.url, deadline - loop.time())
             if isinstance(route, Failed):
                 return route
-            return await self._try_addresses(request, route, deadline)
+            return await self._try_addresses(
+                request, route, deadline=deadline, latest=started + request.timeout
+            )
         finally:
             self._in_flight -= 1
 
@@ -122,8 +125,10 @@ class CurlFetcher:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port)
 
-    async def _try_addresses(self, request: Request, route: Route, deadline: float) -> Outcome:
-        """Ask one address after the other, until there is a connection."""
+    async def _try_addresses(
+        self, request: Request, route: Route, *, deadline: float, latest: float
+    ) -> Outcome:
+        """Ask one address after the other, until there is a connection; `latest`: if the body has to wait for memory."""
         loop = asyncio.get_running_loop()
         left = list(route.addresses)
         connect_left = self._limits.connect
@@ -142,6 +147,7 @@ class CurlFetcher:
                     port=route.port,
                     connect=connect_left,
                     total=deadline - now,
+                    longest=latest - now,
                 )
             finally:
                 if self._places is not None:
@@ -159,7 +165,14 @@ class CurlFetcher:
         return await self._places.take(addresses, within)
 
     async def _ask(
-        self, request: Request, *, address: str, port: int, connect: float, total: float
+        self,
+        request: Request,
+        *,
+        address: str,
+        port: int,
+        connect: float,
+        total: float,
+        longest: float,
     ) -> Outcome:
         if self._multi.closed:
             return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
@@ -173,6 +186,7 @@ class CurlFetcher:
                 connect=connect,
                 first_byte=self._limits.first_byte,
                 total=total,
+                longest=longest,
             )
         finally:
             if self._multi.closed:
@@ -190,7 +204,8 @@ def _is_unconnected(outcome: Outcome) -> bool:
 def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:
     if isinstance(outcome, Failed):
         return outcome
-    return replace(outcome, response=replace(outcome.response, waited=seconds))
+    waited = outcome.response.waited + seconds
+    return replace(outcome, response=replace(outcome.response, waited=waited))
 
 
 def _busy(addresses: Sequence[str], dialled: str) -> Failed:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pycurl
 
@@ -27,6 +28,7 @@ from rove.fetch.head import (
     parse_head,
     parse_status,
 )
+from rove.memory import Share
 from rove.model import Failed, FailureKind, Fetched, Outcome, Request, Response
 
 _HEADERS = [
@@ -60,11 +62,16 @@ class Transfer:
         "_has_own_headers",
         "_head_start",
         "_lines",
+        "_longest",
+        "_paused",
+        "_paused_at",
         "_plan",
         "_request",
         "_response",
         "_size",
+        "_started",
         "_timer",
+        "_total",
         "_truncated",
         "_verdict",
     )
@@ -90,6 +97,12 @@ class Transfer:
         self._head_start = 0
         self._chunks: list[bytes] = []
         self._size = 0
+        self._started = 0.0
+        self._total = 0.0
+        self._longest = 0.0
+        self._paused = 0.0
+        """Seconds for which it was paused, until now or until the pause that it is in."""
+        self._paused_at: float | None = None
         self._response: Response | None = None
         self._plan: ReadBody | None = None
         self._truncated = False
@@ -111,15 +124,20 @@ class Transfer:
         connect: float,
         first_byte: float,
         total: float,
+        longest: float,
     ) -> Outcome:
         """Make the request to a checked address; the limits are seconds.
 
+        `longest` is the total together with the time for which the transfer was paused for want of memory.
         Cancelling it takes the handle out of the multi handle, which closes the connection.
         """
         self._request = request
         self._address = address
         self._first_byte = first_byte
         self._connect_first = connect < total
+        self._total = total
+        self._longest = max(total, longest)
+        self._started = asyncio.get_running_loop().time()
         curl = self._curl
         curl.setopt(pycurl.URL, request.url)
         # '::' stands for any host and any port: whatever the URL says, curl dials the checked
@@ -133,7 +151,16 @@ class Transfer:
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
         await self._perform(multi)
+        if request.share is not None and request.share.memory.is_overdrawn:
+            await self._wait_to_be_read(request.share)
         return self._outcome()
+
+    async def _wait_to_be_read(self, share: Share) -> None:
+        """Decoding and reading take memory that is not there now."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        await share.memory.repaid()
+        self._paused += loop.time() - since
 
     async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
         task = asyncio.current_task()
@@ -154,6 +181,9 @@ class Transfer:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
+            assert self._request is not None
+            if self._request.share is not None:
+                self._request.share.wait_no_more()
 
     def _outcome(self) -> Outcome:
         if self._fault is not None:
@@ -171,6 +201,8 @@ class Transfer:
 
     def _fetched(self, plan: ReadBody) -> Fetched | Failed:
         assert self._request is not None and self._response is not None
+        if self._paused:
+            self._response = replace(self._response, waited=self._paused)
         wire = b"".join(self._chunks)
         if not plan.codings:
             return Fetched(
@@ -202,7 +234,9 @@ class Transfer:
 
     def _fail(self, kind: FailureKind, detail: str) -> Failed:
         status = 0 if self._response is None else self._response.status
-        return Failed(kind=kind, detail=detail, address=self._address, status=status)
+        return Failed(
+            kind=kind, detail=detail, address=self._address, status=status, waited=self._paused
+        )
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
         """Called once the connection stands, TLS included, before anything is sent."""
@@ -275,12 +309,78 @@ class Transfer:
                 self._chunks.append(chunk[:-excess])
                 self._truncated = True
                 return _STOP
+            share = self._request.share
+            if share is not None and not share.grow(len(chunk)):
+                if not share.ask(self._most(), self._on_room):
+                    return self._pause()
+                share.grow(len(chunk))
             self._chunks.append(chunk)
             self._size = size
         except BaseException as fault:
             self._fault = fault
             return _STOP
         return None
+
+    def _most(self) -> int:
+        """The bytes that the body may come to."""
+        assert self._request is not None and self._response is not None
+        most = self._request.max_bytes
+        announced = self._response.header("content-length") or ""
+        # RFC 9112 6.3: it does not count where the body comes in chunks
+        if not announced.isdecimal() or self._response.header("transfer-encoding") is not None:
+            return most
+        return min(int(announced[:20]), most)
+
+    def _pause(self) -> int:
+        """Take nothing more for now; libcurl keeps what it has just offered."""
+        loop = asyncio.get_running_loop()
+        self._paused_at = loop.time()
+        loop.call_soon(self._extend)  # no option can be set from within a callback
+        return int(pycurl.WRITEFUNC_PAUSE)
+
+    def _extend(self) -> None:
+        """A pause is our affair: it does not count as the server's time. The lease, though, has its end."""
+        if self._paused_at is None:
+            return
+        self._curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self._longest * 1000)))
+        self._arm(self._started + self._longest, self._give_up_pausing)
+
+    def _on_room(self) -> None:
+        """There is room for the rest; told from anywhere, another transfer's callback too."""
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._paused_at is None:
+            return  # it has ended meanwhile
+        self._end_pause()
+        end = self._started + min(self._total + self._paused, self._longest)
+        self._arm(end, self._give_up_at_last)
+        try:
+            self._curl.pause(pycurl.PAUSE_CONT)
+        except pycurl.error as error:
+            if self._future is not None and self._future.cancel():
+                self._verdict = self._fail(FailureKind.RESET, detail_of(error.args))
+
+    def _end_pause(self) -> None:
+        assert self._paused_at is not None
+        self._paused += asyncio.get_running_loop().time() - self._paused_at
+        self._paused_at = None
+
+    def _arm(self, when: float, act: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, act)
+
+    def _give_up_pausing(self) -> None:
+        self._end_pause()
+        if self._future is not None and self._future.cancel():
+            detail = "there was no memory for the body in time"
+            self._verdict = self._fail(FailureKind.BUSY, detail)
+
+    def _give_up_at_last(self) -> None:
+        if self._future is not None and self._future.cancel():
+            detail = f"not all within {self._total:.1f} s"
+            self._verdict = self._fail(FailureKind.TIMEOUT_TOTAL, detail)
 
     def _set_constants(self, user_agent: str) -> None:
         curl = self._curl
