@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from logging.handlers import RotatingFileHandler
@@ -24,6 +24,7 @@ from rove.fetch.http import CurlFetcher
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
+from rove.machine import Machine
 from rove.politeness import user_agent
 from rove.progress import Progress
 from rove.spool import Spool
@@ -48,8 +49,9 @@ async def assembled(
     concurrency: int,
     name: str,
     allowance: Allowance,
+    on_news: Callable[[str], None],
 ) -> AsyncIterator[Crawl]:
-    """A crawl in this process; `name` begins the names of its WARC files."""
+    """A crawl in this process; `name` begins the names of its WARC files, `on_news` tells a person."""
     fetcher = CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(AresLookup()),
@@ -91,6 +93,13 @@ async def assembled(
             allowance=allowance,
             all_fed=all_fed,
             follow_exclusions=partial(follow_exclusions, catalog),
+            machine=Machine(
+                settings,
+                concurrency=concurrency,
+                directory=data.root,
+                clock=steady_seconds,
+                on_news=on_news,
+            ),
         )
     finally:
         await fetcher.close()

@@ -6,18 +6,23 @@ when all that it may come to is promised to it, in the order in which they asked
 Nobody can wait for ever: what has a promise comes to its end without asking again, what is kept is written down
 without asking anybody, and the paused have at most the half that every promise fits beside.
 
-Decoding and reading a page takes much more for a moment. There is one event loop, so that this is one page at a time, and
-room for it is set aside; it begins only while the account is not overdrawn. No I/O happens here.
+Decoding and reading a page takes much more for a moment. There is one event loop, so that this is one page at a time,
+and room for it is set aside; it begins only while the account is not overdrawn. Large pages are read by turns, each in
+a round of the event loop of its own: many in a row would keep it from its sockets for so long that servers which have
+answered seem not to have. No I/O happens here.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 SMALL = 32 * 1024
 """Bytes of a body that are set aside for every fetch."""
+LARGE = 256 * 1024
+"""Bytes of a body from which on it is read by turns."""
 
 
 @dataclass(slots=True)
@@ -36,13 +41,17 @@ class Memory:
         on_short: Callable[[], None] = lambda: None,
         on_eased: Callable[[], None] = lambda: None,
     ) -> None:
-        """`room` is bytes; `on_short` is told that somebody has to wait, `on_eased` that nobody has to any more."""
+        """`room` is bytes; `on_short` is told that it is short, `on_eased` that it is not any more."""
         self._room = room
         self._used = 0
+        self.held = 0
+        """Bytes that are really there."""
         self._waiting: dict[Share, _Waiter] = {}
         self._on_short = on_short
         self._on_eased = on_eased
-        self._turn: list[asyncio.Future[None]] = []
+        self._was_short = False
+        self._readers: deque[asyncio.Future[None]] = deque()
+        self._turn_comes = False
 
     @property
     def used(self) -> int:
@@ -74,12 +83,28 @@ class Memory:
         """Whether more is used than there is room: pages were read that are larger than their bodies."""
         return self._used > self._room
 
-    async def repaid(self) -> None:
-        """Wait until the account is not overdrawn."""
-        while self.is_overdrawn:
-            turn = asyncio.get_running_loop().create_future()
-            self._turn.append(turn)
-            await turn
+    async def turn(self) -> None:
+        """Wait for the turn to decode and read a page, which is to be done at once then."""
+        turn = asyncio.get_running_loop().create_future()
+        self._readers.append(turn)
+        self._call_reader()
+        await turn
+
+    def _call_reader(self) -> None:
+        if self._readers and not self._turn_comes and not self.is_overdrawn:
+            self._turn_comes = True
+            asyncio.get_running_loop().call_soon(self._give_turn)
+
+    def _give_turn(self) -> None:
+        self._turn_comes = False
+        if self.is_overdrawn:
+            return
+        while self._readers:
+            turn = self._readers.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+        self._call_reader()
 
     def _grows_freely(self, size: int) -> bool:
         return not self._waiting and self._used + size <= self._room // 2
@@ -90,16 +115,16 @@ class Memory:
         if not self._waiting and self._used + need <= self._room:
             share._take_promise(need)
             return True
-        was_short = self.is_short
         self._waiting[share] = _Waiter(need, go_on)
-        if not was_short:
-            self._on_short()
+        self._tell()
         return False
 
     def _change(self, size: int) -> None:
         self._used += size
         if size < 0:
             self._look()
+        else:
+            self._tell()
 
     def _leave(self, share: Share) -> None:
         if self._waiting.pop(share, None) is not None:
@@ -107,22 +132,20 @@ class Memory:
 
     def _look(self) -> None:
         """There may be room again: whoever waits longest has it first."""
-        had_to_wait = bool(self._waiting)
         while self._waiting:
             share, waiter = next(iter(self._waiting.items()))
             if self._used + min(waiter.need, self._room // 2) > self._room:
-                return
+                break
             del self._waiting[share]
             share._take_promise(waiter.need)
             waiter.go_on()
-        if self.is_overdrawn:
-            return
-        turns, self._turn = self._turn, []
-        for turn in turns:
-            if not turn.done():
-                turn.set_result(None)
-        if had_to_wait or turns:
-            self._on_eased()
+        self._call_reader()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._was_short != self.is_short:
+            self._was_short = not self._was_short
+            (self._on_short if self._was_short else self._on_eased)()
 
 
 class Share:
@@ -133,7 +156,7 @@ class Share:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._held = 0
-        """Bytes received."""
+        """Bytes received or kept."""
         self._charged = 0
         """Bytes in the account: held over what is set aside, or promised."""
         self._has_promise = False
@@ -148,6 +171,7 @@ class Share:
                 return False
             self._charge(over)
         self._held = held
+        self.memory.held += size
         return True
 
     def ask(self, most: int, go_on: Callable[[], None]) -> bool:
@@ -161,7 +185,8 @@ class Share:
 
     def keep(self, size: int) -> None:
         """From now on so much is held, and nothing promised: the body is gone, and this is what came of it."""
-        self._held = 0
+        self.memory.held += size - self._held
+        self._held = size
         self._has_promise = False
         self.wait_no_more()
         self._charge(size)

@@ -27,6 +27,7 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
+from rove.machine import Machine
 from rove.model import Counts, Request, RequestRow, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
@@ -99,6 +100,7 @@ class Place:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.fed = True
+        self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
         self._spools: dict[int, Spool] = {}
@@ -152,6 +154,13 @@ class Place:
             ),
             all_fed=self._all_fed,
             follow_exclusions=self._follow,
+            machine=Machine(
+                made,
+                concurrency=made.concurrency,
+                directory=self.folder,
+                clock=clock,
+                on_news=self.news.append,
+            ),
         )
 
     def close(self) -> None:

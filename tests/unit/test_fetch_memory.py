@@ -25,7 +25,7 @@ def filled(memory: Memory) -> Share:
 
 async def is_paused(memory: Memory) -> None:
     async with asyncio.timeout(5):
-        while not memory.waiting:
+        while not memory.waiting:  # noqa: ASYNC110 - the account tells nobody who waits
             await asyncio.sleep(0.001)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 from rove.memory import SMALL, Memory, Share
 from tests.unit.fetch_server import on_loop
@@ -116,12 +117,33 @@ async def test_what_is_read_may_overdraw_the_account_and_the_next_waits_until_it
     grow(page, 5 * MiB, 5 * MiB, Waiting())
     page.keep(20 * MiB)
     assert memory.is_overdrawn and memory.is_short
-    reading = asyncio.create_task(memory.repaid())
-    await asyncio.sleep(0)
+    reading = asyncio.create_task(memory.turn())
+    for _ in range(5):
+        await asyncio.sleep(0)
     assert not reading.done()
     page.keep(0)
-    await reading
+    async with asyncio.timeout(5):
+        await reading
     assert memory.used == 0
+
+
+@on_loop
+async def test_large_pages_are_read_by_turns_with_other_work_in_between() -> None:
+    memory, order = Memory(10 * MiB), []
+    loop = asyncio.get_running_loop()
+
+    async def read(number: int) -> None:
+        await memory.turn()
+        order.append(f"page {number}")
+        loop.call_soon(order.append, "other work")
+
+    async with asyncio.timeout(5):
+        left = asyncio.create_task(read(0))
+        readers = [asyncio.create_task(read(number)) for number in range(1, 4)]
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.wait(readers)
+    assert order[:5] == ["page 1", "other work", "page 2", "other work", "page 3"]
 
 
 def test_a_body_larger_than_the_room_goes_on_when_it_is_alone() -> None:
@@ -149,7 +171,7 @@ def test_nobody_waits_for_ever() -> None:
             if running and chance.random() < 0.9:
                 share = chance.choice(running)
                 size = min(left[share], 256 * 1024)
-                if not grow(share, size, most, lambda share=share: paused.discard(share)):  # type: ignore[misc]
+                if not grow(share, size, most, partial(paused.discard, share)):
                     paused.add(share)
                     continue
                 left[share] -= size

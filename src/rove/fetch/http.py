@@ -128,7 +128,7 @@ class CurlFetcher:
     async def _try_addresses(
         self, request: Request, route: Route, *, deadline: float, latest: float
     ) -> Outcome:
-        """Ask one address after the other, until there is a connection; `latest`: if the body has to wait for memory."""
+        """Ask one address after the other, until there is a connection; until `latest` if its body waits for memory."""
         loop = asyncio.get_running_loop()
         left = list(route.addresses)
         connect_left = self._limits.connect

@@ -28,7 +28,7 @@ from rove.fetch.head import (
     parse_head,
     parse_status,
 )
-from rove.memory import Share
+from rove.memory import LARGE
 from rove.model import Failed, FailureKind, Fetched, Outcome, Request, Response
 
 _HEADERS = [
@@ -151,16 +151,12 @@ class Transfer:
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
         await self._perform(multi)
-        if request.share is not None and request.share.memory.is_overdrawn:
-            await self._wait_to_be_read(request.share)
+        share = request.share
+        if share is not None and (self._size > LARGE or share.memory.is_overdrawn):
+            since = asyncio.get_running_loop().time()
+            await share.memory.turn()
+            self._paused += asyncio.get_running_loop().time() - since
         return self._outcome()
-
-    async def _wait_to_be_read(self, share: Share) -> None:
-        """Decoding and reading take memory that is not there now."""
-        loop = asyncio.get_running_loop()
-        since = loop.time()
-        await share.memory.repaid()
-        self._paused += loop.time() - since
 
     async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
         task = asyncio.current_task()
