@@ -27,6 +27,7 @@ from rove.gate import Gate
 from rove.machine import Machine
 from rove.politeness import user_agent
 from rove.progress import Progress
+from rove.spare_files import SpareFiles
 from rove.spool import Spool
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
@@ -59,7 +60,8 @@ async def assembled(
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         per_address=settings.per_ip,
     )
-    spool = Spool(data.spool, frontier.process)
+    spare = SpareFiles()
+    spool = Spool(data.spool, frontier.process, spare)
     store = WarcStore(
         data.warc,
         keep=Keep(settings.store),
@@ -70,6 +72,7 @@ async def assembled(
             "http-header-user-agent": user_agent(settings.email, settings.info_url),
             "robots": "obey",
         },
+        spare=spare,
     )
 
     async def all_fed() -> bool:
@@ -105,6 +108,7 @@ async def assembled(
         await fetcher.close()
         await store.close()
         spool.close()
+        spare.close()
 
 
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:

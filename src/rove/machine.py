@@ -126,17 +126,19 @@ class Machine:
 
     def _measure(self) -> None:
         """What bodies and pages may have is what everything else leaves."""
-        resident = resident_bytes()
-        if resident is not None and resident > TRIMMED_FROM * self._ceiling:
+        resident, held = resident_bytes(), self.memory.held
+        is_close = resident is not None and resident > TRIMMED_FROM * self._ceiling
+        if is_close or self.memory.is_short:
+            # What the allocator keeps is neither in use nor to be had by others.
             _give_back()
             resident = resident_bytes()
-        overhead = max(self._least_overhead, (resident or 0) - self.memory.held)
+        overhead = max(self._least_overhead, (resident or 0) - held)
         room = self._ceiling - self._set_aside - overhead
         self.memory.room = max(LEAST_ROOM, room)
         log.debug(
             "%s resident, %s held, %s of %s used, %d waiting, %d at once",
             size_text(resident or 0),
-            size_text(self.memory.held),
+            size_text(held),
             size_text(self.memory.used),
             size_text(self.memory.room),
             self.memory.waiting,
