@@ -39,6 +39,7 @@ from rove.frontier.contract import (
     crawled_seconds,
 )
 from rove.frontier.names import redacted
+from rove.machine import fetches_within
 from rove.model import Counts
 from rove.prepare import Order, check, prepare
 from rove.progress import Progress
@@ -46,6 +47,7 @@ from rove.seeds import BadLine, SeedLoader
 from rove.spool import lost_visits, spool_files
 from rove.store.recovery import recover
 from rove.supervisor import Supervisor
+from rove.text import size_text
 from rove.worker import WorkOrder
 
 BAD_LINES_SHOWN = 5
@@ -156,7 +158,7 @@ class CrawlApp:
                         self._say(
                             "the settings of the crawl were changed; going on with the new ones"
                         )
-                    parts.append(await self._crawl(await _stage(data, remote, backend)))
+                    parts.append(await self._crawl(await _stage(order, data, remote, backend)))
                 return _together(parts)
             finally:
                 await backend.close()
@@ -196,6 +198,7 @@ class CrawlApp:
             concurrency=self._fetches(stage, 1),
             name="rove",
             allowance=allowance,
+            on_news=self._tell,
         ) as crawl:
             loader = await self._loader(stage, frontier, crawl.fed_some)
             async with self._watched(stage, crawl, frontier, allowance):
@@ -302,15 +305,23 @@ class CrawlApp:
         return min(wanted, stage.concurrency(self._order))
 
     def _fetches(self, stage: _Stage, processes: int) -> int:
-        """Fetches in flight, no more than so many processes may have files open for."""
+        """Fetches in flight, no more than so many processes may have files open and memory for."""
         wanted, open_files = stage.concurrency(self._order), raise_open_files()
-        if open_files is None or wanted <= processes * fitting(open_files):
-            return wanted
-        lowered = processes * fitting(open_files)
-        self._say(
-            f"only {open_files:,} files may be open here: --concurrency is lowered from {wanted:,} to {lowered:,}"
-        )
-        return lowered
+        fetches = wanted
+        if open_files is not None and wanted > processes * fitting(open_files):
+            fetches = processes * fitting(open_files)
+            self._say(
+                f"only {open_files:,} files may be open here: "
+                f"--concurrency is lowered from {wanted:,} to {fetches:,}"
+            )
+        memory = stage.settings.max_memory
+        most = processes * fetches_within(memory, stage.settings.max_body)
+        if fetches > most:
+            self._say(
+                f"--max-memory {size_text(memory)} is too little for {fetches:,} fetches at once: "
+                f"--concurrency is lowered to {most:,}"
+            )
+        return min(fetches, most)
 
     def _tell(self, sentence: str) -> None:
         """Say what several processes notice at about the same time once."""
@@ -360,11 +371,12 @@ async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[i
         log.info("process %d left %d visits that may not have been settled", process, len(visits))
 
 
-async def _stage(data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:
+async def _stage(order: Order, data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:
     revision = await backend.catalog.revision()
     kept = await backend.catalog.settings()
     assert kept is not None, "a crawl that is prepared has settings"
-    return _Stage(data, remote, backend, revision, settings_from_json(kept).checked())
+    settings = replace(settings_from_json(kept), **order.own).checked()
+    return _Stage(data, remote, backend, revision, settings)
 
 
 async def _stop_when_changed(stage: _Stage, crew: Crew) -> None:

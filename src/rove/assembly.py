@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from logging.handlers import RotatingFileHandler
@@ -25,8 +25,10 @@ from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
+from rove.machine import Machine
 from rove.politeness import user_agent
 from rove.progress import Progress
+from rove.spare_files import SpareFiles
 from rove.spool import Spool
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
@@ -49,8 +51,9 @@ async def assembled(
     concurrency: int,
     name: str,
     allowance: Allowance,
+    on_news: Callable[[str], None],
 ) -> AsyncIterator[Crawl]:
-    """A crawl in this process; `name` begins the names of its WARC files."""
+    """A crawl in this process; `name` begins the names of its WARC files, `on_news` tells a person."""
     fetcher = CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(
@@ -62,7 +65,8 @@ async def assembled(
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
     )
-    spool = Spool(data.spool, frontier.process)
+    spare = SpareFiles()
+    spool = Spool(data.spool, frontier.process, spare)
     store = WarcStore(
         data.warc,
         keep=Keep(settings.store),
@@ -73,6 +77,7 @@ async def assembled(
             "http-header-user-agent": user_agent(settings.email, settings.info_url),
             "robots": "obey",
         },
+        spare=spare,
     )
 
     async def all_fed() -> bool:
@@ -96,11 +101,19 @@ async def assembled(
             allowance=allowance,
             all_fed=all_fed,
             follow_exclusions=partial(follow_exclusions, catalog),
+            machine=Machine(
+                settings,
+                concurrency=concurrency,
+                directory=data.root,
+                clock=steady_seconds,
+                on_news=on_news,
+            ),
         )
     finally:
         await fetcher.close()
         await store.close()
         spool.close()
+        spare.close()
 
 
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:

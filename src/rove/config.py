@@ -11,10 +11,17 @@ from rove.budget import DEFAULT_HORIZON, DomainBudget
 from rove.drops import CANONICAL_VERSION, CANONICAL_VERSIONS, Drops, drops_of, parse_names
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
+from rove.text import size_text
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
 DEFAULT_MAX_BODY = 5 * 1024 * 1024
+DEFAULT_MAX_MEMORY = 1 << 30
+LEAST_MEMORY = 256 << 20
+"""With less, one page of the largest size could go over the ceiling."""
+DEFAULT_MIN_FREE_DISK = 1 << 30
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b?)")
+_SIZE_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -59,6 +66,10 @@ class Settings:
     max_body: int = DEFAULT_MAX_BODY
     horizon: float | None = None
     """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
+    max_memory: int = DEFAULT_MAX_MEMORY
+    """Bytes that each crawling process may have in memory."""
+    min_free_disk: int = DEFAULT_MIN_FREE_DISK
+    """Bytes that must be free on the disk of the data directory for the crawl to go on; 0: none."""
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION
     drop_params: tuple[str, ...] = ()
@@ -87,6 +98,13 @@ class Settings:
             )
         if self.concurrency < 1:
             raise UsageError("--concurrency must be at least 1")
+        if self.max_memory < LEAST_MEMORY:
+            raise UsageError(
+                f"--max-memory {size_text(self.max_memory)} is too little: a process needs at least "
+                f"{size_text(LEAST_MEMORY)}"
+            )
+        if self.min_free_disk < 0:
+            raise UsageError("--min-free-disk must not be negative")
         if self.info_url is not None and not re.fullmatch(r"https?://[^\s()<>;]+", self.info_url):
             raise UsageError(f"--info-url {self.info_url!r} is not an http or https URL")
         parse_names(self.drop_params)
@@ -139,6 +157,14 @@ def with_limits(
     if max_pages_per_domain is not None:
         new = replace(new, max_pages_per_domain=max_pages_per_domain, epoch=old.epoch + 1)
     return new
+
+
+def parse_size(text: str) -> int:
+    """Bytes of '512MiB', '1.5G', '800M', '64k' or a plain number of bytes; units are powers of 1024."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None:
+        raise UsageError(f"{text!r} is not a size; write 512MiB, 2GiB, 1.5G or a number of bytes")
+    return int(float(match[1]) * (1 << _SIZE_UNITS[match[2] or ""]))
 
 
 def parse_duration(text: str) -> float:

@@ -23,6 +23,8 @@ from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier, Vitals
 from rove.gate import Gate
 from rove.journal import Journal
+from rove.machine import Machine
+from rove.memory import Share
 from rove.model import Lease, OriginRecord, UrlState
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
@@ -75,6 +77,7 @@ class Crawl:
         allowance: Allowance,
         all_fed: Callable[[], Awaitable[bool]],
         follow_exclusions: FollowExclusions,
+        machine: Machine,
     ) -> None:
         """`concurrency`: this process's share of the fetches; `all_fed`: whether all seeds are in the frontier.
 
@@ -82,6 +85,7 @@ class Crawl:
         """
         self._frontier = frontier
         self._follow_exclusions = follow_exclusions
+        self._machine = machine
         self._settings = settings
         self._concurrency = concurrency
         self._clock = clock
@@ -101,6 +105,7 @@ class Crawl:
             drops=settings.drops,
             clock=clock,
             is_stopping=lambda: self._ending is not None,
+            on_busy=machine.note_failure,
         )
         self._writer = GroupWriter(
             store=store,
@@ -139,12 +144,13 @@ class Crawl:
 
         `feed` loads the seeds; without it somebody else does.
         """
+        self._machine.look()
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claim_loop())
         feeder = asyncio.create_task(self._feed(feed) if feed is not None else asyncio.sleep(0))
         clock = asyncio.create_task(self._watch_clock())
         follower = asyncio.create_task(self._follow_exclusions(self._exclude))
-        slots = [asyncio.create_task(self._slot()) for _ in range(self._concurrency)]
+        slots = [asyncio.create_task(self._slot(number)) for number in range(self._concurrency)]
         ended = asyncio.create_task(self._ended.wait())
         workers = [writer, claimer, feeder, clock, follower, *slots]
         try:
@@ -185,6 +191,8 @@ class Crawl:
 
     async def _must_wait(self) -> bool:
         """Whether it is not the time to claim, however much room there is."""
+        if self._machine.is_paused:
+            return True
         if self._outages != self._frontier.outages:
             # The database was away: what is held goes in before anything new is taken.
             if self._writer.unsettled:
@@ -230,11 +238,12 @@ class Crawl:
 
     def _room(self) -> int:
         """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
-        concurrency = self._concurrency
+        concurrency = self._machine.throttle.allowed
         under_way = self._leased.qsize() + self.progress.in_flight
         ahead = concurrency + max(concurrency // 4, 1) - under_way
         if (
-            self._leased.qsize() > concurrency // 8
+            not concurrency
+            or self._leased.qsize() > concurrency // 8
             or self._writer.unsettled >= MAX_UNSETTLED_VISITS
         ):
             return 0
@@ -263,11 +272,14 @@ class Crawl:
 
     # Visiting
 
-    async def _slot(self) -> None:
+    async def _slot(self, number: int) -> None:
+        machine = self._machine
         while True:
+            await machine.throttle.turn(number)
             lease, origins = await self._leased.get()
             if self._clock() < lease.deadline:
-                await self._visit(Journal(lease), origins)
+                await self._visit(Journal(lease, Share(machine.memory)), origins)
+                machine.throttle.visited()
             else:
                 self._give_back([lease])
 
@@ -292,6 +304,7 @@ class Crawl:
             del self._visiting[journal]
             if not self._visiting:
                 self._no_visits.set()
+            journal.account()
             self._writer.put(journal)
             if self._leased.qsize() <= self._concurrency // 8:
                 self._work.set()
@@ -329,6 +342,8 @@ class Crawl:
                 await self._frontier.note_alive(self._vitals())
             self.progress.mark(now)
             self.progress.queued = self._leased.qsize()
+            self._machine.look()
+            self.progress.trouble = self._machine.trouble
             self._cut_overdue(now)
             left = self.allowance.seconds_left()
             if left is not None and left <= 0:

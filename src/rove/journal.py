@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from dataclasses import replace
 
+from rove.memory import Share
 from rove.model import (
     Content,
     Deferred,
@@ -31,12 +33,17 @@ from rove.pacing import Answers, Verdict, judge
 from rove.store.contract import Page, Stored
 from rove.url import CrawlUrl, fingerprint_bytes
 
+LINK_BYTES = 320
+"""What a link that waits to be added takes."""
+
 
 class Journal:
     """The notes of one visit."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, share: Share | None = None) -> None:
+        """`share` is what it may hold of the process's memory; None: nobody keeps an account."""
         self.lease = lease
+        self.share = share
         self.requests: list[RequestRow] = []
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
@@ -136,6 +143,18 @@ class Journal:
         if content is not None:
             self.contents.append(content)
 
+    def account(self) -> None:
+        """Enter into the account of memory what is kept until the visit is written down."""
+        if self.share is not None:
+            pages = sum(_weight(page) for page in self.pages)
+            self.share.keep(pages + LINK_BYTES * len(self.links))
+
+    def forget(self) -> None:
+        """The visit is written down: nothing of it is needed any more."""
+        self.pages.clear()
+        self.links.clear()
+        self.account()
+
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
         """Note that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
@@ -178,6 +197,15 @@ class Journal:
             not_accepted={},
             contents=(),
         )
+
+
+def _weight(page: Page) -> int:
+    weight = sys.getsizeof(page.text)
+    if page.source is not None:
+        weight += len(page.source.wire_body)
+        if page.source.body is not page.source.wire_body:
+            weight += len(page.source.body)
+    return weight
 
 
 def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rove.memory import Share
+
 MAX_MEDIA_TYPE = 255
 """RFC 6838 4.2: two names of at most 127 characters and a slash; a server may send anything."""
 
@@ -88,6 +90,8 @@ class Request:
     """Seconds that the whole request may take."""
     headers: Sequence[tuple[str, str]] = ()
     """Sent besides those that every request has."""
+    share: Share | None = None
+    """Of the process's memory, which the body is held in; None: nobody keeps an account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +106,8 @@ class Response:
     address: str
     """The address that answered, without the port."""
     waited: float = 0.0
-    """Seconds before it was asked, for other connections of ours to its address to end."""
+    """Seconds that passed for our sake: before it was asked, for other connections of ours to its address to end, and
+    while its body was not taken, for want of memory."""
     marks: tuple[str, ...] = ()
     """What was cut, dropped or doubtful about the answer, by name."""
 
@@ -170,6 +175,8 @@ class Failed:
     """The status, where the failure came after it."""
     marks: tuple[str, ...] = ()
     """What was doubtful about it, by name."""
+    waited: float = 0.0
+    """As of a Response."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

@@ -90,9 +90,9 @@ class Answers:
                     asked = retry_after(response)
                     if asked is not None:
                         self.retry_after = max(asked, self.retry_after or 0.0)
-            case Failed(kind=kind, status=status):
+            case Failed(kind=kind, status=status, waited=waited):
                 if status:
-                    self._answered(seconds)
+                    self._answered(seconds - waited)
                 elif kind in _NO_ANSWER:
                     self.failure = kind
 

@@ -38,6 +38,8 @@ class View:
     errors: Counter[str]
     left: str
     seconds: float
+    trouble: str = ""
+    """What the crawl is slowed down by, if by anything."""
 
 
 class Panel:
@@ -85,6 +87,7 @@ class Panel:
             share=ceiling_share(progress.visits_per_second(), with_work, self._delay),
             errors=progress.errors,
             left=self._left(counts),
+            trouble=progress.trouble,
             seconds=now - progress.started,
         )
 
@@ -111,6 +114,7 @@ def plain_line(view: View) -> str:
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased, "
         f"{view.counts.urls_pending:,} URLs pending, {share} of the politeness ceiling, {errors:,} errors"
         + (f", left: {view.left}" if view.left else "")
+        + (f", {view.trouble}" if view.trouble else "")
     )
 
 
@@ -141,6 +145,8 @@ def frame(view: View) -> Frame:
     below.add_column()
     below.add_row("errors", errors)
     below.add_row("left", view.left or "until nothing is left")
+    if view.trouble:
+        below.add_row("limits", Text(view.trouble, style="bold"))
     return Frame(Group(table, below), title="rove", title_align="left", expand=False)
 
 

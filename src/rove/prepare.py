@@ -47,6 +47,8 @@ class Order:
     """Of the crawl that the data directory belongs to; '' if that is not known."""
     own_concurrency: int | None = None
     """Fetches in flight on this machine, whatever the crawl's settings say."""
+    own: dict[str, Any] = field(default_factory=dict)
+    """Fields of Settings that hold on this machine alone."""
 
 
 async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:

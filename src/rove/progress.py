@@ -21,6 +21,8 @@ class Progress:
     bytes: int = 0
     in_flight: int = 0
     queued: int = 0
+    trouble: str = ""
+    """What the crawl is slowed down by; '' if by nothing."""
     errors: Counter[str] = field(default_factory=Counter)
     _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
 

@@ -24,6 +24,7 @@ from rove.datadir import FULL_DISK_ERRORS
 from rove.errors import DiskFull, StoreError
 from rove.frontier.contract import LostVisit
 from rove.model import DelaySource, Fate, RequestRow
+from rove.spare_files import SpareFiles, at_once
 
 FILE_BYTES = 256 * 1024
 """A file has this size from the beginning, and when it is full it is followed by another."""
@@ -51,7 +52,8 @@ _decode = msgspec.json.Decoder(Note).decode
 class Spool:
     """The notes of one process."""
 
-    def __init__(self, directory: Path, process: int) -> None:
+    def __init__(self, directory: Path, process: int, spare: SpareFiles | None = None) -> None:
+        self._opened = at_once if spare is None else spare.opened
         self._directory = directory
         self._process = process
         self._number = 0
@@ -95,7 +97,7 @@ class Spool:
         self._path = self._directory / f"requests-{self._process}-{self._number}.jsonl"
         try:
             self._directory.mkdir(exist_ok=True)
-            self._map = _mapped(self._path, size)
+            self._map = self._opened(lambda: _mapped(self._path, size))
         except OSError as error:
             with suppress(OSError):
                 self._path.unlink()

@@ -212,6 +212,8 @@ class Supervisor:
         progress.in_flight = sum(member.report.in_flight for member in self._members)
         progress.queued = sum(member.report.queued for member in self._members)
         progress.errors = Counter(total.errors)
+        troubles = (member.report.trouble for member in self._members)
+        progress.trouble = next(filter(None, troubles), "")
 
 
 def _summed(reports: list[Report]) -> Report:

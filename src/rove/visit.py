@@ -83,6 +83,8 @@ class Surroundings:
     is_stopping: Callable[[], bool]
     drops: Drops | None = None
     """What is left out of URLs."""
+    on_busy: Callable[[Failed], None] = lambda _: None
+    """Told of a request that could not be made for want of something of ours."""
 
 
 class _Over(Exception):
@@ -445,8 +447,14 @@ class Visit:
         ):
             raise _Over
         request = Request(
-            url=url.text, max_bytes=max_bytes, accept_types=types, timeout=left, headers=headers
+            url=url.text,
+            max_bytes=max_bytes,
+            accept_types=types,
+            timeout=left,
+            headers=headers,
+            share=self._journal.share,
         )
+        self._journal.account()
         outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
         journal, spool = self._journal, self._around.spool
         row = journal.begin_request(url, kind, now=started)
@@ -466,6 +474,7 @@ class Visit:
                 )
             )
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
+            self._around.on_busy(outcome)
             raise _Over
         return outcome
 

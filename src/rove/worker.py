@@ -24,6 +24,7 @@ from rove.crawl import Crawl, Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.clock import steady_seconds
+from rove.machine import keep_memory_tidy
 from rove.progress import Progress
 
 REPORT_SECONDS = 0.5
@@ -63,6 +64,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int = 0
     in_flight: int = 0
     queued: int = 0
+    trouble: str = ""
+    """What slows it down."""
     errors: dict[str, int] = {}
     news: str = ""
     """A sentence for the person who watches."""
@@ -77,6 +80,7 @@ def main() -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches every process; the supervisor passes it on
+    keep_memory_tidy()
     sys.setswitchinterval(SWITCH_SECONDS)
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
@@ -135,6 +139,7 @@ class _Worker:
                         started=order.started,
                         clock=steady_seconds,
                     ),
+                    on_news=self._tell,
                 ) as crawl:
                     ending = await self._crawl(crawl)
             finally:
@@ -179,6 +184,7 @@ class _Worker:
                 bytes=progress.bytes,
                 in_flight=progress.in_flight,
                 queued=progress.queued,
+                trouble=progress.trouble,
                 errors=dict(progress.errors),
                 ending=ending or "",
             )

@@ -143,6 +143,8 @@ class GroupWriter:
             self._copies.arrived(journal.contents)
             del self._unsettled[journal]
         self._on_settled(group)
+        for journal in group:
+            journal.forget()
         await self._give_up(group)
 
     async def _give_up(self, group: Sequence[Journal]) -> None:

@@ -156,6 +156,7 @@ def fill_a_file_system(folder: Path) -> dict[str, Any]:
     ):
         seeds = web.write_seeds(Path(elsewhere) / "seeds.txt")
         options = [*crawl_options(data, delay=0.05), "--log-level", "debug", *web.reach]
+        options += ["--min-free-disk", 0]
         result = rove("crawl", seeds, *options)
         report = {"free before": free_bytes(folder)}
         subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)

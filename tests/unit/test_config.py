@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.backends import policy_of
-from rove.config import Limits, Settings, parse_duration, settings_from_json, with_limits
+from rove.config import (
+    Limits,
+    Settings,
+    parse_duration,
+    parse_size,
+    settings_from_json,
+    with_limits,
+)
 from rove.drops import CANONICAL_VERSION
 from rove.errors import UsageError
 from rove.politeness import DEFAULT_DELAY
@@ -52,8 +59,38 @@ def test_no_duration(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("123456", 123_456),
+        ("64k", 64 << 10),
+        ("800M", 800 << 20),
+        ("512MiB", 512 << 20),
+        ("512 mib", 512 << 20),
+        ("512MB", 512 << 20),
+        ("2GiB", 2 << 30),
+        ("1.5G", 3 << 29),
+        (" 1T ", 1 << 40),
+        ("10b", 10),
+    ],
+)
+def test_a_size(text: str, expected: int) -> None:
+    assert parse_size(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "M", "MiB", "-1", "+1M", "1e9", "1,5G", "5 apples", "5MM", "5iB", ".5G", "٣x"]
+)
+def test_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"max_memory": (256 << 20) - 1}, "at least 256.0 MiB"),
+        ({"min_free_disk": -1}, "--min-free-disk"),
         ({"email": ""}, "not an e-mail address"),
         ({"email": "me"}, "not an e-mail address"),
         ({"email": "me@example.org\n"}, "not an e-mail address"),

@@ -37,6 +37,7 @@ from rove.frontier.sqlite import SqliteFrontier
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
+from rove.machine import Machine
 from rove.model import Content, Counts, Request, RequestRow, UrlState, VisitResult
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
@@ -109,6 +110,7 @@ class Place:
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.fed = True
+        self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
         self._spools: dict[int, Spool] = {}
@@ -162,6 +164,13 @@ class Place:
             ),
             all_fed=self._all_fed,
             follow_exclusions=self._follow,
+            machine=Machine(
+                made,
+                concurrency=made.concurrency,
+                directory=self.folder,
+                clock=clock,
+                on_news=self.news.append,
+            ),
         )
 
     def close(self) -> None:

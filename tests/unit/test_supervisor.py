@@ -573,6 +573,7 @@ def test_a_report_survives_the_way_back() -> None:
         bytes=1 << 60,
         in_flight=4,
         queued=5,
+        trouble="paused: no room",
         errors={"dns": 6, "ä\n": 7},
         news="two\nlines",
         ending=Ending.MAX_PAGES,

@@ -20,11 +20,15 @@ from rove.cli.options import (
     crawl_name_option,
     data_dir_option,
     log_level_option,
+    max_memory_option,
+    min_free_disk_option,
     processes_option,
+    sizes_given,
 )
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
 from rove.drops import parse_names
+from rove.machine import keep_memory_tidy
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
@@ -176,6 +180,8 @@ _SETTINGS = (
 )
 @crawl_name_option
 @processes_option
+@max_memory_option
+@min_free_disk_option
 @log_level_option
 def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
@@ -184,6 +190,7 @@ def crawl(**given: Any) -> int:
     options = {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
     if given["horizon"] is not None:
         options["horizon"] = parse_duration(given["horizon"])
+    options |= sizes_given(max_memory=given["max_memory"], min_free_disk=given["min_free_disk"])
     order = Order(
         data_dir=given["data_dir"],
         seeds=given["seeds"],
@@ -228,6 +235,7 @@ def run_crawl(order: Order) -> int:
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
         running.crew.stop()
 
+    keep_memory_tidy()
     sys.setswitchinterval(SWITCH_SECONDS)
     app = CrawlApp(order, say=console.print, watch=watch)
     try:

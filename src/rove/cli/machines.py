@@ -13,7 +13,10 @@ from rove.cli.options import (
     crawl_name_option,
     data_dir_option,
     log_level_option,
+    max_memory_option,
+    min_free_disk_option,
     processes_option,
+    sizes_given,
 )
 from rove.datadir import DataDir
 from rove.prepare import Order
@@ -31,6 +34,8 @@ from rove.relocate import relocate
     metavar="N",
     help="fetches in flight on this machine [default: as the crawl was started with]",
 )
+@max_memory_option
+@min_free_disk_option
 @log_level_option
 def join(
     frontier: str,
@@ -38,6 +43,8 @@ def join(
     data_dir: Path,
     processes: int | None,
     concurrency: int | None,
+    max_memory: str | None,
+    min_free_disk: str | None,
     log_level: str,
 ) -> int:
     """Take part in the crawl at POSTGRESQL_URL: e-mail, delay, exclusions, limits and scope are its own."""
@@ -48,6 +55,7 @@ def join(
         join=True,
         processes=processes,
         own_concurrency=concurrency,
+        own=sizes_given(max_memory=max_memory, min_free_disk=min_free_disk),
         log_level=log_level,
     )
     return run_crawl(order)

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from rove.backends import DEFAULT_CRAWL_NAME
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
+from rove.text import size_text
 
 DEFAULT_DATA_DIR = Path("rove-data")
 
@@ -39,6 +41,18 @@ processes_option = click.option(
     metavar="N",
     help="crawling processes on this machine [default: one a core, on SQLite at most 3]",
 )
+max_memory_option = click.option(
+    "--max-memory",
+    metavar="SIZE",
+    help="memory of each crawling process, as 512MiB or 2GiB; at it, fetches wait "
+    f"[default: {size_text(DEFAULT_MAX_MEMORY)}]",
+)
+min_free_disk_option = click.option(
+    "--min-free-disk",
+    metavar="SIZE",
+    help="with less free on the disk of the data directory the crawl pauses; 0: never "
+    f"[default: {size_text(DEFAULT_MIN_FREE_DISK)}]",
+)
 log_level_option = click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -46,3 +60,8 @@ log_level_option = click.option(
     show_default=True,
     help="what goes into the log files of the data directory",
 )
+
+
+def sizes_given(**given: str | None) -> dict[str, int]:
+    """The sizes among options of a command that were given, in bytes."""
+    return {name: parse_size(text) for name, text in given.items() if text is not None}

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pycurl
 
@@ -41,6 +42,15 @@ class Route:
     port: int
     site: str
     """The URL's host and port, '' without TLS."""
+
+
+class Times(NamedTuple):
+    """Moments of the event loop's clock."""
+
+    connect_by: float
+    end_by: float
+    latest: float
+    """By when it must be over although it had to wait for memory."""
 
 
 class CurlFetcher:
@@ -83,13 +93,16 @@ class CurlFetcher:
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(self._limits.total, request.timeout)
+        started = loop.time()
+        deadline = started + min(self._limits.total, request.timeout)
         self._in_flight += 1
         try:
             route = await self._route(request.url, deadline - loop.time())
             if isinstance(route, Failed):
                 return route
-            return await self._try_addresses(request, route, deadline)
+            return await self._try_addresses(
+                request, route, deadline=deadline, latest=started + request.timeout
+            )
         finally:
             self._in_flight -= 1
 
@@ -132,8 +145,10 @@ class CurlFetcher:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site)
 
-    async def _try_addresses(self, request: Request, route: Route, deadline: float) -> Outcome:
-        """Ask one address after the other, until there is a connection."""
+    async def _try_addresses(
+        self, request: Request, route: Route, *, deadline: float, latest: float
+    ) -> Outcome:
+        """Ask one address after the other, until there is a connection; until `latest` if its body waits for memory."""
         loop = asyncio.get_running_loop()
         left = list(route.addresses)
         connect_left = self._limits.connect
@@ -150,9 +165,12 @@ class CurlFetcher:
                     request,
                     route,
                     address=address,
-                    # the next address has its share, if there is one
-                    connect_by=now + (connect_left / 2 if len(left) > 1 else connect_left),
-                    end_by=deadline,
+                    times=Times(
+                        # the next address has its share, if there is one
+                        connect_by=now + (connect_left / 2 if len(left) > 1 else connect_left),
+                        end_by=deadline,
+                        latest=latest,
+                    ),
                 )
             finally:
                 if self._places is not None:
@@ -175,11 +193,9 @@ class CurlFetcher:
         route: Route,
         *,
         address: str,
-        connect_by: float,
-        end_by: float,
+        times: Times,
     ) -> Outcome:
         """Ask one address; where its TLS is doubtful, once more, and the answer is marked, if that may be."""
-        times = (connect_by, end_by)
         known = None if self._strict_tls else self._known_sites.marks(route.site)
         if known is not None:
             return _marked(
@@ -199,7 +215,7 @@ class CurlFetcher:
         request: Request,
         route: Route,
         address: str,
-        times: tuple[float, float],
+        times: Times,
         *,
         strict: bool,
     ) -> Outcome:
@@ -215,8 +231,9 @@ class CurlFetcher:
                 address=address,
                 port=route.port,
                 strict=strict,
-                connect=times[0] - now,
-                total=times[1] - now,
+                connect=times.connect_by - now,
+                total=times.end_by - now,
+                longest=times.latest - now,
                 limits=self._limits,
             )
         finally:
@@ -242,7 +259,8 @@ def _marked(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
 def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:
     if isinstance(outcome, Failed):
         return outcome
-    return replace(outcome, response=replace(outcome.response, waited=seconds))
+    waited = outcome.response.waited + seconds
+    return replace(outcome, response=replace(outcome.response, waited=waited))
 
 
 def _busy(addresses: Sequence[str], dialled: str) -> Failed:

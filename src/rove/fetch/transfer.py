@@ -26,7 +26,9 @@ from rove.fetch.head import (
     parse_status,
 )
 from rove.fetch.limits import Limits
+from rove.fetch.pauses import Pauses
 from rove.fetch.tls import doubt_of
+from rove.memory import LARGE
 from rove.model import Failed, FailureKind, Fetched, Outcome, Request, Response
 
 BODY_CUT = "body-cut"
@@ -55,6 +57,7 @@ class Transfer:
         "_identity",
         "_limits",
         "_lines",
+        "_pauses",
         "_plan",
         "_request",
         "_response",
@@ -93,6 +96,7 @@ class Transfer:
         self._head_start = 0
         self._chunks: list[bytes] = []
         self._size = 0
+        self._pauses = Pauses(started=0.0, total=0.0, longest=0.0)
         self._response: Response | None = None
         self._plan: ReadBody | None = None
         self._truncated = False
@@ -114,16 +118,20 @@ class Transfer:
         strict: bool,
         connect: float,
         total: float,
+        longest: float,
         limits: Limits,
     ) -> Outcome:
         """Make the request to a checked address, within so many seconds; `strict` takes no doubtful TLS.
 
+        `longest` is the total together with the time for which the transfer was paused for want of memory.
         Cancelling it takes the handle out of the multi handle, which closes the connection.
         """
         self._request = request
         self._address = address
         self._limits = limits
         self._connect_first = connect < total
+        loop = asyncio.get_running_loop()
+        self._pauses = Pauses(started=loop.time(), total=total, longest=longest)
         curl = self._curl
         if strict is not self._strict:
             self._strict = strict
@@ -140,6 +148,11 @@ class Transfer:
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
         await self._perform(multi)
+        share = request.share
+        if share is not None and (self._size > LARGE or share.memory.is_overdrawn):
+            self._pauses.begin(loop.time())
+            await share.memory.turn()
+            self._pauses.end(loop.time())
         return self._outcome()
 
     async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
@@ -161,6 +174,9 @@ class Transfer:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
+            assert self._request is not None
+            if self._request.share is not None:
+                self._request.share.wait_no_more()
 
     def _outcome(self) -> Outcome:
         if self._fault is not None:
@@ -178,6 +194,8 @@ class Transfer:
 
     def _fetched(self, plan: ReadBody) -> Fetched | Failed:
         assert self._request is not None and self._response is not None
+        if self._pauses.seconds:
+            self._response = replace(self._response, waited=self._pauses.seconds)
         wire = b"".join(self._chunks)
         if not plan.codings:
             return Fetched(
@@ -211,6 +229,8 @@ class Transfer:
             return self._fail(FailureKind.RESET, "the connection ended within the head")
         detail = detail_of(self._error)
         if self._error[0] == pycurl.E_OPERATION_TIMEDOUT:
+            if self._pauses.is_on:
+                return self._out_of_memory()
             in_connect = self._connect_first and self._timer is None
             kind = FailureKind.TIMEOUT_CONNECT if in_connect else FailureKind.TIMEOUT_TOTAL
             return self._fail(kind, detail)
@@ -226,7 +246,17 @@ class Transfer:
 
     def _fail(self, kind: FailureKind, detail: str) -> Failed:
         status = 0 if self._response is None else self._response.status
-        return Failed(kind=kind, detail=detail, address=self._address, status=status)
+        return Failed(
+            kind=kind,
+            detail=detail,
+            address=self._address,
+            status=status,
+            waited=self._pauses.seconds,
+        )
+
+    def _out_of_memory(self) -> Failed:
+        self._pauses.end(asyncio.get_running_loop().time())
+        return self._fail(FailureKind.BUSY, "there was no memory for the body in time")
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
         """Called once the connection stands, TLS included, before anything is sent."""
@@ -248,11 +278,18 @@ class Transfer:
         """Called now and then while the transfer lasts: is it still worth waiting for?"""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if not self._lines:
+        if self._pauses.is_on:
+            if now >= self._pauses.latest:
+                self._leave(self._out_of_memory())
+                return
+        elif self._pauses.seconds and now >= self._pauses.latest:
+            self._leave(self._fail(FailureKind.TIMEOUT_TOTAL, "not all in time"))
+            return
+        elif not self._lines:
             waited = now - self._sent_at
             if waited >= self._limits.first_byte:
                 detail = f"no answer within {self._limits.first_byte:.1f} s of the request"
-                self._leave(FailureKind.TIMEOUT_FIRST_BYTE, detail)
+                self._leave(self._fail(FailureKind.TIMEOUT_FIRST_BYTE, detail))
                 return
         elif self._flow is None:
             self._flow = Flow(self._limits, now=now, counted=self._counted())
@@ -260,17 +297,17 @@ class Transfer:
             received = received_bytes(self._curl.getinfo(pycurl.ACTIVESOCKET))
             trouble = self._flow.judge(now=now, counted=self._counted(), received=received)
             if trouble is not None:
-                self._leave(*trouble)
+                self._leave(self._fail(*trouble))
                 return
         self._timer = loop.call_later(look_again_in(self._limits), self._look)
 
     def _counted(self) -> int:
         return sum(map(len, self._lines)) + self._size
 
-    def _leave(self, kind: FailureKind, detail: str) -> None:
+    def _leave(self, verdict: Failed) -> None:
         """End the transfer from outside of libcurl, if it has not ended."""
         if self._future is not None and self._future.cancel():
-            self._verdict = self._fail(kind, detail)
+            self._verdict = verdict
 
     def _on_header(self, line: bytes) -> int | None:
         """Called for each line of a head, and of the trailer of a chunked body."""
@@ -321,9 +358,49 @@ class Transfer:
                 self._chunks.append(chunk[:-excess])
                 self._truncated = True
                 return _STOP
+            share = self._request.share
+            if share is not None and not share.grow(len(chunk)):
+                if not share.ask(self._most(), self._on_room):
+                    return self._pause()
+                share.grow(len(chunk))
             self._chunks.append(chunk)
             self._size = size
         except BaseException as fault:
             self._fault = fault
             return _STOP
         return None
+
+    def _most(self) -> int:
+        """The bytes that the body may come to."""
+        assert self._request is not None and self._response is not None
+        most = self._request.max_bytes
+        announced = self._response.header("content-length") or ""
+        # RFC 9112 6.3: it does not count where the body comes in chunks
+        if not announced.isdecimal() or self._response.header("transfer-encoding") is not None:
+            return most
+        return min(int(announced[:20]), most)
+
+    def _pause(self) -> int:
+        """Take nothing more for now; libcurl keeps what it has just offered."""
+        loop = asyncio.get_running_loop()
+        self._pauses.begin(loop.time())
+        loop.call_soon(self._extend)  # no option can be set from within a callback
+        return int(pycurl.WRITEFUNC_PAUSE)
+
+    def _extend(self) -> None:
+        if self._pauses.is_on:
+            self._curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self._pauses.longest * 1000)))
+
+    def _on_room(self) -> None:
+        """There is room for the rest; told from anywhere, another transfer's callback too."""
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._pauses.is_on:
+            return  # it has ended meanwhile
+        self._pauses.end(asyncio.get_running_loop().time())
+        self._flow = None  # its rate is taken anew
+        try:
+            self._curl.pause(pycurl.PAUSE_CONT)
+        except pycurl.error as error:
+            self._leave(self._fail(FailureKind.RESET, detail_of(error.args)))

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rove.model import Content, Location
+from rove.spare_files import SpareFiles, at_once
 from rove.store.contract import Keep, Page, Stored
 from rove.store.files import OpenFile, store_error, sync_directory
 from rove.store.record import (
@@ -57,8 +59,10 @@ class WarcStore:
         info: Mapping[str, str] | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         level: int = DEFAULT_LEVEL,
+        spare: SpareFiles | None = None,
     ) -> None:
         """`name` begins the files' names; `software` and `info` open each file."""
+        self._opened = at_once if spare is None else spare.opened
         self._directory = directory
         self._keep = keep
         self._name = name
@@ -153,7 +157,7 @@ class WarcStore:
         for file in touched[:-1]:
             file.finish()
         if has_new:
-            sync_directory(self._directory)
+            self._opened(lambda: sync_directory(self._directory))
         self._file = touched[-1]
 
     def _roll_back(
@@ -184,7 +188,7 @@ class WarcStore:
             path = self._directory / f"{self._name}-{stamp}-{self._serial:05d}.warc.gz"
             self._serial += 1
             try:
-                file = OpenFile.create(path)
+                file = self._opened(partial(OpenFile.create, path))
                 break
             except FileExistsError:
                 continue  # another store of this name, in this second
@@ -201,4 +205,4 @@ class WarcStore:
         except OSError:
             file.close()
             raise
-        sync_directory(self._directory)
+        self._opened(lambda: sync_directory(self._directory))

@@ -1,0 +1,186 @@
+"""At the limits of the machine the crawl slows down, or pauses, and loses nothing by it.
+
+Free room is that of a small file system of its own in a mount namespace, as in test_disk_full.py. This file is also the
+program that runs inside of that namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_disk_full import NAMESPACES, ROOT
+from tests.acceptance.web import (
+    Process,
+    Reply,
+    Scenarios,
+    crawl_options,
+    exported_urls,
+    rove,
+    site,
+    started,
+    status_of,
+    wait_for,
+)
+
+MIB = 1 << 20
+LARGE = b"<p>" + b"words of a page that is very long " * 200 + b"</p>\n"
+scenario = Scenarios()
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[None]]]:
+    with scenario.under_way(request, tmp_path_factory) as begun:
+        yield begun
+
+
+@scenario
+def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
+    """200 MiB of bodies are in flight at once, and a process may have 256 MiB in all."""
+    data, seeds, count, ceiling = tmp_path / "data", tmp_path / "seeds.txt", 40, 256 * MIB
+    urls = {f"http://host{i}.test/" for i in range(count)}
+    seeds.write_text("\n".join(urls))
+    body = (LARGE * (5 * MIB // len(LARGE) + 1))[: 5 * MIB]
+    asked: set[str] = set()
+
+    def answer(host: str, path: str) -> Reply:
+        if path != "/":
+            return Reply(status=404)
+        asked.add(host)
+        if len(asked) == count:
+            web.let_go.set()
+        return Reply(body, held=True)
+
+    with site(answer) as web:
+        options = [*crawl_options(data, concurrency=count), *web.reach, "--max-depth", 0]
+        with started("crawl", seeds, *options, "--max-memory", "256MiB") as process:
+            peak = peak_memory(process)
+    assert web.at_once >= count
+    assert process.returncode == 0
+    assert status_of(data)["pages"] == count
+    assert 100 * MIB < peak < ceiling, f"{peak / MIB:.0f} MiB"
+    assert all(len(web.asked_of(f"host{i}.test", "/")) == 1 for i in range(count))
+
+
+def peak_memory(process: Process) -> int:
+    """The most that a process has had in memory until its end, as the operating system counts."""
+    peak = 0
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status")
+        found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text()) if status.exists() else None
+        peak = max(peak, int(found[1]) * 1024) if found else peak
+        threading.Event().wait(0.02)
+    return peak
+
+
+@scenario
+def too_little_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "seeds.txt").write_text("a.test\n")
+    result = rove(
+        *("crawl", tmp_path / "seeds.txt", *crawl_options(tmp_path / "data")),
+        *("--max-memory", "100MiB"),
+    )
+    assert result.returncode == 2
+    assert "--max-memory 100.0 MiB is too little" in result.stderr and "256" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@scenario
+def a_disk_without_room_pauses_the_crawl(tmp_path: Path) -> None:
+    for namespace in NAMESPACES:
+        mount = [*namespace, "mount", "-t", "tmpfs", "none", str(tmp_path)]
+        try:
+            if subprocess.run(mount, capture_output=True).returncode == 0:
+                break
+        except FileNotFoundError:
+            continue
+    else:
+        pytest.skip("nobody may mount a file system here")
+    program = [sys.executable, "-m", "tests.acceptance.test_limits", str(tmp_path)]
+    result = subprocess.run(
+        [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def chain(host: str, path: str) -> Reply:
+    """Thirty pages, one after the other."""
+    number = int(path[1:] or 0) if path[1:].isdecimal() or path == "/" else 30
+    if number >= 30:
+        return Reply(status=404)
+    return Reply(f"<title>{host}</title><p>Page {number}.</p><a href='/{number + 1}'>next</a>")
+
+
+def pause_and_go_on(folder: Path) -> None:
+    """Inside of the namespace: room comes and goes while the crawl runs."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "none", folder], check=True)
+    data, filler = folder / "data", folder / "filler"
+    with tempfile.TemporaryDirectory() as elsewhere, site(chain) as web:
+        seeds = Path(elsewhere) / "seeds.txt"
+        hosts = [f"host{i}.test" for i in range(5)]
+        seeds.write_text("".join(f"http://{host}/\n" for host in hosts))
+        options = [*crawl_options(data), *web.reach, "--min-free-disk", "40MiB"]
+        with crawling(folder, "crawl", seeds, *options) as (process, said):
+            wait_for(lambda: len(web.pages) > 10)
+            fill(filler)
+            wait_for(lambda: f"less than 40.0 MiB is free on {data}: the crawl pauses" in said())
+            wait_for(lambda: status_of(data)["domains"]["leased"] == 0)
+            asked = len(web.asked)
+            assert status_of(data)["running"] and process.poll() is None
+            assert len(web.asked) == asked < 150, "nothing new is asked in a pause"
+            filler.unlink()
+            wait_for(lambda: f"there is room again on {data}: the crawl goes on" in said())
+            wait_for(lambda: len(web.asked) > asked)
+            # Paused again, it can be stopped, and nothing is lost by that.
+            fill(filler)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130, said()
+        with crawling(folder, "crawl", "--resume", "--data-dir", data) as (process, said):
+            wait_for(lambda: "the crawl pauses" in said())
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130, said()
+        # The time that is given goes on in a pause.
+        result = rove("crawl", "--resume", "--data-dir", data, "--max-duration", "0.5s")
+        assert result.returncode == 0 and "time limit reached: 0 pages" in result.stderr
+        filler.unlink()
+        result = rove("crawl", "--resume", "--data-dir", data, "--max-duration", "1h")
+        assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+        expected = {f"http://{host}/{number or ''}" for host in hosts for number in range(30)}
+        assert exported_urls(data) == expected
+        assert len(web.pages) == len(set(web.pages)), "a page was asked for twice"
+
+
+@contextmanager
+def crawling(folder: Path, *words: object) -> Iterator[tuple[Process, Callable[[], str]]]:
+    """A crawl under way, and a way to read what it has said so far."""
+    output = folder / "output.txt"
+    with output.open("w") as file, started(*words, stdout=file) as process:
+        yield process, output.read_text
+
+
+def fill(path: Path) -> None:
+    """Leave less than 40 MiB of the 100."""
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 70 * MIB)
+
+
+@pytest.mark.parametrize("scenario", scenario.names)
+def test_limits(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+    outcomes[scenario].result()
+
+
+if __name__ == "__main__":
+    pause_and_go_on(Path(sys.argv[1]))
