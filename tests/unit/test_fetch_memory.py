@@ -41,7 +41,7 @@ async def test_a_body_waits_for_room_and_is_whole_then() -> None:
         full.keep(0)
         outcome = await fetch
         assert isinstance(outcome, Fetched) and outcome.body == BODY
-        assert outcome.response.waited >= 0.1
+        assert outcome.response.waited > 0.09, "the loop counts in milliseconds"
         assert memory.used == len(BODY) - 32 * KiB and not memory.is_short
         share.keep(0)
         assert memory.used == 0
