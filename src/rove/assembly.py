@@ -24,6 +24,7 @@ from rove.fetch.http import CurlFetcher
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
+from rove.parse.reader import PageReader
 from rove.politeness import user_agent
 from rove.progress import Progress
 from rove.spool import Spool
@@ -57,6 +58,7 @@ async def assembled(
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         per_address=settings.per_ip,
     )
+    reader = PageReader(max_links=settings.max_links)
     spool = Spool(data.spool, frontier.process)
     store = WarcStore(
         data.warc,
@@ -83,6 +85,7 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
+            reader=reader,
             spool=spool,
             settings=settings,
             concurrency=concurrency,
@@ -94,6 +97,7 @@ async def assembled(
         )
     finally:
         await fetcher.close()
+        await reader.close()
         await store.close()
         spool.close()
 

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove.errors import UsageError
-from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
+from rove.politeness import (
+    DEFAULT_DELAY,
+    DEFAULT_MAX_LINKS,
+    DEFAULT_REDIRECT_HOPS,
+    is_plausible_email,
+)
 from rove.url import CANONICAL_VERSION
 
 DEFAULT_CONCURRENCY = 500
@@ -51,6 +56,7 @@ class Settings:
     per_ip: int | None = None
     """Connections at once to one address, within a process; None: as many as it comes to."""
     sitemaps: bool = False
+    max_links: int = DEFAULT_MAX_LINKS
     max_body: int = DEFAULT_MAX_BODY
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION

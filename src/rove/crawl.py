@@ -24,6 +24,7 @@ from rove.frontier.contract import Frontier, Vitals
 from rove.gate import Gate
 from rove.journal import Journal
 from rove.model import Lease, OriginRecord, UrlState
+from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Spool
@@ -67,6 +68,7 @@ class Crawl:
         fetcher: Fetcher,
         store: Store,
         gate: Gate,
+        reader: PageReader,
         spool: Spool,
         settings: Settings,
         concurrency: int,
@@ -92,6 +94,7 @@ class Crawl:
             frontier=frontier,
             fetcher=fetcher,
             gate=gate,
+            reader=reader,
             spool=spool,
             delay=settings.delay,
             max_body=settings.max_body,

@@ -28,6 +28,7 @@ from rove.model import (
     UrlState,
     WrongType,
 )
+from rove.parse.reader import PageReader
 from rove.politeness import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.spool import Spool
 from rove.store.contract import Stored
@@ -141,6 +142,7 @@ class World:
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
         self.gate = Gate(Exclusions())
+        self.reader = PageReader()
         self.spool_folder = folder / "spool"
         self.spool = Spool(self.spool_folder, 1)
         self._frontier: Frontier | None = None
@@ -199,6 +201,7 @@ class World:
             frontier=self.frontier,
             fetcher=self.fetcher,
             gate=self.gate,
+            reader=self.reader,
             spool=self.spool,
             delay=DELAY,
             max_body=1 << 20,

@@ -28,6 +28,7 @@ from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
 from rove.model import Counts, Request, RequestRow, UrlState, VisitResult
+from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Note, Spool, lost_visits, spool_files
@@ -142,6 +143,7 @@ class Place:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
+            reader=PageReader(),
             spool=self.spool(),
             settings=made,
             concurrency=made.concurrency,

@@ -25,7 +25,7 @@ from rove.cli.options import (
 from rove.config import DEFAULT_CONCURRENCY, parse_duration
 from rove.crawl import Ending
 from rove.panel import Panel
-from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
+from rove.politeness import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
 from rove.text import seconds_text, size_text
 from rove.worker import SWITCH_SECONDS
@@ -45,6 +45,7 @@ _SETTINGS = (
     "redirect_hops",
     "per_ip",
     "sitemaps",
+    "max_links",
 )
 
 
@@ -121,6 +122,12 @@ _SETTINGS = (
     is_flag=True,
     default=None,
     help="read the sitemaps that robots.txt names",
+)
+@click.option(
+    "--max-links",
+    type=click.IntRange(min=0, max=50_000),
+    metavar="N",
+    help=f"links taken from one page; the rest is left [default: {DEFAULT_MAX_LINKS}]",
 )
 @click.option(
     "--redirect-hops",

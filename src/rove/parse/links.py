@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from rove.politeness import DEFAULT_MAX_LINKS
 from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 
-MAX_LINKS = 2_000
-_MAX_TRIED = 5_000
-"""Different links of a page that are looked at: bounds the time when most turn out unfit."""
+_MAX_UNFIT = 3_000
+"""Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
 
 _WHITE_SPACE = "\t\n\f\r "
 _OTHER_SCHEMES = (
@@ -61,22 +61,24 @@ def refresh_target(content: str) -> str | None:
 
 
 def resolve(
-    hrefs: Iterable[str], *, url: str, base_href: str | None = None
-) -> tuple[CrawlUrl, ...]:
-    """The URLs that a page's hrefs mean, in order, each once, without the page itself."""
+    hrefs: Iterable[str], *, url: str, base_href: str | None = None, limit: int = DEFAULT_MAX_LINKS
+) -> tuple[tuple[CrawlUrl, ...], bool]:
+    """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
     base = parse_base(url)
     page = canonical(url)
     own = None if page is None else page.fingerprint
     if base_href is not None and (moved := canonical(base_href, base)) is not None:
         base = parse_base(moved.text)
     found: dict[int, CrawlUrl] = {}
-    for href in islice(_candidates(hrefs), _MAX_TRIED):
-        link = canonical(href, base)
-        if link is not None and link.fingerprint != own:
-            found.setdefault(link.fingerprint, link)
-            if len(found) == MAX_LINKS:
-                break
-    return tuple(found.values())
+    candidates = _candidates(hrefs)
+    if limit:
+        for href in islice(candidates, limit + _MAX_UNFIT):
+            link = canonical(href, base)
+            if link is not None and link.fingerprint != own:
+                found.setdefault(link.fingerprint, link)
+                if len(found) == limit:
+                    break
+    return tuple(found.values()), next(candidates, None) is not None
 
 
 def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
