@@ -26,20 +26,23 @@ MAX_PLAIN_NODES = 30_000
 _HARMLESS_BYTES = 4_096
 _WINDOW_TIMES_BYTES = 128 * 1024 * 1024
 """Bounds the comparing of attributes: it grows with the square of a tag and the number of tags."""
-_WINDOW_TIMES_TAGS = 1_000_000
+_WINDOW_TIMES_TAGS = 500_000
 """Bounds the copying of one tag's attributes into every block, 140 ns each."""
 _COPIED_TIMES_TAGS = 1_200_000
 """Bounds the copying of all others."""
-_MAX_UNSETTLED = 300
-"""Attributes that there may be in windows of which it is not known whether a tag ends there."""
+_LONGEST_COPIED = 2_000
+_MAX_UNSETTLED = 4_000
+_UNSETTLED_TIMES_TAGS = 200_000
+"""Attributes that there may be where it is not known whether a tag ends."""
 
+_MAYBE_COPIED = re.compile(
+    rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt][\s/AaBbDdGgMmNnRr])", re.ASCII
+)
+"""How the tags begin that may be copied, and a few others: all names at once would be slower."""
 _COPIED = re.compile(
-    rb"<(?:[BbIiSsUu]|[BbCcEeFfHhNnSsTt][IiMmOoTt][A-Za-z]{0,4}+)(?=[\s/])", re.ASCII
+    rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
 )
-"""A tag with attributes that may be copied, and some others: all names at once would be slower."""
-_COPIED_NAMES = frozenset(
-    b"<b <i <s <u <em <tt <big <body <code <font <html <nobr <small <strike <strong".split()
-)
+"""A tag that may be copied and has attributes."""
 _ATTRIBUTES = re.compile(
     rb"""(?:[\s/]*+[^\s"'<>/=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=][^\s"'<>]*+))?+)*+[\s/]*+>"""
 )
@@ -66,9 +69,10 @@ def is_plain(raw: bytes) -> bool:
 def _copies_little(raw: bytes, tags: int) -> bool:
     """Whether the elements that may all be copied have few attributes."""
     total = 0
-    for found in _COPIED.finditer(raw):
-        if found[0].lower() in _COPIED_NAMES:
-            attributes = _ATTRIBUTES.match(raw, found.end(), found.end() + MAX_PLAIN_TAGS)
+    for maybe in _MAYBE_COPIED.finditer(raw):
+        copied = _COPIED.match(raw, maybe.start())
+        if copied is not None:
+            attributes = _ATTRIBUTES.match(raw, copied.end(), copied.end() + _LONGEST_COPIED)
             if attributes is None:
                 return False
             total += attributes.end() - attributes.start()
@@ -76,34 +80,41 @@ def _copies_little(raw: bytes, tags: int) -> bool:
 
 
 def _has_short_tags(raw: bytes, tags: int) -> bool:
-    """Whether no tag can have many attributes, since it ends soon: in every window of the page, or nothing is there."""
+    """Whether no tag can have many attributes, as it ends in every window of the page, or has none there."""
     length = len(raw)
     window = min(_WINDOW_TIMES_BYTES // length, _WINDOW_TIMES_TAGS // (tags + 1))
+    most = min(_MAX_UNSETTLED, _UNSETTLED_TIMES_TAGS // (tags + 1))
     unsettled = 0
     for start in range(0, length, window):
-        if not _ends_tags(raw, start, start + window):
-            piece = raw[start : start + window]
+        end = _unsettled_end(raw, start, start + window)
+        if end > start:
+            piece = raw[start:end]
             unsettled += len(piece) - len(piece.translate(None, _SEPARATORS))
-            if unsettled > _MAX_UNSETTLED:
+            if unsettled > most:
                 return False
     return True
 
 
-def _ends_tags(raw: bytes, start: int, end: int) -> bool:
-    """Whether a tag that is open at the start of a window, in any state, ends within it or has no attribute there.
+def _unsettled_end(raw: bytes, start: int, end: int) -> int:
+    """Up to where a tag that is open at the start of a window may have attributes; the start, if it surely ends.
 
-    A single-quoted value goes on through a window without single quotes. A double quote that opens nothing, with a '>'
-    behind it, is the end of a tag in every other state. Else the first '>' is: unless it stands in a quoted value, of
-    either kind, and then the rest is read on from there.
+    In a window without a kind of quotes, a value in such quotes goes on to its end and brings no attribute. Otherwise
+    a double quote that opens nothing, with a '>' behind it, is the end of a tag; and so is the first '>', unless it
+    stands in a quoted value: then the rest is read on from there, for either kind of quotes.
     """
     has_single = raw.find(b"'", start, end) >= 0
     if not has_single:
         quote = raw.find(b'">', start, end)
         if quote > start and raw[quote - 1] not in _OPENS_AFTER:
-            return True
-    first = raw.find(b">", start, end) + 1
-    return (
-        first > 0
-        and _ENDS_FROM_DOUBLE.match(raw, first, end) is not None
-        and (not has_single or _ENDS_FROM_SINGLE.match(raw, first, end) is not None)
-    )
+            return start
+    first = raw.find(b">", start, end)
+    if first < 0:
+        return end
+    until = start
+    for quote, ends in ((b'"', _ENDS_FROM_DOUBLE), (b"'", _ENDS_FROM_SINGLE)):
+        if raw.find(quote, first, end) < 0:
+            if raw.find(quote, start, first) >= 0:
+                until = first
+        elif ends.match(raw, first, end) is None:
+            return end
+    return until

@@ -16,6 +16,8 @@ from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 _MAX_UNFIT = 3_000
 """Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
 
+_LONG = 250
+"""Characters; no host is longer, which is the part that may be shorter in a URL than it was in the href."""
 _WHITE_SPACE = "\t\n\f\r "
 _OTHER_SCHEMES = (
     "about:",
@@ -85,7 +87,7 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
     """The different hrefs, without fragments, that may lead to another page."""
     seen = {""}
     for href in dict.fromkeys(hrefs):
-        if len(href) > MAX_URL_LENGTH:
+        if len(href) > _LONG and _spelt_length(href) > MAX_URL_LENGTH + _LONG:
             continue
         start = href.partition("#")[0].strip(_WHITE_SPACE)
         if start in seen:
@@ -94,3 +96,9 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
         scheme = start[:_LONGEST_SCHEME]
         if ":" not in scheme or not scheme.lower().startswith(_OTHER_SCHEMES):
             yield start
+
+
+def _spelt_length(href: str) -> int:
+    """Characters of an href in a URL, where all bytes that are not ASCII are escaped: parsing those takes long."""
+    plain = len(href) if href.isascii() else len(href.encode("ascii", "ignore"))
+    return plain if plain == len(href) else 3 * len(href.encode("utf-8", "replace")) - 2 * plain
