@@ -176,6 +176,7 @@ class World:
     def close(self) -> None:
         """Close the frontier."""
         self.spool.close()
+        asyncio.run(self.reader.close())
         asyncio.run(self.harness.close())
 
     async def claim(self) -> Lease | None:

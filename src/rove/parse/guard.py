@@ -111,9 +111,9 @@ def _unsettled_end(raw: bytes, start: int, end: int) -> int:
     if first < 0:
         return end
     until = start
-    for quote, ends in ((b'"', _ENDS_FROM_DOUBLE), (b"'", _ENDS_FROM_SINGLE)):
-        if raw.find(quote, first, end) < 0:
-            if raw.find(quote, start, first) >= 0:
+    for kind, ends in ((b'"', _ENDS_FROM_DOUBLE), (b"'", _ENDS_FROM_SINGLE)):
+        if raw.find(kind, first, end) < 0:
+            if raw.find(kind, start, first) >= 0:
                 until = first
         elif ends.match(raw, first, end) is None:
             return end

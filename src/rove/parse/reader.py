@@ -61,7 +61,9 @@ class PageReader:
     async def read_apart(self, answer: Answer, *, is_plain_text: bool) -> Document | Unread:
         """The document, out of the other process."""
         try:
-            await asyncio.wait_for(self._turn.acquire(), MAX_SECONDS)
+            # Not wait_for: until Python 3.12 it could swallow a cancellation.
+            async with asyncio.timeout(MAX_SECONDS):
+                await self._turn.acquire()
         except TimeoutError:
             return Unread.BUSY
         try:
