@@ -24,7 +24,7 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.model import Fetched, Request
-from rove.parse.html import read_html
+from rove.parse.html import Answer, read_html
 from rove.politeness import user_agent
 from rove.visit import READABLE_TYPES
 from web import WebPlan
@@ -73,7 +73,8 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
         loop.pages += 1
         if parse:
             content_type = outcome.response.header("content-type")
-            loop.links += len(read_html(outcome.body, url=url, content_type=content_type).links)
+            answer = Answer(body=outcome.body, url=url, content_type=content_type)
+            loop.links += len(read_html(answer).links)
 
     await loop.run(take)
     await fetcher.close()

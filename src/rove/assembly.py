@@ -26,6 +26,7 @@ from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
 from rove.machine import Machine
+from rove.parse.reader import PageReader
 from rove.politeness import user_agent
 from rove.progress import Progress
 from rove.spare_files import SpareFiles
@@ -65,6 +66,11 @@ async def assembled(
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
     )
+    reader = PageReader(
+        max_links=settings.max_links,
+        canonical_version=settings.canonical_version,
+        drop_params=settings.drop_params,
+    )
     spare = SpareFiles()
     spool = Spool(data.spool, frontier.process, spare)
     store = WarcStore(
@@ -93,6 +99,7 @@ async def assembled(
             fetcher=fetcher,
             store=store,
             gate=await gate_of(catalog, settings),
+            reader=reader,
             spool=spool,
             settings=settings,
             concurrency=concurrency,
@@ -111,6 +118,7 @@ async def assembled(
         )
     finally:
         await fetcher.close()
+        await reader.close()
         await store.close()
         spool.close()
         spare.close()

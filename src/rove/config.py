@@ -10,7 +10,12 @@ import msgspec
 from rove.budget import DEFAULT_HORIZON, DomainBudget
 from rove.drops import CANONICAL_VERSION, CANONICAL_VERSIONS, Drops, drops_of, parse_names
 from rove.errors import UsageError
-from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
+from rove.politeness import (
+    DEFAULT_DELAY,
+    DEFAULT_MAX_LINKS,
+    DEFAULT_REDIRECT_HOPS,
+    is_plausible_email,
+)
 from rove.text import size_text
 
 DEFAULT_CONCURRENCY = 500
@@ -63,6 +68,7 @@ class Settings:
     per_ip: int | None = None
     """Connections at once to one address, within a process; None: as many as it comes to."""
     sitemaps: bool = False
+    max_links: int = DEFAULT_MAX_LINKS
     max_body: int = DEFAULT_MAX_BODY
     horizon: float | None = None
     """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""

@@ -26,6 +26,7 @@ from rove.journal import Journal
 from rove.machine import Machine
 from rove.memory import Share
 from rove.model import Lease, OriginRecord, UrlState
+from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Spool
@@ -69,6 +70,7 @@ class Crawl:
         fetcher: Fetcher,
         store: Store,
         gate: Gate,
+        reader: PageReader,
         spool: Spool,
         settings: Settings,
         concurrency: int,
@@ -96,6 +98,7 @@ class Crawl:
             frontier=frontier,
             fetcher=fetcher,
             gate=gate,
+            reader=reader,
             spool=spool,
             delay=settings.delay,
             max_body=settings.max_body,

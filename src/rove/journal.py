@@ -126,6 +126,8 @@ class Journal:
 
     def mark(self, *names: str) -> None:
         """Note what was cut, dropped or doubtful about the answer to the last request."""
+        if not names:
+            return
         row = self.requests[-1]
         marks = dict.fromkeys((*row.marks, *names))
         self.requests[-1] = row.but(marks=tuple(marks))
@@ -142,6 +144,12 @@ class Journal:
         self.answers.texts.append(is_repeat)
         if content is not None:
             self.contents.append(content)
+
+    def note_body(self, fetched: Fetched) -> None:
+        """Enter into the account of memory a body that waits, decoded, to be read."""
+        if self.share is not None:
+            is_coded = fetched.body is not fetched.wire_body
+            self.share.keep(len(fetched.body) + (len(fetched.wire_body) if is_coded else 0))
 
     def account(self) -> None:
         """Enter into the account of memory what is kept until the visit is written down."""

@@ -12,6 +12,8 @@ VISIT_BUDGET = 180.0
 """Seconds that a visit may take from its claim on: waiting in the process, robots.txt and all hops."""
 MAX_REQUESTS_PER_VISIT = 8
 DEFAULT_REDIRECT_HOPS = 3
+DEFAULT_MAX_LINKS = 2_000
+"""Links that are taken from one page."""
 """Redirects inside a domain that a visit follows at once."""
 MAX_ROBOTS_HOPS = 5
 MAX_REDIRECT_CHAIN = 20

@@ -38,7 +38,8 @@ from rove.model import (
     UrlState,
     WrongType,
 )
-from rove.parse.html import read_html, read_plain
+from rove.parse.html import Answer, Document
+from rove.parse.reader import TOO_COMPLEX, PageReader, Unread
 from rove.parse.sitemap import MAX_SITEMAP_BYTES, children, listed, read_sitemap
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
@@ -70,6 +71,7 @@ class Surroundings:
     frontier: Frontier
     fetcher: Fetcher
     gate: Gate
+    reader: PageReader
     spool: Spool
     delay: float
     max_body: int
@@ -251,7 +253,7 @@ class Visit:
             case Fetched() if step.offer.sitemap_of:
                 await self._read_sitemap(step, outcome)
             case Fetched():
-                self._read(step, outcome)
+                await self._read(step, outcome)
             case Redirected(location=location):
                 return await self._redirect(step, location)
             case WrongType(response=response):
@@ -266,25 +268,18 @@ class Visit:
                 assert_never(outcome)
         return None
 
-    def _read(self, step: _Step, fetched: Fetched) -> None:
+    async def _read(self, step: _Step, fetched: Fetched) -> None:
         """Take title, text and links from a page."""
-        media_type = fetched.response.media_type
-        content_type = fetched.response.header("content-type")
-        tags = fetched.response.all_headers("x-robots-tag")
-        now = self._journal.requests[-1].finished
-        if media_type == "text/plain":
-            document = read_plain(
-                fetched.body, content_type=content_type, robots_tags=tags, now=now
-            )
-        else:
-            document = read_html(
-                fetched.body,
-                url=step.url.text,
-                content_type=content_type,
-                robots_tags=tags,
-                now=now,
-                drops=self._around.drops,
-            )
+        document = await self._document(step, fetched)
+        match document:
+            case Unread.TOO_COMPLEX:
+                self._journal.mark(TOO_COMPLEX)
+                self._settle(step, UrlState.FAILED, "too complex to be read")
+                return
+            case Unread.BUSY:
+                self._try_later(step, "could not be read in time")
+                return
+        self._journal.mark(*document.marks)
         for link in document.links:
             self._meet(link, step.url, depth=step.offer.depth + 1)
         if document.noindex:
@@ -300,6 +295,30 @@ class Visit:
         )
         self._journal.note_page(page, title=document.title, content_hash=content_hash)
         self._settle(step, UrlState.DONE)
+
+    async def _document(self, step: _Step, fetched: Fetched) -> Document | Unread:
+        """What a page says; at once for most of them, without a turn of the event loop."""
+        reader = self._around.reader
+        answer = Answer(
+            body=fetched.body,
+            url=step.url.text,
+            content_type=fetched.response.header("content-type"),
+            robots_tags=fetched.response.all_headers("x-robots-tag"),
+            now=self._journal.requests[-1].finished,
+            max_links=reader.max_links,
+            canonical_version=reader.canonical_version,
+            drop_params=reader.drop_params,
+        )
+        is_plain_text = fetched.response.media_type == "text/plain"
+        document = reader.read_at_once(answer, is_plain_text=is_plain_text)
+        if document is not None:
+            return document
+        self._journal.note_body(fetched)
+        try:
+            return await reader.read_apart(answer, is_plain_text=is_plain_text)
+        except asyncio.CancelledError:
+            self._journal.note_aborted()
+            raise
 
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in a thread: there may be tens of thousands."""

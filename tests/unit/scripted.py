@@ -29,6 +29,7 @@ from rove.model import (
     UrlState,
     WrongType,
 )
+from rove.parse.reader import PageReader
 from rove.politeness import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.spool import Spool
 from rove.store.contract import Stored
@@ -143,6 +144,7 @@ class World:
         self.sitemaps = False
         self.drops: Drops | None = None
         self.gate = Gate(Exclusions())
+        self.reader = PageReader()
         self.spool_folder = folder / "spool"
         self.spool = Spool(self.spool_folder, 1)
         self._frontier: Frontier | None = None
@@ -176,6 +178,7 @@ class World:
     def close(self) -> None:
         """Close the frontier."""
         self.spool.close()
+        asyncio.run(self.reader.close())
         asyncio.run(self.harness.close())
 
     async def claim(self) -> Lease | None:
@@ -201,6 +204,7 @@ class World:
             frontier=self.frontier,
             fetcher=self.fetcher,
             gate=self.gate,
+            reader=self.reader,
             spool=self.spool,
             delay=DELAY,
             max_body=1 << 20,

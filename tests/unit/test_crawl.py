@@ -39,6 +39,7 @@ from rove.frontier.sqlite_reader import SqliteReader
 from rove.gate import Gate
 from rove.machine import Machine
 from rove.model import Content, Counts, Request, RequestRow, UrlState, VisitResult
+from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
 from rove.spool import Note, Spool, lost_visits, spool_files
@@ -154,6 +155,7 @@ class Place:
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
+            reader=PageReader(),
             spool=self.spool(),
             settings=made,
             concurrency=made.concurrency,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.parse.directives import MAX_LENGTH, UNRESTRICTED, Directives, read_headers, read_metas
-from rove.parse.html import Document, read_html, read_plain
+from rove.parse.html import Answer, Document, read_html, read_plain
 
 NOW = datetime(2010, 6, 25, 15, 0, tzinfo=UTC).timestamp()
 NOINDEX = Directives(noindex=True)
@@ -267,13 +268,14 @@ def test_any_bytes(raw: bytes) -> None:
 
 
 def page(html: str, *tags: str) -> Document:
-    return read_html(
-        f"{html}<a href=x>t</a>".encode(),
+    answer = Answer(
+        body=f"{html}<a href=x>t</a>".encode(),
         url="https://site.example/",
         content_type="text/html; charset=utf-8",
         robots_tags=tags,
         now=NOW,
     )
+    return read_html(answer)
 
 
 @pytest.mark.parametrize(
@@ -326,11 +328,13 @@ def test_a_page_of_robots_meta_elements_takes_no_time() -> None:
 
 
 def test_plain_text_has_the_header_only() -> None:
-    body = b"<meta name=robots content=none>"
-    plain = read_plain(body, content_type="text/plain")
+    answer = Answer(
+        body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None
+    )
+    plain = read_plain(answer)
     assert (plain.noindex, plain.nofollow) == (False, False)
-    tags = ["noindex", "unavailable_after: 25 Jun 2010 15:00:00 GMT"]
-    plain = read_plain(body, content_type="text/plain", robots_tags=tags[:1])
+    plain = read_plain(replace(answer, robots_tags=["noindex"]))
     assert (plain.noindex, plain.nofollow) == (True, False)
-    assert read_plain(body, content_type=None, robots_tags=tags[1:], now=NOW).noindex
-    assert not read_plain(body, content_type=None, robots_tags=tags[1:], now=NOW - 1).noindex
+    dated = replace(answer, robots_tags=["unavailable_after: 25 Jun 2010 15:00:00 GMT"], now=NOW)
+    assert read_plain(dated).noindex
+    assert not read_plain(replace(dated, now=NOW - 1)).noindex

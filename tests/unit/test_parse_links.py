@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from rove.parse.html import read_html
-from rove.parse.links import MAX_LINKS, refresh_target, resolve
+from rove.parse.html import Answer, read_html
+from rove.parse.links import refresh_target, resolve
+from rove.politeness import DEFAULT_MAX_LINKS
 
 PAGE = "https://site.example/dir/page"
 
 
 def links(html: str, url: str = PAGE) -> list[str]:
-    document = read_html(html.encode(), url=url, content_type="text/html; charset=utf-8")
+    answer = Answer(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
+    document = read_html(answer)
     return [link.text for link in document.links]
 
 
@@ -212,17 +214,17 @@ def test_refresh(html: str, found: list[str]) -> None:
 
 
 def test_at_most_so_many() -> None:
-    html = "".join(f'<a href="{number}">x</a>' for number in range(MAX_LINKS + 10))
-    assert links(html) == site(*(f"/dir/{number}" for number in range(MAX_LINKS)))
+    html = "".join(f'<a href="{number}">x</a>' for number in range(DEFAULT_MAX_LINKS + 10))
+    assert links(html) == site(*(f"/dir/{number}" for number in range(DEFAULT_MAX_LINKS)))
 
 
 def test_unfit_links_are_not_tried_for_ever() -> None:
     unfit = [f"zork:{number}" for number in range(5_000)]
-    assert resolve([*unfit, "x"], url=PAGE) == ()
-    assert [link.text for link in resolve([*unfit[1:], "x"], url=PAGE)] == site("/dir/x")
+    assert resolve([*unfit, "x"], url=PAGE) == ((), True)
+    assert [link.text for link in resolve([*unfit[1:], "x"], url=PAGE)[0]] == site("/dir/x")
 
 
 def test_links_carry_what_the_frontier_needs() -> None:
-    (link,) = resolve(["http://www.other.example:8080/x"], url=PAGE)
+    ((link,), _) = resolve(["http://www.other.example:8080/x"], url=PAGE)
     assert (link.host, link.origin) == ("www.other.example", "http://www.other.example:8080")
     assert link.domain_name == "other.example"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from rove.parse.html import read_html, read_plain
+from rove.parse.html import Answer, Document, read_html, read_plain
 from rove.parse.text import tidy, tidy_line
 
 
 def text(html: str) -> str:
-    page = read_html(
-        html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8"
+    answer = Answer(
+        body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8"
     )
-    return page.text
+    return read_html(answer).text
+
+
+def plain(body: bytes, content_type: str | None) -> Document:
+    return read_plain(Answer(body=body, url="https://e.example/", content_type=content_type))
 
 
 @pytest.mark.parametrize(
@@ -223,11 +227,11 @@ def test_line(raw: str, line: str) -> None:
     ],
 )
 def test_plain(body: bytes, content_type: str | None, shown: str) -> None:
-    assert read_plain(body, content_type=content_type).text == shown
+    assert plain(body, content_type).text == shown
 
 
 def test_plain_text_has_nothing_else() -> None:
-    document = read_plain(b"<title>t</title><a href=http://e.example/>", content_type="text/plain")
+    document = plain(b"<title>t</title><a href=http://e.example/>", "text/plain")
     assert (document.title, document.links, document.noindex, document.nofollow) == (
         "",
         (),

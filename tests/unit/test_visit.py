@@ -22,6 +22,7 @@ from rove.model import (
     Request,
     RequestKind,
 )
+from rove.parse.reader import PageReader, Unread
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import (
     DEFAULT_REDIRECT_HOPS,
@@ -574,6 +575,43 @@ class TestPages:
         (kept,) = (await world.visit()).pages
         assert kept.text == text
         assert await world.states() == {f"{A}/": "done"}
+
+    async def test_what_is_cut_is_marked(self, world: World) -> None:
+        world.reader = PageReader(max_links=1)
+        await world.open(f"{A}/", script={f"{A}/": page_with_links("/b", "/c")})
+        journal = await world.visit()
+        assert journal.requests[-1].marks == ("links-cut",)
+        assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
+        assert (await world.counters())["marks.links-cut"] == 1
+
+    async def test_a_long_page_is_read_apart(self, world: World) -> None:
+        html = "<title>Long</title>" + "<p>Some text.<a href=/b>b</a>" * 5_000
+        await world.open(f"{A}/", script={f"{A}/": page(html)})
+        journal = await world.visit()
+        await world.reader.close()
+        assert journal.requests[-1].title == "Long" and journal.requests[-1].marks == ()
+        assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
+
+    async def test_nothing_is_taken_from_a_page_that_is_too_complex(self, world: World) -> None:
+        world.reader = PageReader(max_cpu_seconds=0.5)
+        html = "<a href=/b>b</a>" + "<dl><dt>" * 100_000
+        await world.open(f"{A}/", script={f"{A}/": page(html)})
+        journal = await world.visit()
+        assert journal.pages == [] and journal.requests[-1].marks == ("html-too-complex",)
+        assert await world.states() == {f"{A}/": "failed"}
+        assert await world.reason(f"{A}/") == "too complex to be read"
+
+    async def test_a_page_that_could_not_be_read_in_time_is_tried_again(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def busy(*_: object, **__: object) -> Unread:
+            return Unread.BUSY
+
+        monkeypatch.setattr(world.reader, "read_apart", busy)
+        await world.open(f"{A}/", script={f"{A}/": page("<br>" * 5_000)})
+        journal = await world.visit()
+        assert journal.pages == [] and journal.requests[-1].marks == ()
+        assert await world.states() == {f"{A}/": "pending"}
 
     async def test_links_are_relative_to_where_the_page_was(self, world: World) -> None:
         await world.open(f"{A}/x", script={f"{A}/x": redirect("/dir/")})

@@ -30,7 +30,7 @@ from rove.crawl import Ending
 from rove.drops import parse_names
 from rove.machine import keep_memory_tidy
 from rove.panel import Panel
-from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
+from rove.politeness import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
 from rove.text import seconds_text, size_text
 from rove.worker import SWITCH_SECONDS
@@ -53,6 +53,7 @@ _SETTINGS = (
     "per_ip",
     "sitemaps",
     "drop_params",
+    "max_links",
 )
 
 
@@ -156,6 +157,12 @@ _SETTINGS = (
     metavar="NAME",
     help="leave this parameter out of all URLs, besides session ids and tracking parameters ('x_*': all that "
     "begin with x_); for a new crawl; repeatable",
+)
+@click.option(
+    "--max-links",
+    type=click.IntRange(min=0, max=50_000),
+    metavar="N",
+    help=f"links taken from one page; the rest is left [default: {DEFAULT_MAX_LINKS}]",
 )
 @click.option(
     "--redirect-hops",

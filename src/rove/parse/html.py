@@ -17,23 +17,31 @@ is parsed as a browser with scripts does, since its content would otherwise end 
 A page that says `nofollow` has no links. That goes for all that leads on from it, a refresh and a
 canonical link too: the large engines document a refresh as a redirect and `nofollow` as a word about
 links, but not what holds where both meet, and who sends people on with `nofollow` does not mean robots.
+
+What is taken from a page is bounded; where something was cut, the document is marked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from rove.drops import Drops
+from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas
+from rove.parse.guard import MAX_PLAIN_BYTES, MAX_PLAIN_NODES, is_plain
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
+from rove.politeness import DEFAULT_MAX_LINKS
 from rove.url import CrawlUrl
 
 MAX_TITLE_LENGTH = 1_000
+MAX_TEXT_LENGTH = 1024 * 1024
+LINKS_CUT = "links-cut"
+TEXT_CUT = "text-cut"
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 
@@ -48,6 +56,34 @@ class Document:
     noindex: bool
     nofollow: bool
     encoding: str
+    marks: tuple[str, ...] = ()
+    """What was cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a server sent, and all that is needed to read it."""
+
+    body: bytes
+    url: str
+    content_type: str | None
+    robots_tags: Sequence[str] = ()
+    """The values of its X-Robots-Tag headers."""
+    now: float = 0.0
+    """Wall-clock seconds, against which dates after which it is not to be kept are held."""
+    max_links: int = DEFAULT_MAX_LINKS
+    max_text: int = MAX_TEXT_LENGTH
+    canonical_version: int = CANONICAL_VERSION
+    drop_params: tuple[str, ...] = ()
+
+    @property
+    def drops(self) -> Drops | None:
+        """What is left out of its links."""
+        return drops_of(self.canonical_version, self.drop_params)
+
+
+class _TooManyNodes(Exception):
+    """More elements than are read in the event loop."""
 
 
 # What an element is to us; one that is in no list is a block, as are elements unknown to HTML.
@@ -97,51 +133,82 @@ class _Findings:
     preformatted: list[LexborNode] = field(default_factory=list)
 
 
-def read_html(
-    body: bytes,
-    *,
-    url: str,
-    content_type: str | None,
-    robots_tags: Sequence[str] = (),
-    now: float = 0.0,
-    drops: Drops | None = None,
-) -> Document:
-    """What an HTML page, fetched from url, says; any bytes make a Document.
-
-    `robots_tags` are the values of its X-Robots-Tag headers; `now`, in wall-clock seconds, is what the
-    dates after which it is not to be kept are held against. `drops` is what the crawl leaves out of its URLs.
-    """
-    raw, encoding = to_utf8(body, content_type)
-    tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
-    title = _title(tree)
-    found = _gather(tree)
-    asked = read_headers(robots_tags, now=now) | read_metas(found.robots, now=now)
-    return Document(
-        title=title,
-        text=_text(tree, found.preformatted),
-        links=()
-        if asked.nofollow
-        else resolve(found.hrefs, url=url, base_href=found.base_href, drops=drops),
-        noindex=asked.noindex,
-        nofollow=asked.nofollow,
-        encoding=encoding,
-    )
+def read_html(answer: Answer) -> Document:
+    """What an HTML page says; any bytes make a Document, some of them after minutes."""
+    raw, encoding = to_utf8(answer.body, answer.content_type)
+    return _read(raw, encoding, answer, most=None)
 
 
-def read_plain(
-    body: bytes, *, content_type: str | None, robots_tags: Sequence[str] = (), now: float = 0.0
-) -> Document:
-    """What a plain text says; its lines and indents are kept. The rest is as for read_html."""
-    text, encoding = decode(body, content_type)
-    asked = read_headers(robots_tags, now=now)
+def read_html_at_once(answer: Answer) -> Document | None:
+    """The same for a page that does not take long, and None for one that may."""
+    if len(answer.body) > MAX_PLAIN_BYTES:
+        return None
+    raw, encoding = to_utf8(answer.body, answer.content_type)
+    if not is_plain(raw):
+        return None
+    try:
+        return _read(raw, encoding, answer, most=MAX_PLAIN_NODES)
+    except _TooManyNodes:
+        return None
+
+
+def read_plain(answer: Answer) -> Document:
+    """What a plain text says; its lines and indents are kept."""
+    decoded, encoding = decode(answer.body, answer.content_type)
+    text, is_cut = _cut(tidy(keep_lines(decoded)), answer.max_text)
+    asked = read_headers(answer.robots_tags, now=answer.now)
     return Document(
         title="",
-        text=tidy(keep_lines(text)),
+        text=text,
         links=(),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
         encoding=encoding,
+        marks=(TEXT_CUT,) if is_cut else (),
     )
+
+
+def read_plain_at_once(answer: Answer) -> Document | None:
+    """The same for a text that does not take long, and None for one that may."""
+    return None if len(answer.body) > MAX_PLAIN_BYTES else read_plain(answer)
+
+
+def _read(raw: bytes, encoding: str, answer: Answer, *, most: int | None) -> Document:
+    """What a page in UTF-8 says; _TooManyNodes if it has more elements than `most`."""
+    tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
+    nodes = list(islice(_root(tree).traverse(), most))
+    if len(nodes) == most:
+        raise _TooManyNodes
+    title = _title(tree)
+    found = _gather(tree, nodes)
+    asked = read_headers(answer.robots_tags, now=answer.now)
+    asked |= read_metas(found.robots, now=answer.now)
+    text, text_is_cut = _cut(_text(tree, found.preformatted), answer.max_text)
+    links: tuple[CrawlUrl, ...] = ()
+    links_are_cut = False
+    if not asked.nofollow:
+        links, links_are_cut = resolve(
+            found.hrefs,
+            url=answer.url,
+            base_href=found.base_href,
+            limit=answer.max_links,
+            drops=answer.drops,
+        )
+    cuts = {TEXT_CUT: text_is_cut, LINKS_CUT: links_are_cut}
+    return Document(
+        title=title,
+        text=text,
+        links=links,
+        noindex=asked.noindex,
+        nofollow=asked.nofollow,
+        encoding=encoding,
+        marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
+    )
+
+
+def _cut(text: str, length: int) -> tuple[str, bool]:
+    """A text of at most so many characters, and whether it was longer."""
+    return (text, False) if len(text) <= length else (text[:length].rstrip(), True)
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -150,12 +217,10 @@ def _title(tree: LexborHTMLParser) -> str:
     return "" if node is None else tidy_line(node.text(), MAX_TITLE_LENGTH)
 
 
-def _gather(tree: LexborHTMLParser) -> _Findings:
+def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Findings:
     """Collect what the elements say, and leave only blocks and what is shown in the tree."""
     found = _Findings()
-    root = _root(tree)
-    nodes = list(root.traverse())
-    _drop_hidden(root)
+    _drop_hidden(_root(tree))
     for node in nodes:
         kind = _KINDS.get(node.tag_id)
         if kind is None:

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from rove.drops import Drops
+from rove.politeness import DEFAULT_MAX_LINKS
 from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 
-MAX_LINKS = 2_000
-_MAX_TRIED = 5_000
-"""Different links of a page that are looked at: bounds the time when most turn out unfit."""
+_MAX_UNFIT = 3_000
+"""Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
 
+_LONG = 250
+"""Characters; no host is longer, which is the part that may be shorter in a URL than it was in the href."""
 _WHITE_SPACE = "\t\n\f\r "
 _OTHER_SCHEMES = (
     "about:",
@@ -62,29 +64,36 @@ def refresh_target(content: str) -> str | None:
 
 
 def resolve(
-    hrefs: Iterable[str], *, url: str, base_href: str | None = None, drops: Drops | None = None
-) -> tuple[CrawlUrl, ...]:
-    """The URLs that a page's hrefs mean, in order, each once, without the page itself."""
+    hrefs: Iterable[str],
+    *,
+    url: str,
+    base_href: str | None = None,
+    limit: int = DEFAULT_MAX_LINKS,
+    drops: Drops | None = None,
+) -> tuple[tuple[CrawlUrl, ...], bool]:
+    """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
     base = parse_base(url)
     page = canonical(url, None, drops)
     own = None if page is None else page.fingerprint
     if base_href is not None and (moved := canonical(base_href, base)) is not None:
         base = parse_base(moved.text)
     found: dict[int, CrawlUrl] = {}
-    for href in islice(_candidates(hrefs), _MAX_TRIED):
-        link = canonical(href, base, drops)
-        if link is not None and link.fingerprint != own:
-            found.setdefault(link.fingerprint, link)
-            if len(found) == MAX_LINKS:
-                break
-    return tuple(found.values())
+    candidates = _candidates(hrefs)
+    if limit:
+        for href in islice(candidates, limit + _MAX_UNFIT):
+            link = canonical(href, base, drops)
+            if link is not None and link.fingerprint != own:
+                found.setdefault(link.fingerprint, link)
+                if len(found) == limit:
+                    break
+    return tuple(found.values()), next(candidates, None) is not None
 
 
 def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
     """The different hrefs, without fragments, that may lead to another page."""
     seen = {""}
     for href in dict.fromkeys(hrefs):
-        if len(href) > MAX_URL_LENGTH:
+        if len(href) > _LONG and _spelt_length(href) > MAX_URL_LENGTH + _LONG:
             continue
         start = href.partition("#")[0].strip(_WHITE_SPACE)
         if start in seen:
@@ -93,3 +102,9 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
         scheme = start[:_LONGEST_SCHEME]
         if ":" not in scheme or not scheme.lower().startswith(_OTHER_SCHEMES):
             yield start
+
+
+def _spelt_length(href: str) -> int:
+    """Characters of an href in a URL, where all bytes that are not ASCII are escaped: parsing those takes long."""
+    plain = len(href) if href.isascii() else len(href.encode("ascii", "ignore"))
+    return plain if plain == len(href) else 3 * len(href.encode("utf-8", "replace")) - 2 * plain

@@ -1,0 +1,120 @@
+"""Which pages are read in the event loop: those that cannot take long, whatever they hold.
+
+The HTML parser takes time in proportion to a page's length for all pages that people write, but a few kilobytes can
+be made to take minutes and gigabytes. Three things make that, and each is bounded here, by a look at the bytes that is
+cheap since it sees far less than a parser does:
+
+- open elements: for many tags the parser walks over all that are open, so that n tags take up to n² steps;
+- attributes: each one is compared with those before it in its tag;
+- formatting elements (<b>, <font>): those that are left open are made anew in every block that follows, with all
+  their attributes; <html> and <body> gather the attributes of all their tags.
+
+A page that is not plain is not evil: most are long. It is read elsewhere (reader.py). What is said here of times was
+measured; the tests hold the worst pages that were found to them.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_PLAIN_BYTES = 128 * 1024
+MAX_PLAIN_TAGS = 2_000
+"""Tags, of which all may be open at once: 4 ns for each pair at the worst."""
+MAX_PLAIN_NODES = 30_000
+"""Elements of a page that is read in the event loop, counted when they are there: 0.8 µs each."""
+
+_HARMLESS_BYTES = 4_096
+_WINDOW_TIMES_BYTES = 128 * 1024 * 1024
+"""Bounds the comparing of attributes: it grows with the square of a tag and the number of tags."""
+_WINDOW_TIMES_TAGS = 500_000
+"""Bounds the copying of one tag's attributes into every block, 140 ns each."""
+_COPIED_TIMES_TAGS = 1_200_000
+"""Bounds the copying of all others."""
+_LONGEST_COPIED = 2_000
+_MAX_UNSETTLED = 4_000
+_UNSETTLED_TIMES_TAGS = 200_000
+"""Attributes that there may be where it is not known whether a tag ends."""
+
+_MAYBE_COPIED = re.compile(
+    rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt][\s/AaBbDdGgMmNnRr])", re.ASCII
+)
+"""How the tags begin that may be copied, and a few others: all names at once would be slower."""
+_COPIED = re.compile(
+    rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
+)
+"""A tag that may be copied and has attributes."""
+_ATTRIBUTES = re.compile(
+    rb"""(?:[\s/]*+[^\s"'<>/=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=][^\s"'<>]*+))?+)*+[\s/]*+>"""
+)
+"""The rest of a tag, written so that there is no doubt about its end."""
+_TO_THE_END = rb"""(?:[^>=]*+(?<![\s/"'=])=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))*+[^>=]*+>"""
+_ENDS_FROM_DOUBLE = re.compile(rb'[^"]*+"' + _TO_THE_END)
+_ENDS_FROM_SINGLE = re.compile(rb"[^']*+'" + _TO_THE_END)
+"""The end of a tag, from inside of a quoted value."""
+_OPENS_AFTER = b"= \t\n\f\r"
+_SEPARATORS = b" \t\n\f\r/\"'"
+
+
+def is_plain(raw: bytes) -> bool:
+    """Whether a page takes less than a tenth of a second to parse, however it was made."""
+    length = len(raw)
+    if length <= _HARMLESS_BYTES:
+        return True
+    if length > MAX_PLAIN_BYTES:
+        return False
+    tags = raw.count(b"<")
+    return tags <= MAX_PLAIN_TAGS and _copies_little(raw, tags) and _has_short_tags(raw, tags)
+
+
+def _copies_little(raw: bytes, tags: int) -> bool:
+    """Whether the elements that may all be copied have few attributes."""
+    total = 0
+    for maybe in _MAYBE_COPIED.finditer(raw):
+        copied = _COPIED.match(raw, maybe.start())
+        if copied is not None:
+            attributes = _ATTRIBUTES.match(raw, copied.end(), copied.end() + _LONGEST_COPIED)
+            if attributes is None:
+                return False
+            total += attributes.end() - attributes.start()
+    return total * tags <= _COPIED_TIMES_TAGS
+
+
+def _has_short_tags(raw: bytes, tags: int) -> bool:
+    """Whether no tag can have many attributes, as it ends in every window of the page, or has none there."""
+    length = len(raw)
+    window = min(_WINDOW_TIMES_BYTES // length, _WINDOW_TIMES_TAGS // (tags + 1))
+    most = min(_MAX_UNSETTLED, _UNSETTLED_TIMES_TAGS // (tags + 1))
+    unsettled = 0
+    for start in range(0, length, window):
+        end = _unsettled_end(raw, start, start + window)
+        if end > start:
+            piece = raw[start:end]
+            unsettled += len(piece) - len(piece.translate(None, _SEPARATORS))
+            if unsettled > most:
+                return False
+    return True
+
+
+def _unsettled_end(raw: bytes, start: int, end: int) -> int:
+    """Up to where a tag that is open at the start of a window may have attributes; the start, if it surely ends.
+
+    In a window without a kind of quotes, a value in such quotes goes on to its end and brings no attribute. Otherwise
+    a double quote that opens nothing, with a '>' behind it, is the end of a tag; and so is the first '>', unless it
+    stands in a quoted value: then the rest is read on from there, for either kind of quotes.
+    """
+    has_single = raw.find(b"'", start, end) >= 0
+    if not has_single:
+        quote = raw.find(b'">', start, end)
+        if quote > start and raw[quote - 1] not in _OPENS_AFTER:
+            return start
+    first = raw.find(b">", start, end)
+    if first < 0:
+        return end
+    until = start
+    for kind, ends in ((b'"', _ENDS_FROM_DOUBLE), (b"'", _ENDS_FROM_SINGLE)):
+        if raw.find(kind, first, end) < 0:
+            if raw.find(kind, start, first) >= 0:
+                until = first
+        elif ends.match(raw, first, end) is None:
+            return end
+    return until

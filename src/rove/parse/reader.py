@@ -1,0 +1,134 @@
+"""Reads pages without ever holding up the event loop: in it where that is quick for certain, else in a process apart.
+
+Most pages are read at once (guard.py says which). The rest, long ones and such as may be made to take long, go one
+after the other to a process of their own, which is started when the first of them comes. A page that costs it more than
+MAX_CPU_SECONDS or MAX_MEMORY is too complex: the process dies of it, and the next page gets a new one. Nothing is taken
+from such a page, since it is not known what it asks of robots.
+
+The process is a fresh one, not a fork; it inherits no connection, is out of reach of Ctrl-C, and ends when its standard
+input does, hence with the crawl, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import sys
+from contextlib import suppress
+
+import msgspec
+
+from rove.drops import CANONICAL_VERSION
+from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
+from rove.parse.reading_process import LENGTH_BYTES, Reply, Task
+from rove.politeness import DEFAULT_MAX_LINKS
+
+MAX_CPU_SECONDS = 2.0
+"""Ten times what the longest ordinary page takes, 5 MiB."""
+MAX_MEMORY = 1024 * 1024 * 1024
+MAX_SECONDS = 30.0
+"""For one page, and for its turn: the machine may be busy."""
+TOO_COMPLEX = "html-too-complex"
+
+log = logging.getLogger(__name__)
+
+_to_reply = msgspec.msgpack.Decoder(Reply)
+
+
+class Unread(enum.Enum):
+    """Why there is no document."""
+
+    TOO_COMPLEX = enum.auto()
+    BUSY = enum.auto()
+    """The page is not to blame; it may be tried again."""
+
+
+class PageReader:
+    """The reader of one crawling process."""
+
+    def __init__(
+        self,
+        *,
+        max_links: int = DEFAULT_MAX_LINKS,
+        canonical_version: int = CANONICAL_VERSION,
+        drop_params: tuple[str, ...] = (),
+        max_cpu_seconds: float = MAX_CPU_SECONDS,
+    ) -> None:
+        self.max_links = max_links
+        self.canonical_version = canonical_version
+        self.drop_params = drop_params
+        self._max_cpu_seconds = max_cpu_seconds
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    def read_at_once(self, answer: Answer, *, is_plain_text: bool) -> Document | None:
+        """The document, if reading it does not take long; None: it is to be read apart."""
+        return read_plain_at_once(answer) if is_plain_text else read_html_at_once(answer)
+
+    async def read_apart(self, answer: Answer, *, is_plain_text: bool) -> Document | Unread:
+        """The document, out of the other process."""
+        try:
+            # Not wait_for: until Python 3.12 it could swallow a cancellation.
+            async with asyncio.timeout(MAX_SECONDS):
+                await self._turn.acquire()
+        except TimeoutError:
+            return Unread.BUSY
+        try:
+            return await self._ask(Task(answer=answer, is_plain_text=is_plain_text))
+        finally:
+            self._turn.release()
+
+    async def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _ask(self, task: Task) -> Document | Unread:
+        try:
+            process = await self._running()
+        except OSError as error:
+            log.warning("no process to read a page in: %s", error)
+            return Unread.BUSY
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                reply = await _exchange(process, task)
+        except (TimeoutError, OSError, EOFError, msgspec.DecodeError):
+            await self.close()
+            log.info("%s is too complex to be read", task.answer.url)
+            return Unread.TOO_COMPLEX
+        except BaseException:
+            # The answer would be taken for that of the next page.
+            await self.close()
+            raise
+        if reply.document is None:
+            log.info("%s is too complex to be read: %s", task.answer.url, reply.failure)
+            return Unread.TOO_COMPLEX
+        return reply.document
+
+    async def _running(self) -> asyncio.subprocess.Process:
+        """The process, started if there is none."""
+        if self._process is None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "rove.parse.reading_process"),
+                *(str(self._max_cpu_seconds), str(MAX_MEMORY)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        return self._process
+
+
+async def _exchange(process: asyncio.subprocess.Process, task: Task) -> Reply:
+    assert process.stdin is not None and process.stdout is not None, "they were asked for"
+    message = msgspec.msgpack.encode(task)
+    process.stdin.write(len(message).to_bytes(LENGTH_BYTES))
+    process.stdin.write(message)
+    await process.stdin.drain()
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
+    return _to_reply.decode(await process.stdout.readexactly(length))
