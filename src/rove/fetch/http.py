@@ -106,8 +106,9 @@ class CurlFetcher:
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:
-            found, port = (rule.address,), rule.port or port
-        elif (host[-1].isdigit() or host[-1] == "]") and is_address(host):
+            # Not asked of the guard: the person who runs the crawl named this address, no page did.
+            return Route(addresses=(rule.address,), port=rule.port or port)
+        if (host[-1].isdigit() or host[-1] == "]") and is_address(host):
             found = (host.strip("[]"),)
         else:
             found = await self._resolver.resolve(host, min(seconds, self._limits.connect))
