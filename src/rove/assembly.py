@@ -20,7 +20,7 @@ from rove.exclusions import Exclusions
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver
-from rove.fetch.http import CurlFetcher
+from rove.fetch.http import CurlFetcher, limits_within
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.gate import Gate
@@ -55,6 +55,7 @@ async def assembled(
         resolver=CachingResolver(AresLookup()),
         guard=AddressGuard(allow_private=settings.allow_private_addresses),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
+        limits=limits_within(settings.timeout),
         per_address=settings.per_ip,
     )
     spool = Spool(data.spool, frontier.process)

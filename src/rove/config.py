@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove.errors import UsageError
-from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS, is_plausible_email
+from rove.politeness import (
+    DEFAULT_DELAY,
+    DEFAULT_REDIRECT_HOPS,
+    VISIT_BUDGET,
+    is_plausible_email,
+)
 from rove.url import CANONICAL_VERSION
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
+DEFAULT_TIMEOUT = 60.0
+SHORTEST_TIMEOUT = 1.0
 DEFAULT_MAX_BODY = 5 * 1024 * 1024
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -51,6 +58,8 @@ class Settings:
     per_ip: int | None = None
     """Connections at once to one address, within a process; None: as many as it comes to."""
     sitemaps: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds that one request may take."""
     max_body: int = DEFAULT_MAX_BODY
     limits: Limits = Limits()
     canonical_version: int = CANONICAL_VERSION
@@ -70,6 +79,10 @@ class Settings:
             raise UsageError(
                 f"a --delay of {self.delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
                 "sites are your own or have agreed"
+            )
+        if not SHORTEST_TIMEOUT <= self.timeout <= VISIT_BUDGET:
+            raise UsageError(
+                f"a --timeout of {self.timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
             )
         if self.concurrency < 1:
             raise UsageError("--concurrency must be at least 1")

@@ -22,7 +22,7 @@ from rove.cli.options import (
     log_level_option,
     processes_option,
 )
-from rove.config import DEFAULT_CONCURRENCY, parse_duration
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
 from rove.crawl import Ending
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY, DEFAULT_REDIRECT_HOPS
@@ -45,6 +45,7 @@ _SETTINGS = (
     "redirect_hops",
     "per_ip",
     "sitemaps",
+    "timeout",
 )
 
 
@@ -134,6 +135,13 @@ _SETTINGS = (
     type=click.IntRange(min=1),
     metavar="N",
     help="connections at once to one address, within a process [default: no limit]",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    help="what one request may take, from the name to the last byte "
+    f"[default: {DEFAULT_TIMEOUT:g}]",
 )
 @click.option(
     "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"

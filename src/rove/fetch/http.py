@@ -38,6 +38,20 @@ class Limits:
     total: float = 60.0
 
 
+def limits_within(total: float) -> Limits:
+    """The limits of a request that may take so long in all; its parts are shorter where they must be.
+
+    >>> limits_within(6.0)
+    Limits(connect=3.0, first_byte=4.0, total=6.0)
+    """
+    usual = Limits()
+    return Limits(
+        connect=min(usual.connect, total / 2),
+        first_byte=min(usual.first_byte, total * 2 / 3),
+        total=total,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """Where to dial for a URL."""
