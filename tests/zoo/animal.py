@@ -78,6 +78,8 @@ class Wire:
 
     async def send(self, data: bytes) -> None:
         """Send bytes as they are."""
+        if self.writer.transport.is_closing():
+            raise ConnectionResetError
         self.writer.write(data)
         await self.writer.drain()
 
