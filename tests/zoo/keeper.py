@@ -27,6 +27,8 @@ PAGES_PER_DOMAIN = 15
 """What a crawl of the zoo takes of a domain; the traps have no end."""
 HEALTHY_HOSTS = 20
 HEALTHY_PAGES = 10
+FORBIDDEN_PORTS = (8080, 8888, 8000, 8008, 8081, 8088, 8880, 0)
+"""One of the web, so that the address alone is what forbids it; any, where all of these are taken."""
 MAX_REQUEST = 64 * 1024
 TLS_HANDSHAKE = 0x16
 """The first byte of a TLS connection."""
@@ -128,7 +130,12 @@ def opened(choose: Choose = everyone) -> Iterator[Zoo]:
 
 def _fences(stack: ExitStack) -> list[socket.socket]:
     """The port that must not be reached, over IPv4 and, where there is one, over IPv6."""
-    fence = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    for port in FORBIDDEN_PORTS:
+        try:
+            fence = stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            break
+        except OSError:
+            continue
     port = fence.getsockname()[1]
     fences = [fence]
     with suppress(OSError):

@@ -5,6 +5,8 @@ The inward addresses name the port of a server that must not be reached, so that
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tests.zoo.animal import (
     ABSENT,
     DONE,
@@ -57,6 +59,8 @@ SCHEMES = {
 }
 PORTS = (22, 25, 3306, 6379)
 """Ports of other services: a request to one is a message to it."""
+BAD_PORTS = (22, 25)
+"""Those of them that not even a seed may name."""
 NO_PORT: Fates = (ABSENT, failed("*port*"), Fate("blocked", "*port*"))
 
 
@@ -67,9 +71,9 @@ def inward(forbidden: int, way: str) -> dict[str, Fates]:
     return dict.fromkeys(urls, REFUSED)
 
 
-def ports(way: str) -> dict[str, Fates]:
+def ports(numbers: Iterable[int], way: str) -> dict[str, Fates]:
     """URLs at ports where no web server is, and what should become of them."""
-    return {f"http://at-a-port.test:{port}/{way}": NO_PORT for port in PORTS}
+    return {f"http://at-a-port.test:{port}/{way}": NO_PORT for port in numbers}
 
 
 def _fan(name: str, what: str, leads: dict[str, str], expects: dict[str, Fates]) -> Animal:
@@ -241,7 +245,9 @@ def animals(forbidden: int) -> list[Animal]:
         ),
         _linking("links-inward", "links to the same addresses", inward(forbidden, "link")),
         _seeded("seeds-inward", "the same addresses as seeds", inward(forbidden, "seed")),
-        _to_each("redirect-to-ports", "redirects to ports such as 22 and 6379", ports("redirect")),
-        _linking("links-to-ports", "links to such ports", ports("link")),
-        _seeded("at-a-port", "seeds at such ports", ports("seed")),
+        _to_each(
+            "redirect-to-ports", "redirects to ports such as 22 and 6379", ports(PORTS, "redirect")
+        ),
+        _linking("links-to-ports", "links to such ports", ports(PORTS, "link")),
+        _seeded("at-a-port", "seeds at such ports", ports(BAD_PORTS, "seed")),
     ]
