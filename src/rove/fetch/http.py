@@ -39,11 +39,7 @@ class Limits:
 
 
 def limits_within(total: float) -> Limits:
-    """The limits of a request that may take so long in all; its parts are shorter where they must be.
-
-    >>> limits_within(6.0)
-    Limits(connect=3.0, first_byte=4.0, total=6.0)
-    """
+    """The limits of a request that may take so long in all; its parts are shorter where they must be."""
     usual = Limits()
     return Limits(
         connect=min(usual.connect, total / 2),
@@ -120,15 +116,15 @@ class CurlFetcher:
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:
-            # Not asked of the guard: the person who runs the crawl named this address, no page did.
-            return Route(addresses=(rule.address,), port=rule.port or port)
-        if (host[-1].isdigit() or host[-1] == "]") and is_address(host):
+            found, port = (rule.address,), rule.port or port
+        elif (host[-1].isdigit() or host[-1] == "]") and is_address(host):
             found = (host.strip("[]"),)
         else:
             found = await self._resolver.resolve(host, min(seconds, self._limits.connect))
             if isinstance(found, Failed):
                 return found
-        permitted = [address for address in found if self._guard.permits(address)]
+        # A rule's address is not asked of the guard: who runs the crawl named it, no page did.
+        permitted = [one for one in found if rule is not None or self._guard.permits(one)]
         if not permitted:
             return Failed(
                 kind=FailureKind.ADDRESS_REFUSED,
