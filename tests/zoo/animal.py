@@ -25,12 +25,12 @@ class Fate(NamedTuple):
     state: str
     because: str = "*"
     """A pattern: of the reason that the frontier gives, or of the last error where a URL is still pending."""
-    cut: bool = False
-    """Its body was longer than a page may be, and was cut."""
+    mark: str = ""
+    """A pattern of what the ledger must say of the answer besides: a mark, or that it was truncated; '' is anything."""
 
 
 DONE = Fate("done", "")
-CUT = Fate("done", "", cut=True)
+CUT = Fate("done", "", "truncated")
 READ = Fate("read", "")
 ABSENT = Fate("absent")
 """It never entered the frontier."""

@@ -23,9 +23,8 @@ from tests.zoo.animal import (
 TEXT = b"<p>On and on it goes.</p>\n" * 2_000
 CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 TIMEOUT = failed("timeout-*")
-NO_END = (failed("protocol"), failed("timeout-*"), failed("too-*"))
-"""How an answer that is not a body may be given up."""
-UNREACHED = (waiting("timeout-*"), waiting("reset"), waiting("connect"), waiting("tls"))
+NO_END = failed("protocol")
+"""What becomes of an answer that never comes to its body."""
 
 
 def forever(beginning: bytes, again: bytes) -> Answer:
@@ -79,8 +78,8 @@ def _endless(name: str, what: str, beginning: bytes, again: bytes, *fates: Fate)
     return single(name, what, forever(beginning, again), *fates)
 
 
-def _own(name: str, what: str, greets: Greeting, *, scheme: str = "http") -> Animal:
-    return single(name, what, says(b""), *UNREACHED, greets=greets, scheme=scheme)
+def _own(name: str, what: str, greets: Greeting, fate: Fate, *, scheme: str = "http") -> Animal:
+    return single(name, what, says(b""), fate, greets=greets, scheme=scheme)
 
 
 def animals() -> list[Animal]:
@@ -90,34 +89,31 @@ def animals() -> list[Animal]:
     return [
         _endless("endless-body", "a body without an end", head(), TEXT, CUT),
         _endless("endless-chunks", "chunks without an end", CHUNKED, chunk, CUT),
+        _endless("endless-head", "header lines without an end", status, b"X-More: yes\r\n", NO_END),
         _endless(
-            "endless-head", "header lines without an end", status, b"X-More: yes\r\n", *NO_END
-        ),
-        _endless(
-            "endless-header-line", "one header line without an end", status + b"X: ", TEXT, *NO_END
+            "endless-header-line", "one header line without an end", status + b"X: ", TEXT, NO_END
         ),
         _endless(
             "endless-interim",
             "'100 Continue' again and again",
             b"",
             b"HTTP/1.1 100 Continue\r\n\r\n",
-            *NO_END,
+            NO_END,
         ),
         _endless(
             "endless-chunk-extension",
             "a chunk extension without an end",
             CHUNKED + b"5;x=",
             b"y" * 8_192,
-            *NO_END,
-            CUT,
+            NO_END,
+            TIMEOUT,
         ),
         _endless(
             "endless-trailer",
             "a trailer without an end",
             CHUNKED + b"5\r\nhello\r\n0\r\n",
             b"X-More: yes\r\n",
-            *NO_END,
-            Fate("done", ""),
+            NO_END,
         ),
         single(
             "dripping-head",
@@ -151,12 +147,18 @@ def animals() -> list[Animal]:
             breaking_off(whole(TEXT)[:-10], half=True),
             failed("reset"),
         ),
-        _own("deaf", "accepts a connection, and neither reads nor writes", _say_nothing),
-        _own("slamming", "accepts a connection and closes it", _close),
+        _own(
+            "deaf",
+            "accepts a connection, and neither reads nor writes",
+            _say_nothing,
+            waiting("timeout-*"),
+        ),
+        _own("slamming", "accepts a connection and closes it", _close, waiting("reset")),
         _own(
             "endless-handshake",
             "never answers the first message of TLS",
             _say_nothing,
+            waiting("timeout-*"),
             scheme="https",
         ),
         single(
@@ -164,7 +166,6 @@ def animals() -> list[Animal]:
             "never completes a connection: its queue is full",
             says(b""),
             waiting("timeout-*"),
-            waiting("connect"),
             is_full=True,
         ),
     ]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from tests.zoo.animal import DONE, Animal, Asked, Wire, at, linking, says, whole
 
+LINKS = 10
 ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 
 def healthy(number: int, pages: int) -> Animal:
-    """A site of so many pages, each of which links to all."""
+    """A site of so many pages, each of which links to the front page and to the next few."""
     name = f"healthy-{number:03d}"
     paths = ["/", *(f"/page-{n}" for n in range(1, pages))]
     prose = "".join(f"<p>Paragraph {n} of a page like many others.</p>" for n in range(40))
 
     async def answer(asked: Asked, wire: Wire) -> None:
-        await wire.send(whole(linking(f"{name}{asked.path}", paths) + prose.encode()))
+        here = paths.index(asked.path)
+        links = ["/", *paths[here + 1 : here + 1 + LINKS]]
+        await wire.send(whole(linking(f"{name}{asked.path}", links) + prose.encode()))
 
     return Animal(
         name=name,

@@ -11,6 +11,7 @@ from tests.zoo.animal import DONE, Animal, Fate, failed, head, linking, says, si
 
 BODY = linking("a page that came a strange way", ())
 BROKEN = failed("protocol")
+"""Where DONE is named beside it, releases of libcurl differ."""
 UNREADABLE = failed("encoding")
 
 
@@ -53,20 +54,16 @@ def animals() -> list[Animal]:
         _length("length-too-long", "a Content-Length over what it sends", "5000", failed("reset")),
         _length("length-too-short", "a Content-Length below what it sends", "60", DONE),
         _length("length-negative", "a negative Content-Length", "-5", BROKEN),
-        _length(
-            "length-huge", "a Content-Length of 1e18", str(10**18), failed("reset"), failed("too-*")
-        ),
+        _length("length-huge", "a Content-Length of 1e18", str(10**18), failed("reset")),
         _length(
             "length-overflowing",
             "a Content-Length over 64 bits",
             str(10**30),
             DONE,
             BROKEN,
-            failed("reset"),
-            failed("too-*"),
         ),
-        _length("two-lengths", "two different Content-Lengths", two, DONE, BROKEN, failed("reset")),
-        _raw("chunked-and-length", "chunked and a Content-Length at once", both, DONE, BROKEN),
+        _length("two-lengths", "two different Content-Lengths", two, BROKEN, DONE),
+        _raw("chunked-and-length", "chunked and a Content-Length at once", both, DONE),
         _raw(
             "bad-chunk",
             "a chunk whose size is no number",
@@ -78,7 +75,6 @@ def animals() -> list[Animal]:
             "NUL bytes in the head",
             head("200 OK", "X-Nul: a\0b") + BODY,
             BROKEN,
-            DONE,
         ),
         _raw(
             "nul-in-body",
@@ -91,21 +87,18 @@ def animals() -> list[Animal]:
             "a header line without a colon",
             head("200 OK", "no colon here") + BODY,
             BROKEN,
-            DONE,
         ),
         _raw(
             "folded-header",
             "a header folded over lines",
             head("200 OK", "X-Fold: a\r\n b\r\n\tc") + BODY,
             DONE,
-            BROKEN,
         ),
         _raw(
             "bare-newlines",
             "a head with bare newlines",
             b"HTTP/1.1 200 OK\n" + kind.replace(b"\r", b"") + b"\n" + BODY,
             DONE,
-            BROKEN,
         ),
         _coded("gzip-that-is-none", "gzip that is not gzip", "gzip", BODY, UNREADABLE),
         _coded("gzip-cut-short", "gzip that ends too early", "gzip", packed[:-20], UNREADABLE),
@@ -116,7 +109,6 @@ def animals() -> list[Animal]:
             "gzip, br, gzip",
             gzip.compress(brotli.compress(packed)),
             DONE,
-            UNREADABLE,
         ),
         _coded("too-many-codings", "50 codings", ", ".join(["gzip"] * 50), packed, UNREADABLE),
         _coded("deflate-raw", "deflate without its wrapping", "deflate", raw_deflate, DONE),

@@ -47,7 +47,7 @@ INWARD = {
     "metadata": "169.254.169.254",
 }
 """Ways to write an address that is not on the public Internet."""
-REFUSED: Fates = (failed("address-refused"), waiting("address-refused"), ABSENT)
+REFUSED: Fates = (failed("address-refused"), waiting("address-refused"))
 SCHEMES = {
     "file": "file:///etc/passwd",
     "javascript": "javascript:alert(1)",
@@ -61,7 +61,6 @@ PORTS = (22, 25, 3306, 6379)
 """Ports of other services: a request to one is a message to it."""
 BAD_PORTS = (22, 25)
 """Those of them that not even a seed may name."""
-NO_PORT: Fates = (ABSENT, failed("*port*"), Fate("blocked", "*port*"))
 
 
 def inward(forbidden: int, way: str) -> dict[str, Fates]:
@@ -71,9 +70,9 @@ def inward(forbidden: int, way: str) -> dict[str, Fates]:
     return dict.fromkeys(urls, REFUSED)
 
 
-def ports(numbers: Iterable[int], way: str) -> dict[str, Fates]:
+def ports(numbers: Iterable[int], way: str, fate: Fate) -> dict[str, Fates]:
     """URLs at ports where no web server is, and what should become of them."""
-    return {f"http://at-a-port.test:{port}/{way}": NO_PORT for port in numbers}
+    return {f"http://at-a-port.test:{port}/{way}": (fate,) for port in numbers}
 
 
 def _fan(name: str, what: str, leads: dict[str, str], expects: dict[str, Fates]) -> Animal:
@@ -97,8 +96,8 @@ def _fan(name: str, what: str, leads: dict[str, str], expects: dict[str, Fates])
 def _to_each(name: str, what: str, targets: dict[str, Fates]) -> Animal:
     """Redirects to each of the targets."""
     leads = {f"/{number}": target for number, target in enumerate(targets)}
-    ways = (redirected(), failed("redirect*"), failed("*port*"))
-    return _fan(name, what, leads, {**{at(name, path): ways for path in leads}, **targets})
+    led: dict[str, Fates] = {at(name, path): (redirected(),) for path in leads}
+    return _fan(name, what, leads, {**led, **targets})
 
 
 def _linking(name: str, what: str, targets: dict[str, Fates]) -> Animal:
@@ -132,8 +131,8 @@ def _controls() -> Animal:
     name = "redirect-controls"
     leads = {"/nul": "/a\0b", "/line-end": "/a\r\nX-Injected: b", "/tab": "/a\tb"}
     leads |= {"/escaped": "/a%0d%0aX-Injected:%20b", "/high": "/\xff\xfe", "/space": "/a b"}
-    ways = (redirected(), failed("protocol"), failed("redirect*"))
-    expects: dict[str, Fates] = {at(name, path): ways for path in leads}
+    expects: dict[str, Fates] = {at(name, path): (redirected(at(name, "*")),) for path in leads}
+    expects[at(name, "/nul")] = (failed("protocol"),)
 
     async def answer(asked: Asked, wire: Wire) -> None:
         if asked.path == "/":
@@ -234,7 +233,6 @@ def animals(forbidden: int) -> list[Animal]:
             "a Location of a megabyte",
             says(_fly("/" + "x" * 1_000_000)),
             failed("protocol"),
-            failed("redirect*"),
         ),
         _schemes(),
         _controls(),
@@ -246,8 +244,12 @@ def animals(forbidden: int) -> list[Animal]:
         _linking("links-inward", "links to the same addresses", inward(forbidden, "link")),
         _seeded("seeds-inward", "the same addresses as seeds", inward(forbidden, "seed")),
         _to_each(
-            "redirect-to-ports", "redirects to ports such as 22 and 6379", ports(PORTS, "redirect")
+            "redirect-to-ports",
+            "redirects to ports such as 22 and 6379",
+            ports(PORTS, "redirect", ABSENT),
         ),
-        _linking("links-to-ports", "links to such ports", ports(PORTS, "link")),
-        _seeded("at-a-port", "seeds at such ports", ports(BAD_PORTS, "seed")),
+        _linking("links-to-ports", "links to such ports", ports(PORTS, "link", ABSENT)),
+        _seeded(
+            "at-a-port", "seeds at such ports", ports(BAD_PORTS, "seed", failed("port-refused"))
+        ),
     ]
