@@ -198,4 +198,5 @@ def animals() -> list[Animal]:
 
 @cache
 def _brotli_bomb() -> bytes:
-    return brotli.compress(bytes(200 * MIB), quality=1)
+    packed: bytes = brotli.compress(bytes(200 * MIB), quality=1)
+    return packed

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\
 SERVED_SECONDS = 30.0
 """What the zoo spends on one connection at most."""
 
+Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Choose = Callable[[int], Sequence[Animal]]
 """Animals for the port that must not be reached."""
 
@@ -229,7 +230,7 @@ class _Keeper:
         writer.close()
 
 
-def _greeting(animal: Animal) -> Callable[..., object]:
+def _greeting(animal: Animal) -> Handle:
     greets = animal.greets
     assert greets is not None
 

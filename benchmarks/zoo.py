@@ -1,0 +1,139 @@
+"""Whether servers that misbehave slow down the others: the pace of healthy sites, alone and among the zoo.
+
+    .venv/bin/python benchmarks/zoo.py            # about three minutes
+    .venv/bin/python benchmarks/zoo.py --quick
+
+The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
+asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
+directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # the zoo is part of the tests
+
+from tests.zoo import healthy  # noqa: E402
+from tests.zoo.animal import Animal  # noqa: E402
+from tests.zoo.keeper import Zoo, opened, wild  # noqa: E402
+
+GOAL = 0.90
+EMAIL = "benchmark@example.org"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is measured."""
+
+    hosts: int
+    delay: float
+    seconds: float
+    rounds: int
+    without: tuple[str, ...]
+    """Animals that stay at home."""
+
+    @property
+    def pages(self) -> int:
+        """More than can be asked for in time."""
+        return int(self.seconds / self.delay) + 10
+
+    def animals(self, forbidden: int, *, among: bool) -> list[Animal]:
+        """The healthy sites, and the others where they are among them."""
+        sites = healthy.animals(self.hosts, self.pages)
+        others = wild(forbidden) if among else []
+        return [*sites, *(one for one in others if one.name not in self.without)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """What the healthy sites saw of one crawl."""
+
+    pages: int
+    seconds: float
+    silence: float
+    """The longest time in which none of them was asked."""
+
+    @property
+    def rate(self) -> float:
+        """Pages per second."""
+        return self.pages / self.seconds
+
+
+def measure(plan: Plan, *, among: bool) -> Pace:
+    """One crawl."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        opened(lambda forbidden: plan.animals(forbidden, among=among)) as zoo,
+    ):
+        folder = Path(name)
+        seeds = zoo.write_seeds(folder / "seeds.txt")
+        command = [sys.executable, "-m", "rove", "crawl", str(seeds), "--email", EMAIL]
+        command += ["--data-dir", str(folder / "data"), "--delay", str(plan.delay)]
+        command += ["--allow-short-delay", "--max-duration", f"{plan.seconds}s", "--sitemaps"]
+        command += ["--timeout", "5", "--processes", "1", *zoo.reach]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        return _pace(zoo, plan.seconds)
+
+
+def _pace(zoo: Zoo, seconds: float) -> Pace:
+    times = [
+        asked.at
+        for asked in zoo.asked
+        if asked.host.startswith("healthy-") and asked.path != "/robots.txt"
+    ]
+    end = times[0] + seconds
+    counted = [at for at in times if at <= end]
+    silence = max(after - before for before, after in pairwise([*counted, end]))
+    return Pace(pages=len(counted), seconds=seconds, silence=silence)
+
+
+def table(plan: Plan, rounds: Sequence[tuple[Pace, Pace]]) -> Iterable[str]:
+    """The rounds and their middle, line by line."""
+    ceiling = plan.hosts / plan.delay
+    yield (
+        f"{plan.hosts} healthy sites, a delay of {plan.delay:g} s: at most {ceiling:,.0f} pages/s;"
+        f" {plan.seconds:g} s each"
+    )
+    yield f"{'round':>6} {'alone/s':>9} {'among/s':>9} {'ratio':>7} {'silence alone':>14} {'among':>7}"
+    for number, (alone, among) in enumerate(rounds, start=1):
+        yield (
+            f"{number:>6} {alone.rate:>9.1f} {among.rate:>9.1f} {among.rate / alone.rate:>7.3f}"
+            f" {alone.silence:>12.2f} s {among.silence:>5.2f} s"
+        )
+    ratio = statistics.median(among.rate / alone.rate for alone, among in rounds)
+    yield f"median ratio {ratio:.3f}: {'as it should be' if ratio >= GOAL else f'below {GOAL:g}'}"
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--hosts", type=int, default=100, help="healthy sites")
+    parser.add_argument("--delay", type=float, default=0.5, help="seconds between two visits")
+    parser.add_argument("--seconds", type=float, default=30.0, help="length of a crawl")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without", action="append", default=[], help="leave an animal out")
+    parser.add_argument("--quick", action="store_true", help="one round of ten seconds")
+    given = parser.parse_args()
+    plan = Plan(
+        hosts=given.hosts,
+        delay=given.delay,
+        seconds=10.0 if given.quick else given.seconds,
+        rounds=1 if given.quick else given.rounds,
+        without=tuple(given.without),
+    )
+    rounds = [(measure(plan, among=False), measure(plan, among=True)) for _ in range(plan.rounds)]
+    print("\n".join(table(plan, rounds)))
+
+
+if __name__ == "__main__":
+    main()
