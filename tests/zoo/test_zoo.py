@@ -21,6 +21,7 @@ from tests.acceptance.ledger import check_audit, entries_of
 from tests.acceptance.web import crawl_options, frontier_rows, started
 from tests.zoo.animal import Animal, Fate
 from tests.zoo.keeper import PAGES_PER_DOMAIN, Zoo, everyone, opened
+from tests.zoo.table import lines
 
 DELAY = 0.2
 TIMEOUT = 1.5
@@ -187,3 +188,11 @@ def test_healthy_sites_keep_their_pace(outing: Outing) -> None:
         assert min(gaps) > DELAY - CLOCK_STEP, f"{animal.name} was asked after {min(gaps):.3f} s"
         took = asked[-1].at - outing.began
         assert took < HEALTHY_SECONDS, f"{animal.name} took {took:.1f} s"
+
+
+def test_the_manual_has_every_animal() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "hostile.md").read_text().splitlines()
+    missing = [line for line in lines() if line not in manual]
+    assert not missing, "python -m tests.zoo.table prints what belongs there:\n" + "\n".join(
+        missing
+    )
