@@ -5,17 +5,20 @@
 
 The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
 asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
-directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns.
+directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites are
+served by a process of their own, so that the zoo's work is not in their way.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +28,7 @@ sys.path.insert(0, str(ROOT))  # the zoo is part of the tests
 
 from tests.zoo import healthy  # noqa: E402
 from tests.zoo.animal import Animal  # noqa: E402
-from tests.zoo.keeper import Zoo, opened, wild  # noqa: E402
+from tests.zoo.keeper import Zoo, opened  # noqa: E402
 
 GOAL = 0.90
 EMAIL = "benchmark@example.org"
@@ -47,11 +50,9 @@ class Plan:
         """More than can be asked for in time."""
         return int(self.seconds / self.delay) + 10
 
-    def animals(self, forbidden: int, *, among: bool) -> list[Animal]:
-        """The healthy sites, and the others where they are among them."""
-        sites = healthy.animals(self.hosts, self.pages)
-        others = wild(forbidden) if among else []
-        return [*sites, *(one for one in others if one.name not in self.without)]
+    def sites(self, _forbidden: int) -> list[Animal]:
+        """The healthy sites."""
+        return healthy.animals(self.hosts, self.pages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +72,42 @@ class Pace:
 
 def measure(plan: Plan, *, among: bool) -> Pace:
     """One crawl."""
-    with (
-        tempfile.TemporaryDirectory() as name,
-        opened(lambda forbidden: plan.animals(forbidden, among=among)) as zoo,
-    ):
-        folder = Path(name)
-        seeds = zoo.write_seeds(folder / "seeds.txt")
-        command = [sys.executable, "-m", "rove", "crawl", str(seeds), "--email", EMAIL]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sites = stack.enter_context(opened(plan.sites))
+        seeds, reach = sites.seeds, sites.reach
+        if among:
+            others = stack.enter_context(_wild(plan.without))
+            seeds = [*others["seeds"], *seeds]
+            reach = ["--connect-to", f"healthy-*.test=127.0.0.1:{sites.port}", *others["reach"]]
+        (folder / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
+        command = [
+            sys.executable,
+            "-m",
+            "rove",
+            "crawl",
+            str(folder / "seeds.txt"),
+            "--email",
+            EMAIL,
+        ]
         command += ["--data-dir", str(folder / "data"), "--delay", str(plan.delay)]
         command += ["--allow-short-delay", "--max-duration", f"{plan.seconds}s", "--sitemaps"]
-        command += ["--timeout", "5", "--processes", "1", *zoo.reach]
+        command += ["--timeout", "5", "--processes", "1", *reach]
         subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-        return _pace(zoo, plan.seconds)
+        return _pace(sites, plan.seconds)
+
+
+@contextmanager
+def _wild(without: Iterable[str]) -> Iterator[dict[str, list[str]]]:
+    """The zoo without its healthy sites, in another process: its seeds, and how it is reached."""
+    command = [sys.executable, "-m", "tests.zoo.keeper", "--wild"]
+    command += [word for name in without for word in ("--without", name)]
+    with subprocess.Popen(
+        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as keeper:
+        assert keeper.stdin is not None and keeper.stdout is not None
+        yield json.loads(keeper.stdout.readline())
+        keeper.stdin.close()
 
 
 def _pace(zoo: Zoo, seconds: float) -> Pace:

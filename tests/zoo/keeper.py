@@ -1,12 +1,15 @@
 """Opens the zoo: all animals on loopback, in one thread, with a log of who was asked what and when.
 
-python -m tests.zoo.keeper     # opens it and prints the command that crawls it
+`python -m tests.zoo.keeper` opens it for a person and prints the command that crawls it. With --wild it opens it for a
+program: without the healthy sites, until its input ends, and prints as JSON how it is reached.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import fnmatch
+import json
 import shlex
 import socket
 import sys
@@ -263,6 +266,24 @@ def _port(server: asyncio.Server) -> int:
 
 
 def main() -> None:
+    """Open the zoo for somebody to look at, or for a program until its input ends."""
+    parser = argparse.ArgumentParser(description="Opens the zoo.")
+    parser.add_argument("--wild", action="store_true", help="for a program; no healthy sites")
+    parser.add_argument("--without", action="append", default=[], help="leave an animal out")
+    given = parser.parse_args()
+    if not given.wild:
+        show()
+        return
+
+    def choose(forbidden: int) -> list[Animal]:
+        return [animal for animal in wild(forbidden) if animal.name not in given.without]
+
+    with opened(choose) as zoo:
+        print(json.dumps({"reach": zoo.reach, "seeds": zoo.seeds}), flush=True)
+        sys.stdin.read()
+
+
+def show() -> None:
     """Open the zoo for somebody to look at."""
     with opened() as zoo, tempfile.TemporaryDirectory() as folder:
         seeds = zoo.write_seeds(Path(folder) / "seeds.txt")

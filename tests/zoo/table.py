@@ -1,7 +1,4 @@
-"""The zoo as the table of docs/hostile.md.
-
-python -m tests.zoo.table
-"""
+"""The zoo as the table of docs/hostile.md; `python -m tests.zoo.table` prints it."""
 
 from __future__ import annotations
 
