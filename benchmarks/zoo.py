@@ -5,8 +5,8 @@
 
 The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
 asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
-directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites are
-served by a process of their own, so that the zoo's work is not in their way.
+directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites
+are served by a process of their own, so that the zoo's work is not in their way.
 """
 
 from __future__ import annotations
