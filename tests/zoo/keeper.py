@@ -36,6 +36,8 @@ MAX_REQUEST = 64 * 1024
 TLS_HANDSHAKE = 0x16
 """The first byte of a TLS connection."""
 NO_TLS = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+OVER = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError)
+"""How a connection ends: the peer goes, its time is over, or the zoo closes."""
 SERVED_SECONDS = 30.0
 """What the zoo spends on one connection at most."""
 
@@ -207,7 +209,7 @@ class _Keeper:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request, and the answer of whoever it is for."""
-        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+        with suppress(*OVER):
             async with asyncio.timeout(SERVED_SECONDS):
                 asked = await _read_request(reader)
                 if asked is None:
@@ -238,7 +240,7 @@ def _greeting(animal: Animal) -> Handle:
     assert greets is not None
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError):
+        with suppress(*OVER):
             async with asyncio.timeout(SERVED_SECONDS):
                 await greets(Wire(reader, writer))
         writer.close()
