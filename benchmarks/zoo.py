@@ -4,7 +4,8 @@
     .venv/bin/python benchmarks/zoo.py --quick
 
 The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
-asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
+asked once a delay. (A shorter delay would count a stall ten times over: a site is left alone for ten times what its answer
+took, and a stall of ours looks like that.) What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
 directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites
 are served by a process of their own, so that the zoo's work is not in their way.
 """
@@ -142,8 +143,8 @@ def table(plan: Plan, rounds: Sequence[tuple[Pace, Pace]]) -> Iterable[str]:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--hosts", type=int, default=100, help="healthy sites")
-    parser.add_argument("--delay", type=float, default=0.5, help="seconds between two visits")
+    parser.add_argument("--hosts", type=int, default=400, help="healthy sites")
+    parser.add_argument("--delay", type=float, default=2.0, help="seconds between two visits")
     parser.add_argument("--seconds", type=float, default=30.0, help="length of a crawl")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", action="append", default=[], help="leave an animal out")
