@@ -4,10 +4,12 @@
     .venv/bin/python benchmarks/zoo.py --quick
 
 The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
-asked once a delay. (A shorter delay would count a stall ten times over: a site is left alone for ten times what its answer
-took, and a stall of ours looks like that.) What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
+asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
 directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites
 are served by a process of their own, so that the zoo's work is not in their way.
+
+A site is left alone for ten times what its answer took, and a stall of ours looks like a slow answer. With a delay of
+some seconds, as here, only long stalls count for more than they are; with one of half a second, nearly all do.
 """
 
 from __future__ import annotations
