@@ -6,7 +6,7 @@ SEEDS  ?=
 EMAIL  ?=
 DATA   ?= rove-data
 
-.PHONY: help demo crawl test test-long lint bench bench-frontier clean
+.PHONY: help demo crawl test test-long lint bench bench-frontier bench-zoo clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ bench: $(VENV)/.dev ## pages per second, against the bare loop
 bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/frontier.md)
 	$(BIN)/python benchmarks/claim_strategies.py
 	$(BIN)/python benchmarks/frontier.py
+
+bench-zoo: $(VENV)/.dev ## whether servers that misbehave slow down the others
+	$(BIN)/python benchmarks/zoo.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -21,6 +21,7 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
 from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import limits_within
 from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
@@ -62,6 +63,7 @@ async def assembled(
         ),
         guard=AddressGuard(allow_private=settings.allow_private_addresses),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
+        limits=limits_within(settings.timeout),
         per_address=settings.per_ip,
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,

@@ -14,12 +14,15 @@ from rove.politeness import (
     DEFAULT_DELAY,
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
+    VISIT_BUDGET,
     is_plausible_email,
 )
 from rove.text import size_text
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
+DEFAULT_TIMEOUT = 60.0
+SHORTEST_TIMEOUT = 1.0
 DEFAULT_MAX_BODY = 5 * 1024 * 1024
 DEFAULT_MAX_MEMORY = 1 << 30
 LEAST_MEMORY = 256 << 20
@@ -69,6 +72,8 @@ class Settings:
     """Connections at once to one address, within a process; None: as many as it comes to."""
     sitemaps: bool = False
     max_links: int = DEFAULT_MAX_LINKS
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds that one request may take."""
     max_body: int = DEFAULT_MAX_BODY
     horizon: float | None = None
     """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
@@ -101,6 +106,10 @@ class Settings:
             raise UsageError(
                 f"a --delay of {self.delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
                 "sites are your own or have agreed"
+            )
+        if not SHORTEST_TIMEOUT <= self.timeout <= VISIT_BUDGET:
+            raise UsageError(
+                f"a --timeout of {self.timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
             )
         if self.concurrency < 1:
             raise UsageError("--concurrency must be at least 1")

@@ -135,6 +135,7 @@ SENSELESS: list[Case] = [
     ("delay without end", ["--delay", "inf"], "--delay"),
     ("duration in words", ["--max-duration", "soon"], "soon.*duration"),
     ("no duration", ["--max-duration", "0s"], "0s.*duration"),
+    ("no patience", ["--timeout", 0.5], "--timeout"),
     ("no fetches", ["--concurrency", 0], "--concurrency"),
     ("negative depth", ["--max-depth", -1], "--max-depth"),
     ("unknown store", ["--store", "pictures"], "pictures"),

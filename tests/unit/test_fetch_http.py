@@ -11,6 +11,7 @@ import brotli
 import pytest
 
 from rove.fetch.head import MAX_HEAD_LINES
+from rove.fetch.http import Limits, limits_within
 from rove.model import (
     Failed,
     FailureKind,
@@ -418,3 +419,12 @@ async def test_hundreds_at_once_keep_apart() -> None:
                 assert isinstance(outcome, Fetched)
                 assert outcome.body == b"/%d" % n * 1_000
         assert fetcher.in_flight == 0
+
+
+@pytest.mark.parametrize("total", [1.0, 6.0, 60.0, 180.0])
+def test_the_parts_of_a_request_fit_into_what_the_whole_may_take(total: float) -> None:
+    limits, usual = limits_within(total), Limits()
+    assert limits.total == total
+    assert limits.connect < total and limits.connect <= usual.connect
+    assert limits.first_byte < total and limits.first_byte <= usual.first_byte
+    assert limits_within(usual.total) == usual

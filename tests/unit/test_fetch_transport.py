@@ -225,11 +225,18 @@ async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
 
 
 @on_loop
-async def test_the_guard_holds_for_connect_to() -> None:
-    rules = [parse_connect_to("*=127.0.0.1")]
-    async with fetching(guard=AddressGuard(), connect_to=rules) as fetcher:
-        found = await fetcher.fetch(Request(url="http://a.test/", max_bytes=10))
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
+async def test_an_address_of_connect_to_is_trusted_and_no_other() -> None:
+    resolver = FakeResolver({"named.example": ("127.0.0.1",)})
+    async with serve([page(b"hello")]) as server:
+        rules = [parse_connect_to(f"*.test=127.0.0.1:{server.port}")]
+        async with fetching(guard=AddressGuard(), resolver=resolver, connect_to=rules) as fetcher:
+            found = await fetcher.fetch(Request(url="http://a.test/", max_bytes=10))
+            assert isinstance(found, Fetched)
+            for host in ("127.0.0.1", "[::1]", "named.example"):
+                url = f"http://{host}:{server.port}/"
+                refused = await fetcher.fetch(Request(url=url, max_bytes=10))
+                assert failure(refused) is FailureKind.ADDRESS_REFUSED, url
+    assert len(server.requests) == 1
 
 
 @on_loop

@@ -25,7 +25,7 @@ from rove.cli.options import (
     processes_option,
     sizes_given,
 )
-from rove.config import DEFAULT_CONCURRENCY, parse_duration
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
 from rove.crawl import Ending
 from rove.drops import parse_names
 from rove.machine import keep_memory_tidy
@@ -54,6 +54,7 @@ _SETTINGS = (
     "sitemaps",
     "drop_params",
     "max_links",
+    "timeout",
 )
 
 
@@ -176,6 +177,13 @@ _SETTINGS = (
     type=click.IntRange(min=1),
     metavar="N",
     help="connections at once to one address, within a process [default: no limit]",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    help="what one request may take, from the name to the last byte "
+    f"[default: {DEFAULT_TIMEOUT:g}]",
 )
 @click.option(
     "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"

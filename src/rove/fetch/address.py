@@ -2,8 +2,8 @@
 
 A page on the web can link or resolve to anything: the machine's own services, the network around
 it, a cloud's metadata server. The fetcher therefore dials only what passed this guard, and asks it
-about every address: from DNS, from a literal in a URL, from a connect-to rule. Pure: text in, a
-decision out.
+about every address that the web names: from DNS, from a literal in a URL. Only the address of a
+connect-to rule is not asked about, since a person wrote it. Pure: text in, a decision out.
 
 The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here, and not
 taken from `ipaddress.is_global`, since what that says differs between releases of Python.

@@ -136,7 +136,8 @@ class CurlFetcher:
             found = await self._resolver.resolve(host, min(seconds, self._limits.connect))
             if isinstance(found, Failed):
                 return found
-        permitted = [address for address in found if self._guard.permits(address)]
+        # A rule's address is not asked of the guard: who runs the crawl named it, no page did.
+        permitted = [one for one in found if rule is not None or self._guard.permits(one)]
         if not permitted:
             return Failed(
                 kind=FailureKind.ADDRESS_REFUSED,

@@ -18,3 +18,14 @@ class Limits:
     """Seconds over which the rate of an answer is taken, from its first line on."""
     least_rate: float = 256.0
     """Bytes of head and body a second, over a window. One who sends less holds a connection for nothing."""
+
+
+def limits_within(total: float) -> Limits:
+    """The limits of a request that may take so long in all; its parts are shorter where they must be."""
+    usual = Limits()
+    return Limits(
+        connect=min(usual.connect, total / 2),
+        first_byte=min(usual.first_byte, total * 2 / 3),
+        total=total,
+        window=min(usual.window, total * 2 / 3),
+    )

@@ -1,0 +1,1 @@
+"""Servers that misbehave, each in a way of its own, and what a crawl should make of each."""

@@ -1,0 +1,171 @@
+"""Servers that do not come to an end, do not begin, or break off."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.zoo.animal import (
+    CUT,
+    Animal,
+    Answer,
+    Asked,
+    Fate,
+    Greeting,
+    Wire,
+    failed,
+    head,
+    says,
+    single,
+    waiting,
+    whole,
+)
+
+TEXT = b"<p>On and on it goes.</p>\n" * 2_000
+CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
+TIMEOUT = failed("timeout-*")
+NO_END = failed("protocol")
+"""What becomes of an answer that never comes to its body."""
+
+
+def forever(beginning: bytes, again: bytes) -> Answer:
+    """Begins, and then says the same for ever."""
+
+    async def answer(_asked: Asked, wire: Wire) -> None:
+        await wire.send(beginning)
+        await wire.forever(again)
+
+    return answer
+
+
+def dripping(beginning: bytes, again: bytes) -> Answer:
+    """Begins, and then sends a byte a second."""
+
+    async def answer(_asked: Asked, wire: Wire) -> None:
+        await wire.send(beginning)
+        await wire.drip(again)
+
+    return answer
+
+
+def breaking_off(beginning: bytes, *, half: bool = False) -> Answer:
+    """Begins, and then breaks the connection, or closes its own half of it."""
+
+    async def answer(_asked: Asked, wire: Wire) -> None:
+        await wire.send(beginning)
+        if not half:
+            await asyncio.sleep(0.05)  # what was sent should be read first: a reset discards it
+            wire.reset()
+            return
+        wire.writer.write_eof()
+        await wire.hold()
+
+    return answer
+
+
+async def _hold(_asked: Asked, wire: Wire) -> None:
+    await wire.hold()
+
+
+async def _say_nothing(wire: Wire) -> None:
+    await wire.hold()
+
+
+async def _close(wire: Wire) -> None:
+    wire.writer.close()
+
+
+def _endless(name: str, what: str, beginning: bytes, again: bytes, *fates: Fate) -> Animal:
+    return single(name, what, forever(beginning, again), *fates)
+
+
+def _own(name: str, what: str, greets: Greeting, fate: Fate, *, scheme: str = "http") -> Animal:
+    return single(name, what, says(b""), fate, greets=greets, scheme=scheme)
+
+
+def animals() -> list[Animal]:
+    """All of them."""
+    chunk = b"%x\r\n" % len(TEXT) + TEXT + b"\r\n"
+    status = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+    return [
+        _endless("endless-body", "a body without an end", head(), TEXT, CUT),
+        _endless("endless-chunks", "chunks without an end", CHUNKED, chunk, CUT),
+        _endless("endless-head", "header lines without an end", status, b"X-More: yes\r\n", NO_END),
+        _endless(
+            "endless-header-line", "one header line without an end", status + b"X: ", TEXT, NO_END
+        ),
+        _endless(
+            "endless-interim",
+            "'100 Continue' again and again",
+            b"",
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            NO_END,
+        ),
+        _endless(
+            "endless-chunk-extension",
+            "a chunk extension without an end",
+            CHUNKED + b"5;x=",
+            b"y" * 8_192,
+            NO_END,
+            TIMEOUT,
+        ),
+        _endless(
+            "endless-trailer",
+            "a trailer without an end",
+            CHUNKED + b"5\r\nhello\r\n0\r\n",
+            b"X-More: yes\r\n",
+            NO_END,
+        ),
+        single(
+            "dripping-head",
+            "a byte of the head a second",
+            dripping(b"", b"HTTP/1.1 200 OK"),
+            TIMEOUT,
+        ),
+        single(
+            "dripping-body",
+            "a byte of the body a second",
+            dripping(head("200 OK", "Content-Length: 1000"), b"slow "),
+            TIMEOUT,
+            failed("too-slow"),
+        ),
+        single("mute", "reads a request and says nothing", _hold, TIMEOUT),
+        single(
+            "reset-in-head",
+            "resets the connection within the head",
+            breaking_off(b"HTTP/1.1 200 OK\r\nContent-"),
+            failed("reset"),
+        ),
+        single(
+            "reset-in-body",
+            "resets the connection within the body",
+            breaking_off(head("200 OK", "Content-Length: 1000") + b"half a"),
+            failed("reset"),
+        ),
+        single(
+            "half-closed",
+            "closes its half of the connection within the body",
+            breaking_off(whole(TEXT)[:-10], half=True),
+            failed("reset"),
+        ),
+        _own(
+            "deaf",
+            "accepts a connection, and neither reads nor writes",
+            _say_nothing,
+            waiting("timeout-*"),
+        ),
+        _own("slamming", "accepts a connection and closes it", _close, waiting("reset")),
+        _own(
+            "endless-handshake",
+            "never answers the first message of TLS",
+            _say_nothing,
+            waiting("timeout-*"),
+            scheme="https",
+        ),
+        single(
+            "full",
+            "never completes a connection: its queue is full",
+            says(b""),
+            waiting("timeout-*"),
+            is_full=True,
+        ),
+    ]

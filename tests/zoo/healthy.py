@@ -1,0 +1,34 @@
+"""Ordinary small sites, whose pace shows whether the others stand in their way."""
+
+from __future__ import annotations
+
+from tests.zoo.animal import DONE, Animal, Asked, Wire, at, linking, says, whole
+
+LINKS = 10
+ROBOTS = b"User-agent: *\nDisallow: /private/\n"
+
+
+def healthy(number: int, pages: int) -> Animal:
+    """A site of so many pages, each of which links to the front page and to the next few."""
+    name = f"healthy-{number:03d}"
+    paths = ["/", *(f"/page-{n}" for n in range(1, pages))]
+    prose = "".join(f"<p>Paragraph {n} of a page like many others.</p>" for n in range(40))
+
+    async def answer(asked: Asked, wire: Wire) -> None:
+        here = paths.index(asked.path)
+        links = ["/", *paths[here + 1 : here + 1 + LINKS]]
+        await wire.send(whole(linking(f"{name}{asked.path}", links) + prose.encode()))
+
+    return Animal(
+        name=name,
+        what="a site as most are",
+        answer=answer,
+        expects={at(name, path): (DONE,) for path in paths},
+        seeds=(at(name),),
+        robots=says(whole(ROBOTS, type="text/plain")),
+    )
+
+
+def animals(count: int, pages: int) -> list[Animal]:
+    """So many sites."""
+    return [healthy(number, pages) for number in range(count)]

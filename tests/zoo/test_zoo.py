@@ -1,0 +1,211 @@
+"""One crawl over the whole zoo: it ends, soon and small, with every URL where it should be.
+
+And the healthy sites in its midst are read to their end as if the others were not there.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rove.model import UrlState
+from rove.url import canonical
+from tests.acceptance.ledger import check_audit, entries_of
+from tests.acceptance.web import crawl_options, frontier_rows, started
+from tests.zoo.animal import Animal, Fate
+from tests.zoo.keeper import PAGES_PER_DOMAIN, Zoo, everyone, opened
+from tests.zoo.table import lines
+
+DELAY = 0.2
+TIMEOUT = 1.5
+CONCURRENCY = 200
+LONGEST_SECONDS = 120
+MOST_MEMORY = 400 * 1024 * 1024
+MOST_MEMORY_APART = 1200 * 1024 * 1024
+"""Of a process that the crawl starts for what may take long, which has a limit of its own."""
+HEALTHY_SECONDS = 60.0
+"""Ten pages at the delay take two seconds; the rest is for a machine that has other things to do: a site is left alone
+for ten times what its answer took. The benchmark is what holds the pace itself to a bound."""
+CLOCK_STEP = 0.002
+PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What became of a URL."""
+
+    state: str
+    reason: str
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outing:
+    """A crawl of the zoo that is over."""
+
+    zoo: Zoo
+    data: Path
+    output: str
+    code: int
+    seconds: float
+    peak: int
+    """The most memory of the crawl."""
+    peak_apart: int
+    """The most of any process that it started."""
+    began: float
+    found: dict[str, Found]
+
+
+@pytest.fixture(scope="module")
+def outing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outing]:
+    folder = tmp_path_factory.mktemp("zoo")
+    data = folder / "data"
+    with opened(everyone) as zoo:
+        seeds = zoo.write_seeds(folder / "seeds.txt")
+        words = [
+            *("crawl", seeds, *crawl_options(data, delay=DELAY, concurrency=CONCURRENCY)),
+            *("--timeout", TIMEOUT, "--max-duration", f"{LONGEST_SECONDS}s", "--sitemaps"),
+            *("--max-pages-per-domain", PAGES_PER_DOMAIN, *zoo.reach),
+        ]
+        began = time.monotonic()
+        with (folder / "output").open("w+") as output:
+            with started(*words, stdout=output) as process:
+                peaks = {process.pid: 0}
+                while process.poll() is None:
+                    peaks |= _peaks(process.pid)
+                    time.sleep(0.1)
+                peak = peaks.pop(process.pid)
+            output.seek(0)
+            yield Outing(
+                zoo=zoo,
+                data=data,
+                output=output.read(),
+                code=process.returncode,
+                seconds=time.monotonic() - began,
+                peak=peak,
+                peak_apart=max(peaks.values(), default=0),
+                began=began,
+                found=_found(data),
+            )
+
+
+def _peaks(pid: int) -> dict[int, int]:
+    """The most memory that a process and those that it started have had so far."""
+    peaks = {}
+    with suppress(psutil.NoSuchProcess, OSError):
+        for one in (pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))):
+            match = PEAK.search(Path(f"/proc/{one}/status").read_text())
+            if match is not None:
+                peaks[one] = int(match[1]) * 1024
+    return peaks
+
+
+def _found(data: Path) -> dict[str, Found]:
+    """What became of every URL; of those still pending, what they wait for."""
+    errors: dict[str, str] = {}
+    marks: dict[str, tuple[str, ...]] = {}
+    for url, error, words, truncated in frontier_rows(
+        data, "SELECT url, error, marks, truncated FROM request ORDER BY began, seq"
+    ):
+        errors[url] = error
+        marks[url] = (*words.split(), "truncated") if truncated else tuple(words.split())
+    found = {}
+    for url, state, reason in frontier_rows(data, "SELECT url, state, reason FROM url"):
+        if state == UrlState.PENDING:
+            parsed = canonical(url)
+            assert parsed is not None
+            reason = errors.get(url) or errors.get(f"{parsed.origin}/robots.txt", "")
+        found[url] = Found(
+            state=UrlState(state).name.lower(), reason=reason, marks=marks.get(url, ())
+        )
+    return found
+
+
+def _is_one_of(found: Found | None, fates: tuple[Fate, ...]) -> bool:
+    if found is None:
+        return any(fate.state == "absent" for fate in fates)
+    return any(
+        fate.state == found.state
+        and fnmatch.fnmatchcase(found.reason, fate.because)
+        and (not fate.mark or fnmatch.filter(found.marks, fate.mark))
+        for fate in fates
+    )
+
+
+def _strays(outing: Outing, animal: Animal) -> list[str]:
+    """What is not as the animal expects, in words."""
+    strays = []
+    for url, fates in animal.expects.items():
+        parsed = canonical(url)
+        found = None if parsed is None else outing.found.get(parsed.text)
+        if not _is_one_of(found, fates):
+            strays.append(f"{url[:100]} is {found}, not one of {[tuple(fate) for fate in fates]}")
+    asked = outing.zoo.asked_of(animal)
+    if animal.most is not None and len(asked) > animal.most:
+        strays.append(f"{animal.name} was asked {len(asked)} times, not {animal.most} at most")
+    return strays
+
+
+def test_the_crawl_ends_by_itself(outing: Outing) -> None:
+    assert outing.code == 0, outing.output[-3000:]
+    assert "exhausted" in outing.output, outing.output[-3000:]
+    assert outing.seconds < LONGEST_SECONDS
+
+
+def test_every_url_ends_as_it_should(outing: Outing) -> None:
+    strays = [stray for animal in outing.zoo.animals for stray in _strays(outing, animal)]
+    assert not strays, "\n".join(strays)
+    assert not outing.zoo.lost
+
+
+def test_nothing_inward_is_reached(outing: Outing) -> None:
+    assert outing.zoo.trespasses == []
+
+
+def test_memory_stays_bounded(outing: Outing) -> None:
+    assert 0 < outing.peak < MOST_MEMORY, f"{outing.peak / 1e6:.0f} MB"
+    assert outing.peak_apart < MOST_MEMORY_APART, f"{outing.peak_apart / 1e6:.0f} MB"
+
+
+def test_nothing_goes_wrong_inside(outing: Outing) -> None:
+    logged = "".join(path.read_text() for path in outing.data.glob("*.log*"))
+    assert logged
+    for text in (logged, outing.output):
+        assert "Traceback" not in text and " ERROR " not in text, text[-3000:]
+        assert "internal error" not in text.lower()
+
+
+def test_the_books_are_right(outing: Outing) -> None:
+    check_audit(outing.data)
+    ledger = {url.partition("://")[2] for url, _ in entries_of(outing.data)}
+    seen = {one.url.partition("://")[2] for one in outing.zoo.asked}
+    assert seen <= ledger, sorted(seen - ledger)[:5]
+
+
+def test_healthy_sites_keep_their_pace(outing: Outing) -> None:
+    for animal in outing.zoo.animals:
+        if not animal.name.startswith("healthy-"):
+            continue
+        asked = [one for one in outing.zoo.asked_of(animal) if one.path != "/robots.txt"]
+        assert {one.url for one in asked} == set(animal.expects), animal.name
+        gaps = [after.at - before.at for before, after in pairwise(asked)]
+        assert min(gaps) > DELAY - CLOCK_STEP, f"{animal.name} was asked after {min(gaps):.3f} s"
+        took = asked[-1].at - outing.began
+        assert took < HEALTHY_SECONDS, f"{animal.name} took {took:.1f} s"
+
+
+def test_the_manual_has_every_animal() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "hostile.md").read_text().splitlines()
+    missing = [line for line in lines() if line not in manual]
+    assert not missing, "python -m tests.zoo.table prints what belongs there:\n" + "\n".join(
+        missing
+    )
