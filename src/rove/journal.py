@@ -110,9 +110,9 @@ class Journal:
             replace(record, valid_for=record.valid_for - (now - at)) for record, at in self._origins
         ]
 
-    def note_aborted(self) -> None:
-        """Note that nothing comes of the last request: the visit was cut while it was being read."""
-        self.requests[-1] = self.requests[-1].but(error=FailureKind.ABORTED)
+    def note_unread(self, kind: FailureKind) -> None:
+        """Note that nothing comes of the last request: its answer could not be read to the end."""
+        self.requests[-1] = self.requests[-1].but(error=kind)
 
     def _crawl_ms(self, now: float) -> int:
         """The crawl's clock at a moment of the process's own."""

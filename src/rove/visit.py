@@ -277,6 +277,7 @@ class Visit:
                 self._settle(step, UrlState.FAILED, "too complex to be read")
                 return
             case Unread.BUSY:
+                self._journal.note_unread(FailureKind.BUSY)
                 self._try_later(step, "could not be read in time")
                 return
         self._journal.mark(*document.marks)
@@ -317,7 +318,7 @@ class Visit:
         try:
             return await reader.read_apart(answer, is_plain_text=is_plain_text)
         except asyncio.CancelledError:
-            self._journal.note_aborted()
+            self._journal.note_unread(FailureKind.ABORTED)
             raise
 
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
@@ -327,7 +328,7 @@ class Visit:
             sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
             pages = await asyncio.to_thread(listed, sitemap, url=url, host=host, drops=drops)
         except asyncio.CancelledError:
-            self._journal.note_aborted()
+            self._journal.note_unread(FailureKind.ABORTED)
             raise
         for page in pages:
             self._meet(page, step.url, depth=1)

@@ -11,7 +11,7 @@ import brotli
 import pytest
 
 from rove.fetch.head import MAX_HEAD_LINES
-from rove.fetch.http import Limits, limits_within
+from rove.fetch.limits import Limits, limits_within
 from rove.model import (
     Failed,
     FailureKind,

@@ -611,6 +611,7 @@ class TestPages:
         await world.open(f"{A}/", script={f"{A}/": page("<br>" * 5_000)})
         journal = await world.visit()
         assert journal.pages == [] and journal.requests[-1].marks == ()
+        assert journal.requests[-1].error == "busy", "the ledger says why it is asked again"
         assert await world.states() == {f"{A}/": "pending"}
 
     async def test_links_are_relative_to_where_the_page_was(self, world: World) -> None:
