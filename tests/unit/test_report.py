@@ -646,9 +646,6 @@ async def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, name: str) 
 class Catalog:
     """As much of a catalog as the commands need."""
 
-    async def settings(self) -> str:
-        return SETTINGS.to_json()
-
     async def exclusion_history(self) -> list[Exclusion]:
         return [EXCLUSION]
 
@@ -656,9 +653,12 @@ class Catalog:
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     """`rove report` on a crawl that has made VISITS."""
 
+    async def settings() -> Settings:
+        return SETTINGS
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
-        yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog())
+        yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
 
     monkeypatch.setattr(complaints, "opened", opened)
     return CliRunner().invoke(complaints.report, words)
