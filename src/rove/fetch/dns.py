@@ -20,6 +20,7 @@ import pycares
 
 from rove.errors import UsageError
 from rove.fetch.address import is_ip
+from rove.fetch.failure import is_short_of_sockets
 from rove.model import Failed, FailureKind
 
 MIN_TTL = 60.0
@@ -126,6 +127,8 @@ class CachingResolver:
         finally:
             del self._asking[host]
         found: Sequence[str] | Failed
+        if isinstance(answer, Failed) and answer.kind is FailureKind.BUSY:
+            return answer
         if isinstance(answer, Failed):
             found = answer
             ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
@@ -226,6 +229,8 @@ def parse_name_server(text: str) -> str:
 def _failure(host: str, error: aiodns.error.DNSError) -> Failed:
     code, text = error.args
     kind = FailureKind.DNS_NOT_FOUND if code in _NO_SUCH_NAME else FailureKind.DNS
+    if kind is FailureKind.DNS and is_short_of_sockets():
+        kind = FailureKind.BUSY
     return Failed(kind=kind, detail=f"{host}: {text}")
 
 

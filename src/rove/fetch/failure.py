@@ -68,18 +68,29 @@ def is_our_trouble(error: CurlError, *, os_errno: int, address: str) -> bool:
     """Whether no connection could be made for want of files, ports or memory on this machine.
 
     libcurl does not say why it could not make a socket. One is made here then: if that fails for another reason, as
-    without IPv6, it is not for want of anything.
+    without IPv6, it is not for want of anything; if it does not, there was want of something a moment ago.
     """
     if error[0] not in (pycurl.E_COULDNT_CONNECT, pycurl.E_INTERFACE_FAILED):
         return False
+    if os_errno == errno.EADDRNOTAVAIL and ":" in address:
+        return False  # also said where IPv6 is switched off
     if os_errno:
         return os_errno in _OUR_TROUBLES
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    refusal = _refusal_of_a_socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    return refusal is None or refusal in _OUR_TROUBLES
+
+
+def is_short_of_sockets() -> bool:
+    """Whether this machine has none to give now."""
+    return _refusal_of_a_socket(socket.AF_INET) in _OUR_TROUBLES
+
+
+def _refusal_of_a_socket(family: socket.AddressFamily) -> int | None:
     try:
         socket.socket(family, socket.SOCK_STREAM).close()
     except OSError as why:
-        return why.errno in _OUR_TROUBLES
-    return True
+        return why.errno
+    return None
 
 
 def ended_unannounced(error: CurlError) -> bool:

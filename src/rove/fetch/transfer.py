@@ -35,6 +35,7 @@ BODY_CUT = "body-cut"
 """The mark of a body that was longer than the cap."""
 DECOMPRESSION_CUT = "decompression-cut"
 """The mark of one that grew out of all proportion."""
+_USUAL = Limits()
 _BLANK_LINES = (b"\r\n", b"\n")
 _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
@@ -86,7 +87,7 @@ class Transfer:
             self._has_own_headers = False
         self._request: Request | None = None
         self._address = ""
-        self._limits = Limits()
+        self._limits = _USUAL
         self._sent_at = 0.0
         self._flow: Flow | None = None
         self._connect_first = False
