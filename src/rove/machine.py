@@ -40,7 +40,7 @@ FILES_REST = 60.0
 """Seconds before more are tried again after that."""
 TRIMMED_FROM = 0.7
 """The part of the ceiling from which the allocator is asked to give back what it keeps."""
-LARGE_BLOCK = 256 * 1024
+LARGE_BLOCK = 1024 * 1024
 """Blocks from this size on are pages of their own, which go back as soon as they are free."""
 KEPT_FREE = 16 * 1024 * 1024
 """Free bytes at the end of a heap that the allocator keeps: the next page is read into them."""

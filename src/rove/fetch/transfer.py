@@ -374,9 +374,12 @@ class Transfer:
             self._verdict = self._fail(FailureKind.BUSY, detail)
 
     def _give_up_at_last(self) -> None:
+        if self._total + self._paused > self._longest:
+            kind, detail = FailureKind.BUSY, "memory for the body came too late"
+        else:
+            kind, detail = FailureKind.TIMEOUT_TOTAL, f"not all within {self._total:.1f} s"
         if self._future is not None and self._future.cancel():
-            detail = f"not all within {self._total:.1f} s"
-            self._verdict = self._fail(FailureKind.TIMEOUT_TOTAL, detail)
+            self._verdict = self._fail(kind, detail)
 
     def _set_constants(self, user_agent: str) -> None:
         curl = self._curl
