@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rove.config import DEFAULT_MAX_BODY, Settings
 from rove.memory import SMALL, Memory
-from rove.model import Failed, FailureKind
+from rove.model import Failed
 from rove.text import size_text
 from rove.throttle import Throttle
 
@@ -102,8 +102,7 @@ class Machine:
 
     def note_failure(self, failure: Failed) -> None:
         """Take note of a request that could not be made."""
-        # One to an address whose connection never stood: no file, no port or no buffer was to be had.
-        if failure.kind is not FailureKind.BUSY or failure.status or not failure.address:
+        if not failure.shortage:
             return
         throttle = self.throttle
         lowered = throttle.lower(

@@ -164,6 +164,8 @@ class Failed:
     """The status, where the failure came after it."""
     waited: float = 0.0
     """As of a Response."""
+    shortage: bool = False
+    """There was no file, port or buffer for it on this machine."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

@@ -65,6 +65,7 @@ class Transfer:
         "_longest",
         "_paused",
         "_paused_at",
+        "_pausing",
         "_plan",
         "_request",
         "_response",
@@ -103,6 +104,8 @@ class Transfer:
         self._paused = 0.0
         """Seconds for which it was paused, until now or until the pause that it is in."""
         self._paused_at: float | None = None
+        self._pausing: asyncio.TimerHandle | None = None
+        """Ends a transfer that is or was paused."""
         self._response: Response | None = None
         self._plan: ReadBody | None = None
         self._truncated = False
@@ -177,6 +180,8 @@ class Transfer:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
+            if self._pausing is not None:
+                self._pausing.cancel()
             assert self._request is not None
             if self._request.share is not None:
                 self._request.share.wait_no_more()
@@ -363,9 +368,9 @@ class Transfer:
         self._paused_at = None
 
     def _arm(self, when: float, act: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(when, act)
+        if self._pausing is not None:
+            self._pausing.cancel()
+        self._pausing = asyncio.get_running_loop().call_at(when, act)
 
     def _give_up_pausing(self) -> None:
         self._end_pause()
