@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rove.config import DEFAULT_MAX_BODY, Settings
 from rove.memory import SMALL, Memory
-from rove.model import Failed, FailureKind
+from rove.model import Failed
 from rove.text import size_text
 from rove.throttle import Throttle
 
@@ -40,7 +40,7 @@ FILES_REST = 60.0
 """Seconds before more are tried again after that."""
 TRIMMED_FROM = 0.7
 """The part of the ceiling from which the allocator is asked to give back what it keeps."""
-LARGE_BLOCK = 256 * 1024
+LARGE_BLOCK = 1024 * 1024
 """Blocks from this size on are pages of their own, which go back as soon as they are free."""
 KEPT_FREE = 16 * 1024 * 1024
 """Free bytes at the end of a heap that the allocator keeps: the next page is read into them."""
@@ -102,8 +102,7 @@ class Machine:
 
     def note_failure(self, failure: Failed) -> None:
         """Take note of a request that could not be made."""
-        # One to an address whose connection never stood: no file, no port or no buffer was to be had.
-        if failure.kind is not FailureKind.BUSY or failure.status or not failure.address:
+        if not failure.shortage:
             return
         throttle = self.throttle
         lowered = throttle.lower(

@@ -177,6 +177,8 @@ class Failed:
     """What was doubtful about it, by name."""
     waited: float = 0.0
     """As of a Response."""
+    shortage: bool = False
+    """There was no file, port or buffer for it on this machine."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

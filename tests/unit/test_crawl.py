@@ -456,6 +456,34 @@ async def test_the_time_limit_ends_the_crawl(place: Place) -> None:
     assert (await place.counts()).domains["leased"] == 0
 
 
+async def test_without_room_on_the_disk_nothing_is_asked_and_nothing_ends(place: Place) -> None:
+    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
+    await place.open(*front_pages(3))
+    crawl = place.crawl(min_free_disk=1 << 60)
+    running = asyncio.create_task(crawl.run())
+    await place.some_turns()
+    assert not running.done() and not place.progress.requests
+    assert place.progress.trouble.startswith("paused: less than")
+    assert len(place.news) == 1 and "the crawl pauses" in place.news[0]
+    crawl.stop()
+    assert await running is Ending.STOPPED
+    limits = Limits(max_duration=0.05)
+    assert await place.run(min_free_disk=1 << 60, limits=limits) is Ending.MAX_DURATION
+    assert not place.progress.requests
+    assert await place.run(min_free_disk=0) is Ending.EXHAUSTED
+    assert place.progress.pages == 6
+
+
+async def test_a_crawl_with_little_memory_comes_to_the_same_end(place: Place) -> None:
+    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
+    await place.open(*front_pages(3))
+    crawl = place.crawl()
+    crawl._machine.memory.room = 1
+    assert await crawl.run() is Ending.EXHAUSTED
+    assert place.progress.pages == 6
+    assert crawl._machine.memory.used == 0, "all that was held is given back"
+
+
 async def test_seeds_only_keeps_to_the_domains_of_the_seeds(place: Place) -> None:
     links = page_with_links("/more", "http://b.test/in", "http://c.test/out")
     place.fetcher = ScriptedFetcher({"http://a.test/": links, "http://b.test/": page()})

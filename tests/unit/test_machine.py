@@ -33,7 +33,7 @@ class Here:
 
 
 def out_of_files() -> Failed:
-    return Failed(kind=FailureKind.BUSY, detail="Too many open files", address="192.0.2.1")
+    return Failed(kind=FailureKind.BUSY, detail="Too many open files", shortage=True)
 
 
 def test_too_little_room_ends_only_when_there_is_some_more() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -239,3 +240,10 @@ async def test_on_a_terminal_a_panel_is_shown(steady: None) -> None:
     panel, _ = panel_of(Console(file=paper, width=100, force_terminal=True))
     await shown(panel, paper.holds("left"))
     assert "domains ready" in paper.getvalue() and "1,234,567" in paper.getvalue()
+
+
+def test_what_slows_the_crawl_down_is_shown() -> None:
+    slowed = replace(TYPICAL, trouble="paused: no room")
+    assert plain_line(slowed).endswith(", paused: no room")
+    assert "limits paused: no room" in words(rendered(slowed))
+    assert "limits" not in words(rendered(TYPICAL))

@@ -228,10 +228,12 @@ def parse_name_server(text: str) -> str:
 
 def _failure(host: str, error: aiodns.error.DNSError) -> Failed:
     code, text = error.args
-    kind = FailureKind.DNS_NOT_FOUND if code in _NO_SUCH_NAME else FailureKind.DNS
-    if kind is FailureKind.DNS and is_short_of_sockets():
-        kind = FailureKind.BUSY
-    return Failed(kind=kind, detail=f"{host}: {text}")
+    detail = f"{host}: {text}"
+    if code in _NO_SUCH_NAME:
+        return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=detail)
+    if is_short_of_sockets():
+        return Failed(kind=FailureKind.BUSY, detail=detail, shortage=True)
+    return Failed(kind=FailureKind.DNS, detail=detail)
 
 
 def _closed() -> Failed:

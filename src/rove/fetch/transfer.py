@@ -237,7 +237,8 @@ class Transfer:
             return self._fail(kind, detail)
         os_errno = self._curl.getinfo(pycurl.OS_ERRNO)
         if is_our_trouble(self._error, os_errno=os_errno, address=self._address):
-            return Failed(kind=FailureKind.BUSY, detail=f"{detail}: too much is open already")
+            detail += ": too much is open already"
+            return Failed(kind=FailureKind.BUSY, detail=detail, shortage=True)
         failed = self._fail(kind_of(self._error, os_errno=os_errno), detail)
         if failed.kind is not FailureKind.TLS or not self._strict:
             return failed
