@@ -44,6 +44,11 @@ class DomainBudget:
             found = min(found, self.max_pages)
         return max(FEWEST_VISITS, int(min(found, _MOST_VISITS)))
 
+    @property
+    def least_room(self) -> int:
+        """What every domain has room for."""
+        return MULTIPLE * FEWEST_VISITS
+
     def room(self, crawl_delay: float, repeats: float) -> int:
         """URLs of a domain that may be pending."""
         return MULTIPLE * self.visits(crawl_delay, repeats)

@@ -31,6 +31,7 @@ def test_what_a_domain_asks_for_and_what_it_repeats(
 ) -> None:
     budget = DomainBudget(horizon=DAY, delay=70.0)
     assert budget.visits(crawl_delay, repeats) == visits
+    assert budget.room(crawl_delay, repeats) == MULTIPLE * visits >= budget.least_room
 
 
 def test_no_delay_is_not_for_ever() -> None:

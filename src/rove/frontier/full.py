@@ -50,6 +50,8 @@ class FullDomains:
         self._full: dict[int, tuple[int, float]] = {}
         """By domain: the priority from which on nothing is taken, and until when that holds."""
         self._rooms: dict[tuple[int, int], int] = {}
+        self.least_room = budget.least_room
+        """Domains that have no more need not be looked at: nearly all."""
 
     def sift(
         self, urls: Sequence[NewUrl], kept: Collection[int]

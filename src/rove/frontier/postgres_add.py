@@ -77,6 +77,7 @@ class PostgresAdding(PostgresWithdrawing):
             excess = self._full.excess(
                 Raised(id, pending, crawl_delay, repeats)
                 for id, pending, _, _, crawl_delay, repeats in raised
+                if pending > self._full.least_room
             )
             trimmed = await self._trim(session, excess, kept, changes) if excess else []
         await add_counters(session, changes)

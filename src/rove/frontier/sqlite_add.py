@@ -71,6 +71,7 @@ class SqliteAdding(SqliteWithdrawing):
             excess = self._full.excess(
                 Raised(id, pending, crawl_delay, repeats)
                 for pending, _, id, _, crawl_delay, repeats in raised
+                if pending > self._full.least_room
             )
             trimmed = self._trim(excess, kept, first, changes)
             self._count(changes)
