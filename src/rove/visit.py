@@ -39,8 +39,8 @@ from rove.model import (
     WrongType,
 )
 from rove.parse.html import Answer, Document
-from rove.parse.reader import TOO_COMPLEX, PageReader, Unread
-from rove.parse.sitemap import MAX_SITEMAP_BYTES, children, listed, read_sitemap
+from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, PageReader, Unread
+from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
 from rove.robots import MAX_CRAWL_DELAY, MAX_ROBOTS_BYTES, Rules
@@ -271,15 +271,9 @@ class Visit:
     async def _read(self, step: _Step, fetched: Fetched) -> None:
         """Take title, text and links from a page."""
         document = await self._document(step, fetched)
-        match document:
-            case Unread.TOO_COMPLEX:
-                self._journal.mark(TOO_COMPLEX)
-                self._settle(step, UrlState.FAILED, "too complex to be read")
-                return
-            case Unread.BUSY:
-                self._journal.note_unread(FailureKind.BUSY)
-                self._try_later(step, "could not be read in time")
-                return
+        if isinstance(document, Unread):
+            self._leave_unread(step, document, TOO_COMPLEX)
+            return
         self._journal.mark(*document.marks)
         for link in document.links:
             self._meet(link, step.url, depth=step.offer.depth + 1)
@@ -322,21 +316,36 @@ class Visit:
             raise
 
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
-        """Take the URLs from a sitemap, in a thread: there may be tens of thousands."""
-        host, url, drops = step.offer.sitemap_of, step.url.text, self._around.drops
+        """Take the URLs from a sitemap, some at a time: there may be tens of thousands."""
+        host, url = step.offer.sitemap_of, step.url.text
         try:
-            sitemap = await asyncio.to_thread(read_sitemap, fetched.body, url=url)
-            pages = await asyncio.to_thread(listed, sitemap, url=url, host=host, drops=drops)
+            found = await self._around.reader.list_sitemap(fetched.body, url=url, host=host)
+            if isinstance(found, Unread):
+                self._leave_unread(step, found, SITEMAP_TOO_COMPLEX)
+                return
+            for pages in found.urls():
+                for page in pages:
+                    self._meet(page, step.url, depth=1)
+                await asyncio.sleep(0)
         except asyncio.CancelledError:
             self._journal.note_unread(FailureKind.ABORTED)
             raise
-        for page in pages:
-            self._meet(page, step.url, depth=1)
         if not step.offer.depth:
             # An index names sitemaps, and none of these another index.
-            for child in children(sitemap, url=url, host=host, drops=drops):
+            for child in found.sitemaps:
                 self._meet(child, step.url, depth=1, sitemap_of=host)
         self._settle(step, UrlState.READ)
+
+    def _leave_unread(self, step: _Step, why: Unread, mark: str) -> None:
+        match why:
+            case Unread.TOO_COMPLEX:
+                self._journal.mark(mark)
+                self._settle(step, UrlState.FAILED, "too complex to be read")
+            case Unread.BUSY:
+                self._journal.note_unread(FailureKind.BUSY)
+                self._try_later(step, "could not be read in time")
+            case _:
+                assert_never(why)
 
     async def _redirect(self, step: _Step, location: str) -> _Step | None:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""

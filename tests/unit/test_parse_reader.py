@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import signal
 import subprocess
@@ -17,6 +18,8 @@ import pytest
 from rove.parse import reader as reader_module
 from rove.parse.html import Answer, Document, read_html, read_html_at_once, read_plain
 from rove.parse.reader import PageReader, Unread
+from rove.parse.reading_process import Listing
+from rove.url import canonical
 from tests.unit.evil_pages import EVIL_PAGES
 
 LONG = b"<title>t</title>" + b"<p class=x>Some text and <a href=/y>a link</a>.\n" * 5_000
@@ -53,6 +56,22 @@ async def test_what_is_read_apart_is_the_same() -> None:
         assert reader.read_at_once(answer(strange), is_plain_text=True) is None
         found = await reader.read_apart(answer(strange), is_plain_text=True)
         assert found == read_plain(answer(strange))
+
+
+async def test_a_long_sitemap_is_read_apart() -> None:
+    url = "http://e.example/map.xml"
+    locs = "".join(f"<loc>http://e.example/{number}</loc>" for number in range(1_200))
+    body = gzip.compress(f"<urlset>{locs}</urlset>".encode())
+    async with reading() as reader:
+        found = await reader.list_sitemap(body, url=url, host="e.example")
+        assert isinstance(found, Listing) and found.sitemaps == () and reader._process is not None
+        pieces = list(found.urls())
+        assert [len(piece) for piece in pieces] == [500, 500, 200]
+        assert pieces[2][-1] == canonical("http://e.example/1199")
+        index = b"<sitemapindex><loc>http://e.example/a.xml</loc></sitemapindex>"
+        found = await reader.list_sitemap(index, url=url, host="e.example")
+        assert isinstance(found, Listing) and list(found.urls()) == []
+        assert found.sitemaps == (canonical("http://e.example/a.xml"),)
 
 
 async def test_short_pages_start_no_process() -> None:

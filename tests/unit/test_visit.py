@@ -1214,7 +1214,7 @@ class TestSitemaps:
         lease = await world.claim()
         assert lease is not None
         journal, visit = await world.start(lease)
-        monkeypatch.setattr(asyncio, "to_thread", read_for_ever)
+        monkeypatch.setattr(world.reader, "list_sitemap", read_for_ever)
         task = asyncio.ensure_future(visit.run())
         await reading.wait()
         task.cancel()

@@ -21,7 +21,14 @@ import msgspec
 
 from rove.drops import CANONICAL_VERSION
 from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
-from rove.parse.reading_process import LENGTH_BYTES, Reply, Task
+from rove.parse.reading_process import (
+    LENGTH_BYTES,
+    Kind,
+    Listing,
+    Reply,
+    Task,
+    list_sitemap_at_once,
+)
 from rove.politeness import DEFAULT_MAX_LINKS
 
 MAX_CPU_SECONDS = 2.0
@@ -30,6 +37,7 @@ MAX_MEMORY = 1024 * 1024 * 1024
 MAX_SECONDS = 30.0
 """For one page, and for its turn: the machine may be busy."""
 TOO_COMPLEX = "html-too-complex"
+SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +76,26 @@ class PageReader:
 
     async def read_apart(self, answer: Answer, *, is_plain_text: bool) -> Document | Unread:
         """The document, out of the other process."""
+        kind = Kind.PLAIN_TEXT if is_plain_text else Kind.HTML
+        reply = await self._in_turn(Task(answer=answer, kind=kind))
+        return reply.document or Unread.TOO_COMPLEX if isinstance(reply, Reply) else reply
+
+    async def list_sitemap(self, body: bytes, *, url: str, host: str) -> Listing | Unread:
+        """What a sitemap lists for a host; read here if it is short."""
+        answer = Answer(
+            body=body,
+            url=url,
+            content_type=None,
+            canonical_version=self.canonical_version,
+            drop_params=self.drop_params,
+        )
+        found = list_sitemap_at_once(answer, host)
+        if found is not None:
+            return found
+        reply = await self._in_turn(Task(answer=answer, kind=Kind.SITEMAP, host=host))
+        return reply.listing or Unread.TOO_COMPLEX if isinstance(reply, Reply) else reply
+
+    async def _in_turn(self, task: Task) -> Reply | Unread:
         try:
             # Not wait_for: until Python 3.12 it could swallow a cancellation.
             async with asyncio.timeout(MAX_SECONDS):
@@ -75,7 +103,7 @@ class PageReader:
         except TimeoutError:
             return Unread.BUSY
         try:
-            return await self._ask(Task(answer=answer, is_plain_text=is_plain_text))
+            return await self._ask(task)
         finally:
             self._turn.release()
 
@@ -87,7 +115,7 @@ class PageReader:
                 process.kill()
             await process.wait()
 
-    async def _ask(self, task: Task) -> Document | Unread:
+    async def _ask(self, task: Task) -> Reply | Unread:
         try:
             process = await self._running()
         except OSError as error:
@@ -104,10 +132,10 @@ class PageReader:
             # The answer would be taken for that of the next page.
             await self.close()
             raise
-        if reply.document is None:
+        if reply.failure:
             log.info("%s is too complex to be read: %s", task.answer.url, reply.failure)
             return Unread.TOO_COMPLEX
-        return reply.document
+        return reply
 
     async def _running(self) -> asyncio.subprocess.Process:
         """The process, started if there is none."""

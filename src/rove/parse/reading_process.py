@@ -6,33 +6,85 @@ spends more CPU time than it may kills it: no code of ours runs while the parser
 
 from __future__ import annotations
 
+import enum
 import resource
 import signal
 import sys
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 from selectolax.lexbor import SelectolaxError
 
 from rove.parse.html import Answer, Document, read_html, read_plain
+from rove.parse.sitemap import children, is_short, listed, read_sitemap
+from rove.url import CrawlUrl
 
+URLS_AT_ONCE = 500
+"""URLs of a sitemap that are decoded in one piece; it may have 50,000."""
 LENGTH_BYTES = 4
 """Before each message comes its length."""
+
+
+class Kind(enum.Enum):
+    """What is to be read."""
+
+    HTML = "html"
+    PLAIN_TEXT = "plain text"
+    SITEMAP = "sitemap"
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A page to be read."""
 
     answer: Answer
-    is_plain_text: bool
+    kind: Kind
+    host: str = ""
+    """For which a sitemap lists URLs."""
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sitemap lists."""
+
+    packed: tuple[bytes, ...]
+    sitemaps: tuple[CrawlUrl, ...]
+    """Those that an index names."""
+
+    def urls(self) -> Iterator[list[CrawlUrl]]:
+        """The URLs, some at a time, with room for other work between them."""
+        for some in self.packed:
+            yield _to_urls.decode(some)
+
+
+_to_urls = msgspec.msgpack.Decoder(list[CrawlUrl])
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     document: Document | None = None
+    listing: Listing | None = None
     failure: str = ""
-    """Why there is no document."""
+    """Why there is neither."""
+
+
+def list_sitemap(answer: Answer, host: str) -> Listing:
+    """What a sitemap may list for the host whose robots.txt named it."""
+    url, drops = answer.url, answer.drops
+    sitemap = read_sitemap(answer.body, url=url)
+    pages = listed(sitemap, url=url, host=host, drops=drops)
+    return Listing(
+        packed=tuple(
+            msgspec.msgpack.encode(pages[start : start + URLS_AT_ONCE])
+            for start in range(0, len(pages), URLS_AT_ONCE)
+        ),
+        sitemaps=tuple(children(sitemap, url=url, host=host, drops=drops)),
+    )
+
+
+def list_sitemap_at_once(answer: Answer, host: str) -> Listing | None:
+    """The same for a sitemap that does not take long, and None for one that may."""
+    return list_sitemap(answer, host) if is_short(answer.body) else None
 
 
 def main() -> None:
@@ -58,7 +110,9 @@ def _next(tasks: BinaryIO) -> bytes | None:
 def _reply(message: bytes) -> Reply:
     task = msgspec.msgpack.decode(message, type=Task)
     try:
-        read = read_plain if task.is_plain_text else read_html
+        if task.kind is Kind.SITEMAP:
+            return Reply(listing=list_sitemap(task.answer, task.host))
+        read = read_plain if task.kind is Kind.PLAIN_TEXT else read_html
         return Reply(document=read(task.answer))
     except (MemoryError, SelectolaxError):
         return Reply(failure="it takes too much memory")

@@ -5,7 +5,8 @@ scanned for the few elements that matter instead of being parsed: no entity is e
 no harm, what stands before a fault is read, and it takes a third of the time that expat takes with its
 callbacks. What is cut off inside a URL is not taken for one.
 
-Pure and without state, to be run in a thread: a large sitemap takes longer than the event loop should stand.
+Pure and without state. A large sitemap takes longer than the event loop should stand, in a thread too, as a regular
+expression lets no other thread run: reader.py has it read in a process apart.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from itertools import islice
 
 from rove.drops import Drops
 from rove.parse.charset import decode
+from rove.parse.guard import MAX_PLAIN_BYTES
 from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 
 MAX_SITEMAP_BYTES = 10 * 1024 * 1024
@@ -114,6 +116,11 @@ def unpacked(body: bytes) -> bytes:
     except zlib.error:
         pass  # what came before is good
     return b"".join(pieces)
+
+
+def is_short(body: bytes) -> bool:
+    """Whether a sitemap is read at once: what is packed may be long."""
+    return len(body) <= MAX_PLAIN_BYTES and not body.startswith(_GZIP_MAGIC)
 
 
 def _inflated(body: bytes) -> Iterator[bytes]:
