@@ -105,7 +105,6 @@ class Crawl:
             redirect_hops=settings.redirect_hops,
             sitemaps=settings.sitemaps,
             keep_raw=settings.store != Keep.TEXT,
-            drops=settings.drops,
             clock=clock,
             is_stopping=lambda: self._ending is not None,
             on_busy=machine.note_failure,

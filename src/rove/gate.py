@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from rove import ports
 from rove.exclusions import Exclusions
 from rove.model import NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
 from rove.retry import keeps_failing
-from rove.robots import MAX_CRAWL_DELAY, Rules
+from rove.robots import MAX_CRAWL_DELAY, rules_of
 from rove.traps import REFUSED, penalty
 from rove.url import CrawlUrl
 
@@ -42,12 +41,6 @@ class Held:
 
 
 Verdict = Allowed | Blocked | NeedsRobots | Held
-
-
-@lru_cache(maxsize=64)
-def _rules(body: bytes) -> Rules:
-    """A visit may put one robots.txt to thousands of URLs."""
-    return Rules(body)
 
 
 class Gate:
@@ -118,5 +111,5 @@ class Gate:
             case RobotsStatus.NONE:
                 return Allowed()
             case RobotsStatus.RULES:
-                rules = _rules(origin.body)
+                rules = rules_of(origin.body)
                 return Allowed() if rules.allows(url.text) else Blocked("robots.txt")

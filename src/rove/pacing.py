@@ -98,7 +98,7 @@ class Answers:
 
     def _answered(self, seconds: float) -> None:
         self.has_answered = True
-        self.last_seconds = seconds
+        self.last_seconds = max(0.0, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

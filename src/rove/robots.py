@@ -28,6 +28,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
@@ -38,6 +39,8 @@ MAX_CRAWL_DELAY = 86_400.0
 """Seconds; a domain that asks for more is left alone altogether."""
 MAX_SITEMAPS = 100
 """Sitemaps that are taken from one robots.txt."""
+LONG_ROBOTS = 32 * 1024
+"""Bytes from which on a text may take milliseconds to be read: half a megabyte takes up to a seventh of a second."""
 _ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
 """What any longer delay counts as, so that it can be stored."""
 _MAX_SHOWN = 200
@@ -317,3 +320,18 @@ def _spellings(path: str) -> tuple[str, ...]:
 
 
 Rules.EMPTY = Rules(b"")
+
+
+def rules_of(body: bytes) -> Rules:
+    """The rules of a text, read once for all that ask soon: a visit may put one to thousands of URLs."""
+    return _of_long(body) if len(body) > LONG_ROBOTS else _of_short(body)
+
+
+@lru_cache(maxsize=256)
+def _of_short(body: bytes) -> Rules:
+    return Rules(body)
+
+
+@lru_cache(maxsize=8)
+def _of_long(body: bytes) -> Rules:
+    return Rules(body)

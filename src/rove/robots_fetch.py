@@ -7,6 +7,7 @@ changed, with the ETag and date that came with it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +29,7 @@ from rove.model import (
 from rove.pacing import retry_after
 from rove.politeness import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.retry import DAY, hold_for
-from rove.robots import MAX_ROBOTS_BYTES, Rules
+from rove.robots import LONG_ROBOTS, MAX_ROBOTS_BYTES, rules_of
 from rove.url import CrawlUrl, canonical, parse_base
 
 ROBOTS_LEAST_VALID_SECONDS = 3_600.0
@@ -123,6 +124,12 @@ async def _ask_through_redirects(
         hops += 1
 
 
+async def read_rules(body: bytes) -> None:
+    """Have a long text that was kept read beside the event loop, so that asking it takes no time."""
+    if len(body) > LONG_ROBOTS:
+        await asyncio.to_thread(rules_of, body)
+
+
 def _means_trouble(status: int) -> bool:
     """Whether a status says that there may be rules which cannot be had now; 304 does where nobody asked for it."""
     return status in (_NOT_MODIFIED, 429) or status >= 500
@@ -145,7 +152,7 @@ def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) ->
         origin=page.origin,
         status=RobotsStatus.RULES,
         body=body,
-        crawl_delay=Rules(body).crawl_delay,
+        crawl_delay=rules_of(body).crawl_delay,
         valid_for=valid_for(response),
         source=source.text,
         etag=_validator(response, "etag"),

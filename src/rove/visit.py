@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from rove.drops import Drops
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots
@@ -43,8 +42,8 @@ from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, PageReader, Unre
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
-from rove.robots import MAX_CRAWL_DELAY, MAX_ROBOTS_BYTES, Rules
-from rove.robots_fetch import fetch_robots
+from rove.robots import MAX_CRAWL_DELAY, MAX_ROBOTS_BYTES, rules_of
+from rove.robots_fetch import fetch_robots, read_rules
 from rove.spool import Note, Spool
 from rove.store.contract import Page
 from rove.url import CrawlUrl, canonical, fingerprint, http_twin, parse_base
@@ -83,8 +82,6 @@ class Surroundings:
     """The store wants the answers as they came."""
     clock: Callable[[], float]
     is_stopping: Callable[[], bool]
-    drops: Drops | None = None
-    """What is left out of URLs."""
     on_busy: Callable[[Failed], None] = lambda _: None
     """Told of a request that could not be made for want of something of ours."""
 
@@ -175,7 +172,10 @@ class Visit:
 
     async def _verdict(self, step: _Step) -> Allowed | Blocked | Held:
         """The gate's verdict, for which robots.txt is asked if need be."""
-        verdict = self._judge(step.url, await self._origin(step.url))
+        origin = await self._origin(step.url)
+        if origin is not None:
+            await read_rules(origin.body)
+        verdict = self._judge(step.url, origin)
         if isinstance(verdict, NeedsRobots):
             await self._fetch_robots(step.url)
             verdict = self._judge(step.url, self._origins[step.url.origin])
@@ -202,8 +202,8 @@ class Visit:
         if record is None or record.status is not RobotsStatus.RULES or url.origin in self._listed:
             return
         self._listed.add(url.origin)
-        for text in Rules(record.body).sitemaps:
-            sitemap = canonical(text, None, self._around.drops)
+        for text in rules_of(record.body).sitemaps:
+            sitemap = canonical(text, None, self._around.reader.drops)
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
@@ -383,7 +383,7 @@ class Visit:
     def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
         base = parse_base(url.text)
-        target = canonical(location, base, self._around.drops)
+        target = canonical(location, base, self._around.reader.drops)
         is_back = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_back else target
 

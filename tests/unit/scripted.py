@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rove.drops import Drops
 from rove.exclusions import Exclusions
 from rove.frontier.contract import Frontier
 from rove.gate import Gate
@@ -142,7 +141,6 @@ class World:
         self.keep_raw = False
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
-        self.drops: Drops | None = None
         self.gate = Gate(Exclusions())
         self.reader = PageReader()
         self.spool_folder = folder / "spool"
@@ -211,7 +209,6 @@ class World:
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             keep_raw=self.keep_raw,
-            drops=self.drops,
             clock=self.now,
             is_stopping=lambda: self.stopping,
         )

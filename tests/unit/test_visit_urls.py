@@ -11,6 +11,7 @@ from rove.drops import drops_of
 from rove.frontier.sqlite_reader import SqliteReader
 from rove.inspect.pages import url_known
 from rove.model import FailureKind
+from rove.parse.reader import PageReader
 from tests.unit.scripted import (
     World,
     bare,
@@ -29,7 +30,7 @@ DROPS = drops_of(2, ("mark",))
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
-    made.drops = DROPS
+    made.reader = PageReader(drop_params=("mark",))
     yield made
     made.close()
 
@@ -44,7 +45,7 @@ async def test_links_enter_the_frontier_without_what_is_dropped(world: World) ->
 
 
 async def test_a_crawl_of_version_1_drops_nothing(world: World) -> None:
-    world.drops = drops_of(1, ("mark",))
+    world.reader = PageReader(canonical_version=1, drop_params=("mark",))
     await world.open(f"{A}/", script={f"{A}/": page_with_links("/x?utm_source=a&mark=1")})
     await world.visit()
     assert f"{A}/x?utm_source=a&mark=1" in await world.states()

@@ -19,6 +19,7 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
 from rove.fetch.handle import Identity
+from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
@@ -28,6 +29,8 @@ from rove.ports import BAD_PORTS
 from rove.url import is_address, parse_base
 
 NO_WAIT = 0.001
+LATE = 0.05
+"""Seconds by which the event loop may be late during a request without a word."""
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
 _PORTS = {"http": 80, "https": 443}
@@ -84,6 +87,7 @@ class CurlFetcher:
         self._multi = pycurl.AsyncCurlMulti()
         self._idle: list[Transfer] = []
         self._in_flight = 0
+        self._lag: LoopLag | None = None
 
     @property
     def in_flight(self) -> int:
@@ -95,19 +99,25 @@ class CurlFetcher:
         loop = asyncio.get_running_loop()
         started = loop.time()
         deadline = started + min(self._limits.total, request.timeout)
+        lag = self._lag = self._lag or LoopLag()
+        late_before = lag.seconds
         self._in_flight += 1
         try:
             route = await self._route(request.url, deadline - loop.time())
             if isinstance(route, Failed):
                 return route
-            return await self._try_addresses(
+            outcome = await self._try_addresses(
                 request, route, deadline=deadline, latest=started + request.timeout
             )
+            late = lag.seconds - late_before
+            return _after_waiting(outcome, late) if late > LATE else outcome
         finally:
             self._in_flight -= 1
 
     async def close(self) -> None:
         """Abort what is under way, then free the handles and the resolver."""
+        if self._lag is not None:
+            self._lag.close()
         await self._multi.aclose()
         await self._resolver.close()
         for transfer in self._idle:
@@ -258,8 +268,9 @@ def _marked(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
 
 
 def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:
+    """The outcome of a request of whose time so much passed for our sake."""
     if isinstance(outcome, Failed):
-        return outcome
+        return replace(outcome, waited=outcome.waited + seconds)
     waited = outcome.response.waited + seconds
     return replace(outcome, response=replace(outcome.response, waited=waited))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 class Pauses:
     """The pauses of one transfer."""
 
-    __slots__ = ("_began", "_longest", "_started", "_total", "seconds")
+    __slots__ = ("_began", "_longest", "_started", "_total", "have_been", "seconds")
 
     def __init__(self, *, started: float, total: float, longest: float) -> None:
         """`total` seconds are the server's; with the pauses it may be `longest`."""
@@ -20,6 +20,8 @@ class Pauses:
         self._began: float | None = None
         self.seconds = 0.0
         """For which it was paused, without the pause that it is in."""
+        self.have_been = False
+        """Whether it was ever paused, for however short."""
 
     @property
     def is_on(self) -> bool:
@@ -29,6 +31,7 @@ class Pauses:
     def begin(self, now: float) -> None:
         """Pause."""
         self._began = now
+        self.have_been = True
 
     def end(self, now: float) -> None:
         """Go on, or be over."""

@@ -284,7 +284,7 @@ class Transfer:
             if now >= self._pauses.latest:
                 self._leave(self._out_of_memory())
                 return
-        elif self._pauses.seconds and now >= self._pauses.latest:
+        elif self._pauses.have_been and now >= self._pauses.latest:
             self._leave(self._fail(FailureKind.TIMEOUT_TOTAL, "not all in time"))
             return
         elif not self._lines:

@@ -19,7 +19,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rove.drops import CANONICAL_VERSION
+from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
 from rove.parse.reading_process import (
     LENGTH_BYTES,
@@ -35,7 +35,9 @@ MAX_CPU_SECONDS = 2.0
 """Ten times what the longest ordinary page takes, 5 MiB."""
 MAX_MEMORY = 1024 * 1024 * 1024
 MAX_SECONDS = 30.0
-"""For one page, and for its turn: the machine may be busy."""
+"""For one page: the machine may be busy."""
+LONGEST_WAIT = 120.0
+"""For a page's turn, which others have that are longer still."""
 TOO_COMPLEX = "html-too-complex"
 SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
 
@@ -70,6 +72,11 @@ class PageReader:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
+    @property
+    def drops(self) -> Drops | None:
+        """What is left out of URLs."""
+        return drops_of(self.canonical_version, self.drop_params)
+
     def read_at_once(self, answer: Answer, *, is_plain_text: bool) -> Document | None:
         """The document, if reading it does not take long; None: it is to be read apart."""
         return read_plain_at_once(answer) if is_plain_text else read_html_at_once(answer)
@@ -98,7 +105,7 @@ class PageReader:
     async def _in_turn(self, task: Task) -> Reply | Unread:
         try:
             # Not wait_for: until Python 3.12 it could swallow a cancellation.
-            async with asyncio.timeout(MAX_SECONDS):
+            async with asyncio.timeout(LONGEST_WAIT):
                 await self._turn.acquire()
         except TimeoutError:
             return Unread.BUSY
