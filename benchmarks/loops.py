@@ -18,6 +18,7 @@ from typing import cast
 
 import uvloop
 
+from rove.asking import READABLE_TYPES
 from rove.config import DEFAULT_MAX_BODY
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
@@ -26,7 +27,6 @@ from rove.fetch.http import CurlFetcher
 from rove.model import Fetched, Request
 from rove.parse.html import Answer, read_html
 from rove.politeness import user_agent
-from rove.visit import READABLE_TYPES
 from web import WebPlan
 
 EMAIL = "bench@example.org"

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from rove.allowance import Allowance
+from rove.asking import Surroundings
 from rove.config import Settings
 from rove.errors import RoveError
 from rove.exclusions import Exclusions
@@ -32,7 +33,7 @@ from rove.progress import Progress
 from rove.spool import Spool
 from rove.store.contract import Keep, Store
 from rove.url import canonical
-from rove.visit import Surroundings, Visit
+from rove.visit import Visit
 from rove.writer import GROUP, GroupWriter
 
 MAX_UNSETTLED_VISITS = 2 * GROUP

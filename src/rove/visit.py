@@ -2,26 +2,21 @@
 
 The rules of a visit (docs/states.md draws them): at most eight requests, at most three redirect hops inside the
 domain, each allowed by robots.txt and not fetched before; nothing starts after the lease's deadline. What happens is
-noted in a Journal. Only one thing is written from here: a Crawl-delay that is longer than the delay in force, which
-must be in the frontier before the page is asked.
+noted in a Journal.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from rove.fetch.contract import Fetcher
-from rove.frontier.contract import Frontier
-from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots
-from rove.gate import Verdict as GateVerdict
+from rove.asking import Asking, Surroundings, VisitOver
+from rove.clearance import Clearance
+from rove.gate import Allowed, Blocked, Held
 from rove.journal import Journal
 from rove.model import (
     UNREACHABLE_FAILURES,
-    DelaySource,
     Failed,
     FailureKind,
     Fetched,
@@ -31,24 +26,18 @@ from rove.model import (
     PendingUrl,
     Redirected,
     Refused,
-    Request,
-    RequestKind,
     RobotsStatus,
     UrlState,
     WrongType,
 )
 from rove.parse.html import Answer, Document
-from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, PageReader, Unread
-from rove.parse.sitemap import MAX_SITEMAP_BYTES
+from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, Unread
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
-from rove.robots import MAX_CRAWL_DELAY, MAX_ROBOTS_BYTES, rules_of
-from rove.robots_fetch import fetch_robots, read_rules
-from rove.spool import Note, Spool
+from rove.robots import rules_of
 from rove.store.contract import Page
 from rove.url import CrawlUrl, canonical, fingerprint, http_twin, parse_base
 
-READABLE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 MORE_URLS = 1_000
 """URLs read on at a time when all of the lease's were blocked."""
 MAX_LOOKED_AT = 5_000
@@ -57,37 +46,6 @@ LOOKED_AT_ONCE = 50
 """URLs that are put to a robots.txt before others have their turn: some texts are made to take long."""
 JUDGING_SECONDS = 1.0
 """Seconds that one visit may spend on it, likewise."""
-SHORTEST_REQUEST = 0.5
-"""With fewer seconds than this left to the deadline, nothing is asked any more."""
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What all visits of a crawl share."""
-
-    frontier: Frontier
-    fetcher: Fetcher
-    gate: Gate
-    reader: PageReader
-    spool: Spool
-    delay: float
-    max_body: int
-    redirect_hops: int
-    """Redirects inside the domain that a visit follows at once."""
-    sitemaps: bool
-    """Sitemaps that robots.txt names are read."""
-    keep_raw: bool
-    """The store wants the answers as they came."""
-    clock: Callable[[], float]
-    is_stopping: Callable[[], bool]
-    on_busy: Callable[[Failed], None] = lambda _: None
-    """Told of a request that could not be made for want of something of ours."""
-
-
-class _Over(Exception):
-    """The visit has had its time or its requests; what is left stays pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +70,17 @@ class Visit:
         """`origins`: the robots.txt records that the frontier holds for the lease's URLs, None where it has none."""
         self._around = around
         self._journal = journal
-        self._origins = origins
-        self._unreachable: dict[str, Failed] = {}
+        self._asking = Asking(around, journal)
+        self._clearance = Clearance(around, journal, self._asking, origins)
         self._guess: _Step | None = None
-        self._asked: set[str] = set()
-        """Origins whose robots.txt was asked for in this visit."""
-        self._crawl_delay = journal.lease.crawl_delay
-        """The longest that the domain's origins are known to ask for."""
         self._listed: set[str] = set()
         """Origins whose sitemaps were offered in this visit."""
-        self._judging = 0.0
-        """Seconds spent on judging URLs."""
 
     async def run(self) -> None:
         """Make the visit; the journal then says what came of it."""
         try:
             await self._until_one_is_asked()
-        except _Over:
+        except VisitOver:
             return
 
     async def _until_one_is_asked(self) -> None:
@@ -139,7 +91,7 @@ class Visit:
             for number, pending in enumerate(queue, start=1):
                 if not number % LOOKED_AT_ONCE:
                     await asyncio.sleep(0)
-                if self._judging > JUDGING_SECONDS:
+                if self._clearance.seconds > JUDGING_SECONDS:
                     return
                 step = _first_step(pending)
                 if self._may_turn_to(step.url) and await self._follow(step):
@@ -149,18 +101,20 @@ class Visit:
 
     def _may_turn_to(self, url: CrawlUrl) -> bool:
         """A visit that has asked for a robots.txt in vain keeps to that origin: another one waits for its turn."""
-        return not self._journal.asked or url.origin in self._asked
+        return not self._journal.asked or url.origin in self._clearance.asked
 
     async def _follow(self, first: _Step) -> bool:
         """Follow one URL through its redirects; whether a page was asked for."""
         step: _Step | None = first
         asked = False
         while step is not None:
-            verdict = await self._verdict(step)
+            verdict = await self._clearance.verdict(step.url)
+            if self._around.sitemaps:
+                self._meet_sitemaps(step.url)
             match verdict:
                 case Allowed():
                     asked = True
-                    step = await self._after(step, await self._ask_for(step))
+                    step = await self._after(step, await self._ask(step))
                 case Blocked(reason=reason):
                     self._settle(step, UrlState.BLOCKED, reason)
                     step = None
@@ -170,35 +124,9 @@ class Visit:
                     assert_never(verdict)
         return asked
 
-    async def _verdict(self, step: _Step) -> Allowed | Blocked | Held:
-        """The gate's verdict, for which robots.txt is asked if need be."""
-        origin = await self._origin(step.url)
-        if origin is not None:
-            await read_rules(origin.body)
-        verdict = self._judge(step.url, origin)
-        if isinstance(verdict, NeedsRobots):
-            await self._fetch_robots(step.url)
-            verdict = self._judge(step.url, self._origins[step.url.origin])
-            assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
-        if self._around.sitemaps:
-            self._meet_sitemaps(step.url)
-        return verdict
-
-    def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> GateVerdict:
-        started = self._around.clock()
-        verdict = self._around.gate.judge(url, origin, crawl_delay=self._crawl_delay)
-        self._judging += self._around.clock() - started
-        return verdict
-
-    async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
-        if url.origin not in self._origins:
-            found = await self._around.frontier.origins([(url.domain, url.origin)])
-            self._origins[url.origin] = found[0] if found else None
-        return self._origins[url.origin]
-
     def _meet_sitemaps(self, url: CrawlUrl) -> None:
         """Offer the sitemaps that the robots.txt in force names; most are known, and dropped soon."""
-        record = self._origins[url.origin]
+        record = self._clearance.record(url)
         if record is None or record.status is not RobotsStatus.RULES or url.origin in self._listed:
             return
         self._listed.add(url.origin)
@@ -207,38 +135,14 @@ class Visit:
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
-    async def _fetch_robots(self, url: CrawlUrl) -> None:
-        self._asked.add(url.origin)
-        answer = await fetch_robots(
-            url,
-            ask=self._ask_robots,
-            may_ask=lambda target: self._around.gate.may_lead(target, url),
-            previous=self._origins[url.origin],
-            delay=self._around.delay,
-        )
-        record, before = answer.record, self._origins[url.origin]
-        if before is not None and before.crawl_delay >= self._crawl_delay:
-            self._crawl_delay = record.crawl_delay
-        self._origins[url.origin] = record
-        self._journal.note_copy(record)
-        self._around.spool.note(_robots_note(self._journal, record))
-        if answer.failure is not None:
-            self._unreachable[url.origin] = answer.failure
-        if record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
-            await self._around.frontier.put_origins([record])
-        else:
-            self._journal.note_origin(record)
-        if record.crawl_delay > MAX_CRAWL_DELAY:
-            log.warning(
-                "%s asks for a Crawl-delay of %.0f s: %s is left alone",
-                record.origin,
-                record.crawl_delay,
-                url.domain_name,
-            )
+    async def _ask(self, step: _Step) -> Outcome:
+        if step.offer.sitemap_of:
+            return await self._asking.sitemap(step.url)
+        return await self._asking.page(step.url)
 
     async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
         """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
-        failure = self._unreachable.get(step.url.origin)
+        failure = self._clearance.failures.get(step.url.origin)
         if _missed(step, failure):
             return await self._twin(step)
         if failure is not None and not _worth_waiting_for(failure):
@@ -446,79 +350,6 @@ class Visit:
         key = (url.domain, url.fingerprint)
         states = await self._around.frontier.states([key])
         return states.get(key, UrlState.PENDING) is UrlState.PENDING
-
-    async def _ask_for(self, step: _Step) -> Outcome:
-        if step.offer.sitemap_of:
-            return await self._ask(step.url, RequestKind.SITEMAP, MAX_SITEMAP_BYTES)
-        return await self._ask(
-            step.url, RequestKind.PAGE, self._around.max_body, types=READABLE_TYPES
-        )
-
-    async def _ask_robots(self, url: CrawlUrl, headers: Sequence[tuple[str, str]]) -> Outcome:
-        return await self._ask(url, RequestKind.ROBOTS, MAX_ROBOTS_BYTES, headers=headers)
-
-    async def _ask(
-        self,
-        url: CrawlUrl,
-        kind: RequestKind,
-        max_bytes: int,
-        *,
-        types: frozenset[str] | None = None,
-        headers: Sequence[tuple[str, str]] = (),
-    ) -> Outcome:
-        """Make a request, if the visit may make one more."""
-        started = self._around.clock()
-        left = self._journal.lease.deadline - started
-        if (
-            left < SHORTEST_REQUEST
-            or len(self._journal.requests) >= MAX_REQUESTS_PER_VISIT
-            or self._around.is_stopping()
-        ):
-            raise _Over
-        request = Request(
-            url=url.text,
-            max_bytes=max_bytes,
-            accept_types=types,
-            timeout=left,
-            headers=headers,
-            share=self._journal.share,
-        )
-        self._journal.account()
-        outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
-        journal, spool = self._journal, self._around.spool
-        row = journal.begin_request(url, kind, now=started)
-        spool.note(Note(visit=row.visit, domain=row.domain, row=row))
-        try:
-            outcome = await self._around.fetcher.fetch(request)
-        finally:
-            row = journal.end_request(row, outcome, now=self._around.clock())
-            verdict = journal.verdict(self._around.delay)
-            spool.note(
-                Note(
-                    visit=row.visit,
-                    domain=row.domain,
-                    row=row,
-                    pause=verdict.pause,
-                    pause_from=verdict.reason,
-                )
-            )
-        if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
-            self._around.on_busy(outcome)
-            raise _Over
-        return outcome
-
-
-def _robots_note(journal: Journal, record: OriginRecord) -> Note:
-    """What a robots.txt asks for, before anything else is done about it."""
-    is_read = record.status is RobotsStatus.RULES
-    return Note(
-        visit=journal.lease.token,
-        domain=journal.lease.domain,
-        row=journal.requests[-1] if journal.requests else None,
-        pause=record.crawl_delay,
-        pause_from=DelaySource.CRAWL_DELAY,
-        robots=record.body if is_read else None,
-    )
 
 
 def _missed(step: _Step, failure: Failed | None) -> bool:

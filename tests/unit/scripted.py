@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rove.asking import Surroundings
 from rove.exclusions import Exclusions
 from rove.frontier.contract import Frontier
 from rove.gate import Gate
@@ -33,7 +34,7 @@ from rove.politeness import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.spool import Spool
 from rove.store.contract import Stored
 from rove.url import CrawlUrl, canonical
-from rove.visit import Surroundings, Visit
+from rove.visit import Visit
 from tests.contract.harness import SqliteHarness
 
 DELAY = 70.0
