@@ -49,8 +49,9 @@ Job = Callable[[], Any]
 class Bench:
     """Does what was chosen, and keeps what comes of it; a run that fails does not end the others."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, about: dict[str, Any]) -> None:
         self._options = options
+        self._about = about
         only = options.only or [*WEB_NAMES, *FROM_TABLE, *OWN_RUNS]
         needed = {web for part in only if part in FROM_TABLE for web in FROM_TABLE[part][1]}
         every = arenas(quick=options.quick)
@@ -83,6 +84,7 @@ class Bench:
         else:
             for job in jobs:
                 job()
+                self.save()  # whoever ends it early keeps what there is
         table = {web: best(rounds) for web, rounds in self.rounds.items()}
         for judge, _ in FROM_TABLE.values():
             self.verdicts += judge(table)
@@ -113,10 +115,15 @@ class Bench:
             _say(f"FAILED: {self.failures[-1]}")
             return None
 
-    def as_json(self, about: dict[str, Any]) -> dict[str, Any]:
-        """Everything, round by round."""
+    def save(self) -> None:
+        """Write everything, round by round."""
+        file: Path = self._options.json
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(self._as_json(), indent=1) + "\n")
+
+    def _as_json(self) -> dict[str, Any]:
         return {
-            "machine": about,
+            "machine": self._about,
             "quick": self._options.quick,
             "webs": {
                 name: {
@@ -135,11 +142,9 @@ def main() -> int:
     """Measure, print one table and save everything; 1 if a run came to nothing."""
     options = _options().parse_args()
     about = machine()
-    bench = Bench(options)
+    bench = Bench(options, about)
     bench.run()
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    everything = bench.as_json(about)
-    options.json.write_text(json.dumps(everything, indent=1) + "\n")
+    bench.save()
     print(
         as_text(
             about, bench.arenas, bench.rounds, bench.verdicts, bench.failures, quick=options.quick

@@ -118,7 +118,7 @@ def _about_crawl(figures: Figures) -> str:
         f"- {NAMES[figures.contestant]}: its own count {told} the server's log ({figures.pages_told:,} and "
         f"{figures.pages_logged:,} pages, {details['requests_told']:,} and {details['requests_logged']:,} requests); "
         f"{details['rules_broken']:.0f} rules broken, {details['refetches']:.0f} pages fetched twice; "
-        f"{details['share_of_ceiling']:.1%} of what politeness allows; {details['urls_per_page']:.0f} URLs met per page; "
+        f"{details['share_of_ceiling']:.1%} of what politeness allows; {details['urls_per_page']:.0f} URLs per page; "
         f"{details['leases']:,.0f} leases, {details['visits_logged']:,.0f} visits in the log"
     )
 
