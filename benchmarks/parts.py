@@ -54,12 +54,12 @@ def not_binding(table: Table) -> Verdicts:
         if name not in on or "bare-2" not in on:
             continue
         rate = on[name].pages_per_s
-        of_bare = rate / max(on["bare-2"].pages_per_s, 1e-9)
+        of_bare = _ratio(rate, on["bare-2"].pages_per_s)
         words = [f"{rate:,.0f} pages/s, {of_bare:.0%} of the bare loop"]
         reached: bool | None = of_bare >= LEAST_OF_BARE
         values = {"pages_per_s": rate, "of_bare": of_bare}
         if SCRAPY in on:
-            times = rate / max(on[SCRAPY].pages_per_s, 1e-9)
+            times = _ratio(rate, on[SCRAPY].pages_per_s)
             values["times_scrapy"] = times
             words.append(f"{times:.1f} times Scrapy ({on[SCRAPY].pages_per_s:,.0f})")
             reached = reached and times >= LEAST_OF_SCRAPY
@@ -88,7 +88,7 @@ def few_hosts(table: Table) -> Verdicts:
             continue
         usual, clogged = table["200k"][name], table["few"][name]
         rate, others = usual.pages_per_s, clogged.details["other_pages_per_s"]
-        share = others / max(rate, 1e-9)
+        share = _ratio(others, rate)
         found.append(
             Verdict(
                 part="d",
@@ -109,16 +109,16 @@ def over_https(table: Table) -> Verdicts:
         if name not in on or "handshakes-2" not in on:
             continue
         alone = on["handshakes-2"]
-        share = on[name].requests_per_s / max(alone.requests_per_s, 1e-9)
+        share = _ratio(on[name].requests_per_s, alone.requests_per_s)
         numbers = (
             f"{on[name].pages_per_s:,.0f} pages/s in {on[name].requests_per_s:,.0f} handshakes/s, "
             f"{share:.0%} of {alone.requests_per_s:,.0f}"
         )
         values = {"of_handshakes": share, "handshakes_per_s": alone.requests_per_s}
         plain = table.get("40kb", {}).get(name)
-        if plain is not None:
+        if plain is not None and plain.pages_per_s and alone.requests_per_s:
             # What the plain crawl costs, and a handshake for each of its requests.
-            per_page = plain.requests_per_s / max(plain.pages_per_s, 1e-9)
+            per_page = plain.requests_per_s / plain.pages_per_s
             reckoned = 1 / (1 / plain.pages_per_s + per_page / alone.requests_per_s)
             values["of_reckoned"] = on[name].pages_per_s / reckoned
             numbers += f"; {values['of_reckoned']:.0%} of what plain crawl and handshakes come to"
@@ -187,7 +187,7 @@ def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick:
                 figures = measure(name, trial, partial(prepare, name=name, urls=urls))
                 rates[urls].append(figures.pages_per_s)
         small, large = max(rates[0]), max(rates[many])
-        slower = 1 - large / max(small, 1e-9)
+        slower = 1 - _ratio(large, small)
         found.append(
             Verdict(
                 part="c",
@@ -198,6 +198,11 @@ def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick:
             )
         )
     return found
+
+
+def _ratio(one: float, other: float) -> float:
+    """0 if there is nothing to compare with."""
+    return one / other if other else 0.0
 
 
 FROM_TABLE: dict[str, tuple[Callable[[Table], Verdicts], tuple[str, ...]]] = {
