@@ -14,7 +14,7 @@ import psutil
 import pycurl
 
 import plot
-from contestants import CRAWLS, NAMES
+from contestants import CRAWLS, LOOPS, NAMES
 from measure import Figures
 from parts import Verdict
 from webs import Arena
@@ -93,17 +93,28 @@ def as_text(
     return "\n".join(lines)
 
 
-def plotted(path: Path, rounds: Mapping[str, Rounds]) -> Path | None:
-    """Pages per second of all contestants on all webs; None where nothing can be drawn."""
+def plotted(path: Path, rounds: Mapping[str, Rounds]) -> list[Path]:
+    """Pages per second of all contestants on all webs, and the crawls' memory over time; none without matplotlib."""
+    table = {name: chosen for name, own in rounds.items() if (chosen := best(own))}
+    if not table or find_spec("matplotlib") is None:
+        return []
     groups = {
         name: {NAMES[n]: chosen[n].pages_per_s for n in NAMES if n in chosen}
-        for name, own in rounds.items()
-        if (chosen := best(own))
+        for name, chosen in table.items()
     }
-    if not groups or find_spec("matplotlib") is None:
-        return None
     plot.bars(path, groups, title="A crawl on one machine", y="pages/s", log=True)
-    return path
+    sizes = {
+        f"{name}: {NAMES[n]}": list(enumerate(rss / 1e6 for rss in chosen[n].rss_by_second))
+        for name, chosen in table.items()
+        for n in NAMES
+        if n in chosen and n not in LOOPS
+    }
+    if not sizes:
+        return [path]
+    over_time = path.with_suffix(".rss.svg")
+    title = "Memory of the largest process"
+    plot.lines(over_time, sizes, title=title, x="seconds", y="RSS MB", log=False)
+    return [path, over_time]
 
 
 def _about_rounds(rounds: Rounds, name: str) -> str:

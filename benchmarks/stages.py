@@ -247,8 +247,9 @@ def main() -> int:
 
 
 def _commit() -> str:
-    """The version that was profiled."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    """The last commit that changed the crawler; its small web is no part of it."""
+    command = ["git", "-C", str(Path(__file__).parent.parent), "log", "-1", "--format=%h", "--"]
+    command += ["src/rove", ":!src/rove/demo"]
     found = subprocess.run(command, capture_output=True, text=True)
     return found.stdout.strip() or "unknown"
 
