@@ -4,7 +4,7 @@ does everything on tiny webs, side by side, only to see that it works.
 In turns, in one run on one machine, and in the opposite order in every other round: the contestants on each web
 (webs.py), then the parts that are runs of their own (parts.py, limits.py). Pages are counted in the server's log, CPU
 time and memory are the operating system's; rove's own count is held against the log. Nothing leaves this machine, no
-name is looked up, nothing is left behind but the JSON file and the plot beside it.
+name is looked up, nothing is left behind but the JSON file, the table and the plots beside it.
 """
 
 from __future__ import annotations
@@ -145,13 +145,13 @@ def main() -> int:
     bench = Bench(options, about)
     bench.run()
     bench.save()
-    print(
-        as_text(
-            about, bench.arenas, bench.rounds, bench.verdicts, bench.failures, quick=options.quick
-        )
+    text = as_text(
+        about, bench.arenas, bench.rounds, bench.verdicts, bench.failures, quick=options.quick
     )
-    plot = plotted(options.json.with_suffix(".svg"), bench.rounds)
-    print(f"- everything, round by round: {options.json}" + (f"; plot: {plot}" if plot else ""))
+    options.json.with_suffix(".md").write_text(text + "\n")
+    print(text)
+    plots = plotted(options.json.with_suffix(".svg"), bench.rounds)
+    print(f"- everything, round by round: {options.json}, with {len(plots)} plots beside it")
     return 1 if bench.failures else 0
 
 

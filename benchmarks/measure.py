@@ -239,9 +239,15 @@ def _details_of_rove(
         "visits_per_host": told["pages"] / trial.plan.hosts,
         "leases": told["leases"],
         "leases_unasked": sum(told["leases_without_request"].values()),
-        "visits_logged": verdict.visits,
+        "visits_logged": _visits(log),
         **_share_of_ceiling(trial, log),
     }
+
+
+def _visits(log: list[LoggedRequest]) -> int:
+    """A visit asks for one page; one that was cut short may have come no further than to a robots.txt."""
+    pages = [entry.host for entry in log if not entry.for_robots]
+    return len(pages) + len({entry.host for entry in log} - set(pages))
 
 
 def _share_of_ceiling(trial: Trial, log: list[LoggedRequest]) -> dict[str, float]:

@@ -36,6 +36,8 @@ _COLUMNS: dict[str, Callable[[Figures], str]] = {
     ),
     "errors": lambda f: str(sum(f.errors.values())),
 }
+BUSY = 0.3
+"""Cores: more of them at other work make rates meaningless."""
 _REACHED = {True: "reached", False: "NOT reached", None: "-"}
 
 
@@ -81,6 +83,11 @@ def as_text(
             continue
         rows = [[show(chosen[n]) for show in _COLUMNS.values()] for n in NAMES if n in chosen]
         lines += [f"**{name}**: {arena.about}", "", *_table(list(_COLUMNS), rows), ""]
+        busy = max(f.other_cores for f in chosen.values())
+        if busy > BUSY:
+            lines.append(
+                f"- **{busy:.1f} cores were busy with other work: the rates are too low**; CPU ms/page holds"
+            )
         lines += [_about_rounds(rounds[name], n) for n in NAMES if n in chosen]
         lines += [_about_crawl(f) for n, f in chosen.items() if n in CRAWLS]
         lines.append("")
