@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ OWN_RUNS: Mapping[str, Callable[..., Verdicts]] = {
     "h": limits.stopping,
 }
 WEB_NAMES = tuple(arenas(quick=True))
+TERMINATED = 128 + signal.SIGTERM
 SIDE_BY_SIDE = 4
 """Quick runs at once: their speed does not matter."""
 
@@ -141,6 +143,8 @@ class Bench:
 def main() -> int:
     """Measure, print one table and save everything; 1 if a run came to nothing."""
     options = _options().parse_args()
+    # Told to end, it ends what it has started too; by default a process that is told so cleans nothing up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     about = machine()
     bench = Bench(options, about)
     bench.run()

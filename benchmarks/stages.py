@@ -227,6 +227,7 @@ def profiled(options: argparse.Namespace) -> Profile:
 def main() -> int:
     """Profile one crawl, print the tables, and draw it beside an earlier one."""
     options = _options().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     about = machine()
     found = profiled(options)
     print(table(found))
