@@ -27,6 +27,8 @@ from webs import DELAY, LATENCY, Arena
 MOST_RSS = 300_000_000
 MOST_GROWTH = 0.10
 IN_FLIGHT = 1_000
+LEAST_IN_FLIGHT = 0.9
+"""Of what was asked for; with fewer in flight nothing is shown."""
 SEEDS = 1_000_000
 FIRST_FETCH_SECONDS = 2.0
 LOADED_SECONDS = 30.0
@@ -37,10 +39,10 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
     """(e) One process with all fetches in flight: answers take seconds."""
     base = arenas["40kb"].trial
     fetches = 50 if quick else IN_FLIGHT
-    latency = "latency=0.3,0.5" if quick else "latency=2,3"
+    latency = "latency=0.3,0.5" if quick else "latency=5,10"
     trial = replace(base, plan=base.plan.with_knobs(latency), concurrency=fetches)
     if not quick:
-        trial = replace(trial, warm_up=15.0, seconds=120.0)
+        trial = replace(trial, warm_up=30.0, seconds=120.0)
     found = []
     for name in BACKENDS:
         if name not in chosen:
@@ -56,9 +58,13 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
                     f"memory, {NAMES[name.removesuffix('-2')]}, {fetches:,} fetches in flight: "
                     f"under {MOST_RSS / 1e6:.0f} MB a process, and flat"
                 ),
-                is_reached=figures.peak_process_rss < MOST_RSS and growth <= MOST_GROWTH,
+                is_reached=(
+                    figures.peak_process_rss < MOST_RSS and growth <= MOST_GROWTH
+                    if figures.in_flight >= LEAST_IN_FLIGHT * fetches
+                    else None
+                ),
                 numbers=(
-                    f"at most {figures.peak_process_rss / 1e6:.0f} MB; {growth:+.1%} from the third quarter of the run "
+                    f"{figures.in_flight:,.0f} in flight on average; at most {figures.peak_process_rss / 1e6:.0f} MB; {growth:+.1%} from the third quarter of the run "
                     f"to the fourth; {figures.requests_per_s:,.0f} requests/s"
                 ),
                 values=figures.as_json(),

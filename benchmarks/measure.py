@@ -56,6 +56,8 @@ class Figures:
     contestant: str
     pages_per_s: float
     requests_per_s: float
+    in_flight: float
+    """Requests that the server was at, on average."""
     crawler_ms: float
     """CPU milliseconds of the crawler per page; SQLite works inside of it."""
     database_ms: float
@@ -207,6 +209,7 @@ def _figures(
         contestant=contestant,
         pages_per_s=len(inside) / seconds,
         requests_per_s=sum(start <= entry.end < end for entry in log) / seconds,
+        in_flight=sum(max(0.0, min(e.end, end) - max(e.start, start)) for e in log) / seconds,
         crawler_ms=1000 * crawler / count,
         database_ms=1000 * database / count,
         server_ms=1000 * server / count,
