@@ -64,8 +64,8 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
                     else None
                 ),
                 numbers=(
-                    f"{figures.in_flight:,.0f} in flight on average; at most {figures.peak_process_rss / 1e6:.0f} MB; {growth:+.1%} from the third quarter of the run "
-                    f"to the fourth; {figures.requests_per_s:,.0f} requests/s"
+                    f"{figures.in_flight:,.0f} in flight on average; at most {figures.peak_process_rss / 1e6:.0f} MB; "
+                    f"{growth:+.1%} from the third quarter of the run to the fourth; {figures.requests_per_s:,.0f} requests/s"
                 ),
                 values=figures.as_json(),
             )
