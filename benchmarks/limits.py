@@ -65,7 +65,8 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
                 ),
                 numbers=(
                     f"{figures.in_flight:,.0f} in flight on average; at most {figures.peak_process_rss / 1e6:.0f} MB; "
-                    f"{growth:+.1%} from the third quarter of the run to the fourth; {figures.requests_per_s:,.0f} requests/s"
+                    f"{growth:+.1%} from the third quarter of the run to the fourth; "
+                    f"{figures.requests_per_s:,.0f} requests/s"
                 ),
                 values=figures.as_json(),
             )
