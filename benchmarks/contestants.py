@@ -33,6 +33,7 @@ LOOPS = {
 }
 """The loop's kind, and how many processes."""
 SCRAPY = "scrapy"
+SCRAPY_PLAIN = "scrapy-plain"
 SCRAPY_DELAYED = "scrapy-delay"
 SCRAPY_CONCURRENCY = 100
 NAMES = {
@@ -49,6 +50,7 @@ NAMES = {
     "postgres-2": "rove, PostgreSQL, 2 processes",
     "postgres-4": "rove, PostgreSQL, 4 processes",
     SCRAPY: "Scrapy, no delay",
+    SCRAPY_PLAIN: "Scrapy, no delay, plain queue",
     SCRAPY_DELAYED: "Scrapy, with the delay",
 }
 CONTESTANTS = tuple(NAMES)
@@ -98,6 +100,7 @@ def command_of(
         *(sys.executable, str(HERE / "scrapy_spider.py"), str(write_seeds(trial.plan, folder))),
         *("--port", str(web.port), "--seconds", str(trial.lasts(contestant) + SLACK)),
         *("--concurrency", str(SCRAPY_CONCURRENCY), "--delay", str(delay)),
+        *("--queue", "plain" if contestant == SCRAPY_PLAIN else "recommended"),
     ]
 
 

@@ -63,7 +63,8 @@ def bars(
         at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(groups))]
         heights = [group.get(name, 0.0) for group in groups.values()]
         drawn = axes.bar(at, heights, width, label=name)
-        axes.bar_label(drawn, labels=[_word(float(height)) for height in heights], fontsize=7)
+        labels = [_word(float(group[name])) if name in group else "" for group in groups.values()]
+        axes.bar_label(drawn, labels=labels, fontsize=7)
     axes.set_xticks(range(len(groups)), list(groups))
     if log:
         axes.set_yscale("symlog", linthresh=10)

@@ -24,7 +24,6 @@ from twisted.internet.base import ThreadedResolver
 
 SETTINGS: dict[str, Any] = {
     "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
-    "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.DownloaderAwarePriorityQueue",
     "REACTOR_THREADPOOL_MAXSIZE": 20,
     "LOG_LEVEL": "INFO",
     "COOKIES_ENABLED": False,
@@ -38,6 +37,12 @@ SETTINGS: dict[str, Any] = {
     "TELNETCONSOLE_ENABLED": False,
     "USER_AGENT": "scrapy-bench (+bench@example.org)",
 }
+
+QUEUES = {
+    "recommended": "scrapy.pqueues.DownloaderAwarePriorityQueue",
+    "plain": "scrapy.pqueues.ScrapyPriorityQueue",
+}
+"""The recommended one looks at every waiting host for each request that it hands out; so both are tried."""
 
 
 class ToLoopback(ThreadedResolver):
@@ -112,11 +117,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--queue", choices=QUEUES, default="recommended")
     options = parser.parse_args()
     process = CrawlerProcess(
         {
             **SETTINGS,
             "TWISTED_DNS_RESOLVER": ToLoopback,
+            "SCHEDULER_PRIORITY_QUEUE": QUEUES[options.queue],
             "CONCURRENT_REQUESTS": options.concurrency,
             "DOWNLOAD_DELAY": options.delay,
             "RANDOMIZE_DOWNLOAD_DELAY": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from contestants import SCRAPY, Trial
+from contestants import SCRAPY, SCRAPY_PLAIN, Trial
 from web import WebPlan
 
 LATENCY = "latency=0,0.05"
@@ -47,7 +47,7 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
         "40kb": Arena(
             about="20,000 hosts, pages of 40 KB with 60 links, a delay that does not bind",
             trial=usual,
-            contestants=("raw", "bare-2", *CRAWLERS),
+            contestants=("raw", "bare-2", *CRAWLERS, SCRAPY_PLAIN),
         ),
         "240kb": Arena(
             about="the same with pages of 240 KB",
