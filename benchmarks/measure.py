@@ -142,7 +142,11 @@ def measure(contestant: str, trial: Trial, prepare: Prepare | None = None) -> Fi
             ended(process, folder, trial.lasts(contestant) + PATIENCE, 0, STOPPED)
         told = told_by(contestant, folder)
         here.web.stop()  # its log is whole then
-        return _figures(contestant, trial, here.web.requests(before), watch, told)
+        own = here.web.requests(before)
+        if not own:
+            raise BenchmarkFailed(f"{contestant} asked for nothing")
+        begun = min(entry.start for entry in own)
+        return _figures(contestant, trial, here.web.requests(), begun, watch, told)
 
 
 def let_run(process: subprocess.Popen[bytes], web: ServedWeb, before: int, seconds: float) -> None:
@@ -184,13 +188,17 @@ def is_page(entry: LoggedRequest) -> bool:
 
 
 def _figures(
-    contestant: str, trial: Trial, log: list[LoggedRequest], watch: Watch, told: dict[str, Any]
+    contestant: str,
+    trial: Trial,
+    log: list[LoggedRequest],
+    begun: float,
+    watch: Watch,
+    told: dict[str, Any],
 ) -> Figures:
-    if not log:
-        raise BenchmarkFailed(f"{contestant} asked for nothing")
+    """The log holds what a preparation asked for as well, as the contestant's own counts do."""
     counts = is_page if LOOPS.get(contestant, ("",))[0] != "handshakes" else _is_answer
     pages = [entry for entry in log if counts(entry)]
-    start = min(entry.start for entry in log) + trial.warm_up
+    start = begun + trial.warm_up
     seconds = trial.seconds_of(contestant)
     end = start + seconds
     inside = [entry for entry in pages if start <= entry.end < end]
@@ -202,7 +210,7 @@ def _figures(
     errors = Counter(told["errors"]) + Counter(fault for entry in log if (fault := _fault(entry)))
     details = {}
     if contestant in CRAWLS:
-        details = _details_of_rove(trial, log, told)
+        details = _details_of_rove(trial, log, start, told)
         others = sum(entry.host not in trial.plan.few for entry in inside)
         details["other_pages_per_s"] = others / seconds
     return Figures(
@@ -229,7 +237,7 @@ def _figures(
 
 
 def _details_of_rove(
-    trial: Trial, log: list[LoggedRequest], told: dict[str, Any]
+    trial: Trial, log: list[LoggedRequest], start: float, told: dict[str, Any]
 ) -> dict[str, float]:
     """What only a crawl has."""
     verdict = judge(trial.plan.web, log, trial.delay)
@@ -243,7 +251,7 @@ def _details_of_rove(
         "leases": told["leases"],
         "leases_unasked": sum(told["leases_without_request"].values()),
         "visits_logged": _visits(log),
-        **_share_of_ceiling(trial, log),
+        **_share_of_ceiling(trial, log, start),
     }
 
 
@@ -253,12 +261,11 @@ def _visits(log: list[LoggedRequest]) -> int:
     return len(pages) + len({entry.host for entry in log} - set(pages))
 
 
-def _share_of_ceiling(trial: Trial, log: list[LoggedRequest]) -> dict[str, float]:
+def _share_of_ceiling(trial: Trial, log: list[LoggedRequest], start: float) -> dict[str, float]:
     """How much of what the delay allows was done; each page is one visit, as these webs have no redirects.
 
     The clock of a host starts again when its visit has ended, so that visits/s cannot exceed hosts / (delay + visit).
     """
-    start = min(entry.start for entry in log) + trial.warm_up
     pages = [e for e in log if is_page(e) and start <= e.end < start + trial.seconds]
     mean = sum(entry.end - entry.start for entry in pages) / max(len(pages), 1)
     ceiling = trial.plan.hosts / (trial.delay + mean)

@@ -194,20 +194,27 @@ def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick:
             fill.begin(name, trial, here)
             fill.fill(trial, here, urls)
 
-        rates: dict[int, list[float]] = {0: [], many: []}
+        runs: dict[int, list[Figures]] = {0: [], many: []}
         for number in range(rounds):
             for urls in (0, many) if number % 2 == 0 else (many, 0):
                 figures = measure(name, trial, partial(prepare, name=name, urls=urls))
-                rates[urls].append(figures.pages_per_s)
-        small, large = max(rates[0]), max(rates[many])
+                runs[urls].append(figures)
+        small, large = (max(one.pages_per_s for one in runs[urls]) for urls in (0, many))
+        cheap, dear = (min(map(_cpu_ms, runs[urls])) for urls in (0, many))
         slower = 1 - _ratio(large, small)
         found.append(
             Verdict(
                 part="c",
                 claim=f"{many:,} URLs more in the frontier, {NAMES[name]}: at most {MOST_SLOWER:.0%} slower",
                 is_reached=slower <= MOST_SLOWER,
-                numbers=f"{large:,.0f} pages/s, {small:,.0f} without them ({-slower:+.0%})",
-                values={"with": rates[many], "without": rates[0]},
+                numbers=(
+                    f"{large:,.0f} pages/s, {small:,.0f} without them ({-slower:+.0%}); "
+                    f"CPU time a page {dear:.2f} and {cheap:.2f} ms"
+                ),
+                values={
+                    name: [one.as_json() for one in runs[urls]]
+                    for name, urls in (("with", many), ("without", 0))
+                },
             )
         )
     return found
