@@ -6,7 +6,7 @@ SEEDS  ?=
 EMAIL  ?=
 DATA   ?= rove-data
 
-.PHONY: help demo crawl test test-long lint bench bench-frontier bench-zoo clean
+.PHONY: help demo crawl test test-long lint bench bench-quick bench-stages bench-frontier bench-zoo clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -45,8 +45,14 @@ test: lint ## everything that must hold: lint, types, import rules, all tests
 test-long: $(VENV)/.dev ## the same random tests with many more rounds
 	$(BIN)/python -m pytest -m long
 
-bench: $(VENV)/.dev ## pages per second, against the bare loop
-	$(BIN)/python benchmarks/crawl.py
+bench: $(VENV)/.bench ## a crawl measured on five webs, against the bare loop and Scrapy (an hour; see docs/performance.md)
+	$(BIN)/python benchmarks/crawl.py --json docs/performance/bench.json
+
+bench-quick: $(VENV)/.dev ## the same on tiny webs, to see that it works
+	$(BIN)/python benchmarks/crawl.py --quick
+
+bench-stages: $(VENV)/.bench ## where the crawler's CPU time goes, page by page
+	$(BIN)/python benchmarks/stages.py --before docs/performance/before.json --svg docs/performance/stages.svg
 
 bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/frontier.md)
 	$(BIN)/python benchmarks/claim_strategies.py

@@ -3,9 +3,10 @@
     raw    a connection, a GET, the bytes counted: what the server can do
     fetch  rove's fetcher and nothing else
     bare   rove's fetcher and rove's parser with its links: a crawl without anything that makes it one
+    handshakes  rove's fetcher and robots.txt files, which over https is little but TLS
 
-All ask for different URLs of the small web, spread over its hosts, with the same number of requests in flight.
-At the end one line of JSON says how many pages came and how many did not.
+All ask for different URLs of the small web, spread over its hosts, with the same number of requests in flight, from
+as many processes as they are told. At the end one line of JSON says how many pages came and how many did not.
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
+import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
 from typing import cast
+from urllib.parse import urlsplit
 
 import uvloop
 
@@ -30,7 +37,7 @@ from rove.politeness import user_agent
 from web import WebPlan
 
 EMAIL = "bench@example.org"
-KINDS = ("raw", "fetch", "bare")
+KINDS = ("raw", "fetch", "bare", "handshakes")
 
 
 class Loop:
@@ -84,11 +91,17 @@ async def with_sockets(loop: Loop, address: str) -> None:
     """Ask with as little as can be."""
     host, _, port = address.rpartition(":")
     running = asyncio.get_running_loop()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 
     async def take(url: str) -> None:
+        secure = {"ssl": context, "server_hostname": urlsplit(url).hostname}
         try:
             transport, client = await running.create_connection(
-                lambda: _RawClient(url), host, int(port)
+                lambda: _RawClient(url),
+                host,
+                int(port),
+                **(secure if url.startswith("https") else {}),  # type: ignore[arg-type]
             )
             complete = await client.done
             transport.close()
@@ -104,7 +117,7 @@ class _RawClient(asyncio.Protocol):
     """One request, whose answer is counted and not looked at."""
 
     def __init__(self, url: str) -> None:
-        host, _, path = url.removeprefix("http://").partition("/")
+        host, _, path = url.partition("://")[2].partition("/")
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._request = f"GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
         self._head = b""
@@ -132,6 +145,21 @@ class _RawClient(asyncio.Protocol):
             self.done.set_result(complete)
 
 
+def run(options: argparse.Namespace, share: int) -> Counter[str]:
+    """One process: every so manieth URL."""
+    plan = WebPlan(hosts=options.hosts, knobs=tuple(options.set))
+    urls = islice(plan.urls(), share, None, options.processes)
+    if options.kind == "handshakes":
+        urls = (f"{url[: url.index('/', 8)]}/robots.txt" for url in urls)
+    loop = Loop(urls, max(1, options.concurrency // options.processes), options.seconds)
+    if options.kind == "raw":
+        uvloop.run(with_sockets(loop, options.address))
+    else:
+        parse = options.kind == "bare"
+        uvloop.run(with_curl(loop, f"*.test={options.address}", parse=parse))
+    return Counter(pages=loop.pages, errors=loop.errors, links=loop.links)
+
+
 def main() -> None:
     """Run one of the loops."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,15 +169,17 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--concurrency", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
-    urls = WebPlan(hosts=options.hosts, knobs=tuple(options.set)).urls()
-    loop = Loop(urls, options.concurrency, options.seconds)
-    if options.kind == "raw":
-        uvloop.run(with_sockets(loop, options.address))
+    count = options.processes
+    if count == 1:
+        sums = run(options, 0)
     else:
-        parse = options.kind == "bare"
-        uvloop.run(with_curl(loop, f"*.test={options.address}", parse=parse))
-    print(json.dumps({"pages": loop.pages, "errors": loop.errors, "links": loop.links}))
+        spawned = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=spawned) as pool:
+            shares = [pool.submit(run, options, share) for share in range(count)]
+            sums = sum((share.result() for share in shares), Counter())
+    print(json.dumps({name: sums[name] for name in ("pages", "errors", "links")}))
 
 
 if __name__ == "__main__":

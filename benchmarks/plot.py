@@ -63,11 +63,34 @@ def bars(
         at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(groups))]
         heights = [group.get(name, 0.0) for group in groups.values()]
         drawn = axes.bar(at, heights, width, label=name)
-        axes.bar_label(drawn, labels=[_word(float(height)) for height in heights], fontsize=7)
+        labels = [_word(float(group[name])) if name in group else "" for group in groups.values()]
+        axes.bar_label(drawn, labels=labels, fontsize=7)
     axes.set_xticks(range(len(groups)), list(groups))
     if log:
         axes.set_yscale("symlog", linthresh=10)
     _save(path, figure, axes, title, "", y)
+
+
+def stacked(path: Path, columns: Mapping[str, Mapping[str, float]], *, title: str, y: str) -> None:
+    """One bar for each column, made of the parts that it has."""
+    figure, axes = _axes(_WIDTH)
+    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    below = [0.0] * len(columns)
+    for name in names:
+        heights = [column.get(name, 0.0) for column in columns.values()]
+        drawn = axes.bar(list(columns), heights, 0.5, bottom=below, label=name)
+        labels = [
+            f"{height:.2f}" if height > 0.04 * max(map(_total, columns.values())) else ""
+            for height in heights
+        ]
+        axes.bar_label(drawn, labels=labels, label_type="center", fontsize=7)
+        below = [low + height for low, height in zip(below, heights, strict=True)]
+    axes.set_xlim(-0.6, len(columns) - 0.4)
+    _save(path, figure, axes, title, "", y)
+
+
+def _total(column: Mapping[str, float]) -> float:
+    return sum(column.values())
 
 
 def _axes(width: float) -> tuple[Any, Any]:

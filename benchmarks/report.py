@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import platform
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pycurl
 
-from contestants import ROVE, Figures, Trial
+import plot
+from contestants import CRAWLS, LOOPS, NAMES
+from measure import Figures
+from parts import Verdict
+from webs import Arena
 
-NAMES = {
-    "raw": "server: bare sockets",
-    "fetch": "fetch alone",
-    "bare": "bare loop: fetch + parse",
-    ROVE: "rove crawl",
-    "rove-2": "rove, SQLite, 2 processes",
-    "rove-4": "rove, SQLite, 4 processes",
-    "postgres": "rove, PostgreSQL",
-    "postgres-2": "rove, PostgreSQL, 2 processes",
-    "postgres-4": "rove, PostgreSQL, 4 processes",
-}
+Rounds = Sequence[Sequence[Figures]]
 _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "best of the rounds": lambda f: NAMES[f.contestant],
     "pages/s": lambda f: f"{f.pages_per_s:,.0f}",
     "requests/s": lambda f: f"{f.requests_per_s:,.0f}",
     "crawler ms/page": lambda f: f"{f.crawler_ms:.2f}",
+    "database ms/page": lambda f: f"{f.database_ms:.2f}" if f.database_ms else "",
     "server ms/page": lambda f: f"{f.server_ms:.2f}",
     "crawler cores": lambda f: f"{f.crawler_cores:.2f}",
     "server cores": lambda f: f"{f.server_cores:.2f}",
     "other cores": lambda f: f"{f.other_cores:.2f}",
-    "peak RSS MB": lambda f: f"{f.peak_rss / 1e6:.0f}",
+    "peak RSS MB, a process": lambda f: f"{f.peak_process_rss / 1e6:.0f}",
+    "leases without a request": lambda f: (
+        f"{f.details['leases_unasked']:,.0f}" if f.details else ""
+    ),
     "errors": lambda f: str(sum(f.errors.values())),
 }
+BUSY = 0.3
+"""Cores: more of them at other work make rates meaningless."""
+_REACHED = {True: "reached", False: "NOT reached", None: "-"}
 
 
-def best(rounds: Sequence[Sequence[Figures]]) -> dict[str, Figures]:
+def best(rounds: Rounds) -> dict[str, Figures]:
     """Each contestant's best round: what else the machine does can only slow it down."""
     found: dict[str, Figures] = {}
     for figures in (f for one in rounds for f in one):
@@ -65,64 +66,78 @@ def machine() -> dict[str, Any]:
     }
 
 
-def as_json(
-    about: dict[str, Any], trial: Trial, rounds: Sequence[Sequence[Figures]]
-) -> dict[str, Any]:
-    """Everything."""
-    return {
-        "machine": about,
-        "trial": asdict(trial),
-        "best": {name: figures.as_json() for name, figures in best(rounds).items()},
-        "rounds": [[figures.as_json() for figures in one] for one in rounds],
-    }
-
-
-def as_text(about: dict[str, Any], trial: Trial, rounds: Sequence[Sequence[Figures]]) -> str:
-    """The table and what is to be known with it, in Markdown."""
-    chosen = best(rounds)
-    order = [name for name in NAMES if name in chosen]
-    lines = [*_table([chosen[name] for name in order]), ""]
-    for name in order:
-        rates = ", ".join(
-            f"{f.pages_per_s:,.0f}" for one in rounds for f in one if f.contestant == name
-        )
-        lines.append(f"- {NAMES[name]}, pages/s by round: {rates}")
-    if ROVE in chosen and "bare" in chosen:
-        ratio = chosen[ROVE].pages_per_s / chosen["bare"].pages_per_s
-        each = ", ".join(f"{ratio:.0%}" for ratio in map(_ratio, rounds))
-        lines.append(f"- rove / bare loop: {ratio:.0%} (best to best; by round: {each})")
-    if ROVE in chosen:
-        lines += _about_rove(chosen[ROVE], trial)
-    lines += [_about_web(trial), about_machine(about)]
+def as_text(
+    about: dict[str, Any],
+    arenas: Mapping[str, Arena],
+    rounds: Mapping[str, Rounds],
+    verdicts: Sequence[Verdict],
+    failures: Sequence[str],
+    *,
+    quick: bool,
+) -> str:
+    """The tables and what is to be known with them, in Markdown."""
+    lines: list[str] = []
+    for name, arena in arenas.items():
+        chosen = best(rounds[name])
+        if not chosen:
+            continue
+        rows = [[show(chosen[n]) for show in _COLUMNS.values()] for n in NAMES if n in chosen]
+        lines += [f"**{name}**: {arena.about}", "", *_table(list(_COLUMNS), rows), ""]
+        busy = max(f.other_cores for f in chosen.values())
+        if busy > BUSY:
+            lines.append(
+                f"- **{busy:.1f} cores were busy with other work: the rates are too low**; CPU ms/page holds"
+            )
+        lines += [_about_rounds(rounds[name], n) for n in NAMES if n in chosen]
+        lines += [_about_crawl(f) for n, f in chosen.items() if n in CRAWLS]
+        lines.append("")
+    if verdicts:
+        says = dict.fromkeys(_REACHED, "works") if quick else _REACHED
+        rows = [[f"({v.part})", v.claim, says[v.is_reached], v.numbers] for v in verdicts]
+        lines += [*_table(["", "what", "", "measured"], rows, numbers=False), ""]
+    lines += [f"- FAILED: {failure}" for failure in failures]
+    lines.append(about_machine(about))
     return "\n".join(lines)
 
 
-def _about_rove(rove: Figures, trial: Trial) -> list[str]:
-    details = rove.details
-    told = "agrees with" if _agrees(rove) else "DIFFERS FROM"
-    count = (
-        f"- rove's own count {told} the server's log: {rove.pages_told:,} and {rove.pages_logged:,} pages, "
-        f"{details['requests_told']:,} and {details['requests_logged']:,} requests"
-    )
-    manners = (
-        f"- politeness does not bind: a delay of {trial.delay:g} s allows "
-        f"{details['politeness_ceiling']:,.0f} visits/s, of which {details['share_of_ceiling']:.1%} were made; "
-        f"by the log {details['rules_broken']:.0f} rules were broken and {details['refetches']:.0f} pages "
-        "fetched twice"
-    )
-    work = (
-        f"- rove met {details['urls_per_page']:.0f} new URLs per page and visited each host "
-        f"{details['visits_per_host']:.1f} times"
-    )
-    return [count, manners, work]
+def plotted(path: Path, rounds: Mapping[str, Rounds]) -> list[Path]:
+    """Pages per second of all contestants on all webs, and the crawls' memory over time; none without matplotlib."""
+    table = {name: chosen for name, own in rounds.items() if (chosen := best(own))}
+    if not table or find_spec("matplotlib") is None:
+        return []
+    groups = {
+        name: {NAMES[n]: chosen[n].pages_per_s for n in NAMES if n in chosen}
+        for name, chosen in table.items()
+    }
+    plot.bars(path, groups, title="A crawl on one machine", y="pages/s", log=True)
+    sizes = {
+        f"{name}: {NAMES[n]}": list(enumerate(rss / 1e6 for rss in chosen[n].rss_by_second))
+        for name, chosen in table.items()
+        for n in NAMES
+        if n in chosen and n not in LOOPS
+    }
+    if not sizes:
+        return [path]
+    over_time = path.with_suffix(".rss.svg")
+    title = "Memory of the largest process"
+    plot.lines(over_time, sizes, title=title, x="seconds", y="RSS MB", log=False)
+    return [path, over_time]
 
 
-def _about_web(trial: Trial) -> str:
-    profile = trial.plan.profile
+def _about_rounds(rounds: Rounds, name: str) -> str:
+    rates = [f"{f.pages_per_s:,.0f}" for one in rounds for f in one if f.contestant == name]
+    return f"- {NAMES[name]}, pages/s by round: {', '.join(rates)}"
+
+
+def _about_crawl(figures: Figures) -> str:
+    details = figures.details
+    told = "agrees with" if agrees(figures) else "DIFFERS FROM"
     return (
-        f"- web: {trial.plan.hosts:,} hosts, pages of {profile.page_bytes[0]:,} bytes with "
-        f"{profile.links_per_page[0]} links; {trial.concurrency} fetches in flight; "
-        f"measured for {trial.seconds:g} s (loops: half) after {trial.warm_up:g} s"
+        f"- {NAMES[figures.contestant]}: its own count {told} the server's log ({figures.pages_told:,} and "
+        f"{figures.pages_logged:,} pages, {details['requests_told']:,} and {details['requests_logged']:,} requests); "
+        f"{details['rules_broken']:.0f} rules broken, {details['refetches']:.0f} pages fetched twice; "
+        f"{details['share_of_ceiling']:.1%} of what politeness allows; {details['urls_per_page']:.0f} URLs per page; "
+        f"{details['leases']:,.0f} leases, {details['visits_logged']:,.0f} visits in the log"
     )
 
 
@@ -136,33 +151,32 @@ def about_machine(about: dict[str, Any]) -> str:
     )
 
 
-def _agrees(figures: Figures) -> bool:
+def agrees(figures: Figures) -> bool:
+    """Whether a crawl's own count is that of the server's log."""
     return (
         figures.pages_told == figures.pages_logged
         and figures.details["requests_told"] == figures.details["requests_logged"]
     )
 
 
-def _ratio(figures: Sequence[Figures]) -> float:
-    rates = {f.contestant: f.pages_per_s for f in figures}
-    return rates[ROVE] / rates["bare"]
-
-
-def _table(rows: Sequence[Figures]) -> list[str]:
-    cells = [list(_COLUMNS), *([show(row) for show in _COLUMNS.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True
+) -> list[str]:
+    cells = [heads, *rows]
+    widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(words: Sequence[str]) -> str:
-        first, *rest = (pair for pair in zip(words, widths, strict=True))
-        parts = [first[0].ljust(first[1]), *(word.rjust(width) for word, width in rest)]
+        parts = [
+            word.rjust(width) if place and numbers else word.ljust(width)
+            for place, (word, width) in enumerate(zip(words, widths, strict=True))
+        ]
         return f"| {' | '.join(parts)} |"
 
-    rule = (
-        "|"
-        + "|".join("-" * (width + 1) + (":" if i else "-") for i, width in enumerate(widths))
-        + "|"
-    )
-    return [line(cells[0]), rule, *map(line, cells[1:])]
+    rule = [
+        "-" * (width + 1) + (":" if place and numbers else "-")
+        for place, width in enumerate(widths)
+    ]
+    return [line(heads), f"|{'|'.join(rule)}|", *map(line, rows)]
 
 
 def _cpu_model() -> str:

@@ -1,16 +1,19 @@
 """Where does the crawler's CPU time go? A profile of `rove crawl` on the small web, summed up by stage.
 
-    python benchmarks/stages.py        needs py-spy: pip install py-spy
+    python benchmarks/stages.py --save after.json --before docs/performance/before.json --svg stages.svg
 
-The operating system says how much CPU time each thread of the crawl used; a sampling profiler says what the
-thread was at. Both together, over the pages in the server's log, give milliseconds per page and stage.
+The operating system says how much CPU time each thread of the crawl used; a sampling profiler (py-spy, of the bench
+extra) says what the thread was at. Both together, over the pages in the server's log, give milliseconds per page and
+stage. With what was saved of an earlier commit it draws before and after.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -23,9 +26,12 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the server for tests serves here as well
 
-from contestants import ROVE, Trial, command_of, is_page
+import plot
+from contestants import ROVE, Trial, crawl_command
+from measure import PATIENCE, STOPPED, ended, is_page, started, wait_until
 from report import about_machine, machine
 from web import WebPlan, served
+from webs import LATENCY
 
 Stack = list[str]
 """From the thread to the innermost call, as 'function (file:line)'."""
@@ -55,6 +61,8 @@ _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("parse", ("rove/parse/",)),
     ("gate and robots.txt", ("rove/robots.py",)),
     ("gate and robots.txt", ("rove/gate.py", ".judge ")),
+    ("dns", ("rove/fetch/dns.py",)),
+    ("dns", ("pycares/",)),
     ("fetch", ("rove/fetch/",)),
     ("fetch", ("pycurl/",)),
     ("offers of links", ("._meet ",)),
@@ -65,6 +73,19 @@ _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rest of the loop", ("MainThread",)),
     ("other threads", ()),
 )
+GROUPS = {
+    "claim": ("claim",),
+    "gate": ("gate and robots.txt", "robots.txt records"),
+    "dns": ("dns",),
+    "fetch": ("fetch",),
+    "parse": ("parse", "text"),
+    "canonicalise and de-duplicate": ("links", "known links dropped"),
+    "store": ("records", "compress", "sync"),
+    "settle": ("settle", "ledger", "journal and rows"),
+    "add": ("add", "offers of links"),
+}
+"""What is drawn, and what is summed up in it; all else is overhead of the loop."""
+OVERHEAD = "loop overhead"
 _THREADS = {"MainThread": "event loop", "frontier_": "frontier thread", "store_": "store thread"}
 
 
@@ -119,50 +140,119 @@ def profile(crawler: int, seconds: float, file: Path) -> None:
     subprocess.run([*command, "--output", str(file)], check=True, capture_output=True)
 
 
-def table(samples: Samples, cpu: Counter[int], pages: int) -> list[str]:
-    """CPU time per page, by thread and stage: the thread's own time, shared out by samples."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """CPU milliseconds per page by thread and stage: the thread's own time, shared out by samples."""
+
+    pages: int
+    seconds: float
+    stages: dict[tuple[str, str], float]
+
+    @property
+    def groups(self) -> dict[str, float]:
+        """By what is drawn."""
+        of_stage = {stage: group for group, stages in GROUPS.items() for stage in stages}
+        sums = dict.fromkeys((*GROUPS, OVERHEAD), 0.0)
+        for (_, stage), milliseconds in self.stages.items():
+            sums[of_stage.get(stage, OVERHEAD)] += milliseconds
+        return sums
+
+    def as_json(self) -> dict[str, object]:
+        """For a file."""
+        stages = [[thread, stage, round(ms, 4)] for (thread, stage), ms in self.stages.items()]
+        groups = {group: round(ms, 4) for group, ms in self.groups.items()}
+        return {
+            "pages": self.pages,
+            "seconds": self.seconds,
+            "ms_per_page": groups,
+            "stages": stages,
+        }
+
+
+def shared_out(samples: Samples, cpu: Counter[int], pages: int, seconds: float) -> Profile:
+    """What each stage cost."""
     by_thread: Counter[str] = Counter()
     for number, milliseconds in cpu.items():
         by_thread[samples.threads.get(number, "other threads")] += milliseconds
-    total = by_thread.total()
-    lines = ["| thread | stage | CPU ms/page | share |", "|---|---|--:|--:|"]
-    for thread, used in by_thread.most_common():
-        own = Counter({s: count for (of, s), count in samples.stages.items() if of == thread})
-        lines.append(f"| **{thread}** | | **{used / pages:.2f}** | **{used / total:.0%}** |")
-        for stage, count in own.most_common():
-            share = used * count / own.total()
-            lines.append(f"| | {stage} | {share / pages:.3f} | {share / total:.1%} |")
-    return lines
+    stages = {}
+    for thread, used in by_thread.items():
+        own = {stage: n for (of, stage), n in samples.stages.items() if of == thread}
+        for stage, count in (own or {"other threads": 1}).items():
+            stages[thread, stage] = used / max(pages, 1) * count / (sum(own.values()) or 1)
+    return Profile(pages=pages, seconds=seconds, stages=stages)
 
 
-def main() -> int:
-    """Profile one crawl and print the table."""
-    options = _options().parse_args()
+def table(profile: Profile) -> str:
+    """By stage, and for each what it is made of."""
+    total = sum(profile.stages.values()) or 1.0
+    by_size = sorted(profile.stages.items(), key=lambda item: -item[1])
+    rows = [
+        {"stage": group, "CPU ms/page": f"{ms:.3f}", "share": f"{ms / total:.1%}"}
+        for group, ms in profile.groups.items()
+    ]
+    finer = [
+        {"thread": thread, "stage": stage, "CPU ms/page": f"{ms:.3f}", "share": f"{ms / total:.1%}"}
+        for (thread, stage), ms in by_size
+    ]
+    return f"{plot.markdown(rows)}\n\n{plot.markdown(finer)}"
+
+
+def profiled(options: argparse.Namespace) -> Profile:
+    """Run a crawl and look at it while it runs."""
     trial = Trial(
-        plan=WebPlan(hosts=options.hosts, knobs=tuple(options.set)),
+        plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *options.set)),
         concurrency=options.concurrency,
         delay=options.delay,
         warm_up=options.warm_up,
-        seconds=options.seconds + 3.0,  # the profiler takes a moment to start
+        seconds=options.seconds,
     )
-    about = machine()
     with TemporaryDirectory(prefix="rove-bench-") as name:
         folder = Path(name)
         with served(trial.plan, folder) as web:
-            command = command_of(ROVE, trial, web, folder, "")
-            quiet = subprocess.DEVNULL
-            with subprocess.Popen(command, stdout=quiet, stderr=quiet) as crawl:
+            command = crawl_command(ROVE, trial, web, folder, "")
+            with started(command, folder) as crawl:
+                wait_until(lambda: web.log_size > 0, crawl, PATIENCE)
                 time.sleep(options.warm_up)
                 crawler = psutil.Process(crawl.pid)
                 before, start = cpu_by_thread(crawler), time.monotonic()
                 profile(crawl.pid, options.seconds, folder / "stacks")
                 used, end = cpu_by_thread(crawler) - before, time.monotonic()
-        pages = sum(is_page(entry) and start <= entry.end < end for entry in web.requests())
-        samples = read_stacks(folder / "stacks")
-    print("\n".join(table(samples, used, pages)))
-    print(f"\n- {pages:,} pages in {end - start:.1f} s, {pages / (end - start):,.0f} pages/s")
+                crawl.send_signal(signal.SIGINT)
+                ended(crawl, folder, PATIENCE, 0, STOPPED)
+            web.stop()
+            pages = sum(is_page(entry) and start <= entry.end < end for entry in web.requests())
+        return shared_out(read_stacks(folder / "stacks"), used, pages, end - start)
+
+
+def main() -> int:
+    """Profile one crawl, print the tables, and draw it beside an earlier one."""
+    options = _options().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    about = machine()
+    found = profiled(options)
+    print(table(found))
+    rate = found.pages / found.seconds
+    print(f"\n- {found.pages:,} pages in {found.seconds:.1f} s, {rate:,.0f} pages/s")
     print(about_machine(about))
+    saved = {"commit": _commit(), "machine": about, **found.as_json()}
+    if options.save is not None:
+        plot.save_json(options.save, saved)
+    if options.svg is not None:
+        bars = {"now": found.groups}
+        if options.before is not None:
+            before = json.loads(options.before.read_text())
+            bars = {f"before\n{before['commit']}": before["ms_per_page"], **bars}
+        title = "Where the crawler's CPU time goes, one process on SQLite"
+        plot.stacked(options.svg, bars, title=title, y="CPU ms per page")
     return 0
+
+
+def _commit() -> str:
+    """The last commit that changed the crawler; its small web is no part of it."""
+    command = ["git", "-C", str(Path(__file__).parent.parent), "log", "-1", "--format=%h", "--"]
+    command += ["src/rove", ":!src/rove/demo"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
 
 
 def _options() -> argparse.ArgumentParser:
@@ -177,6 +267,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--delay", type=float, default=0.5, help="0.5")
     parser.add_argument("--seconds", type=float, default=20.0, help="profiled: 20")
     parser.add_argument("--warm-up", type=float, default=5.0, help="seconds left out before: 5")
+    parser.add_argument("--save", type=Path, help="keep the profile as JSON")
+    parser.add_argument("--before", type=Path, help="what --save kept of an earlier commit")
+    parser.add_argument("--svg", type=Path, help="draw it as stacked bars")
     return parser
 
 

@@ -12,9 +12,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psutil
+
+from web import BenchmarkFailed
 
 PERIOD = 0.25
 
@@ -26,19 +28,24 @@ class Sample:
     at: float
     crawler_cpu: float
     server_cpu: float
+    database_cpu: float
     machine_cpu: float
     """Of all processes, and the time that a hypervisor gave to others."""
     crawler_rss: int
+    """Of all its processes."""
+    largest_rss: int
+    """Of the largest of them."""
     server_rss: int
 
 
 class Watch:
-    """Samples a crawler and a server while they run."""
+    """Samples a crawler, a server and perhaps a database while they run."""
 
-    def __init__(self, crawler: int, server: int) -> None:
+    def __init__(self, crawler: int, server: int, database: int | None = None) -> None:
         self.samples: list[Sample] = []
         self._crawler = psutil.Process(crawler)
         self._server = psutil.Process(server)
+        self._database = None if database is None else psutil.Process(database)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_over, daemon=True)
 
@@ -62,18 +69,21 @@ class Watch:
     def _sample_until_over(self) -> None:
         while not self._over.is_set():
             try:
-                crawler_cpu, crawler_rss = _family(self._crawler)
-                server_cpu, server_rss = _family(self._server)
+                crawler = _family(self._crawler)
+                server = _family(self._server)
+                database = _NOTHING if self._database is None else _family(self._database)
             except psutil.Error:  # one of them has ended
                 return
             self.samples.append(
                 Sample(
                     at=time.monotonic(),
-                    crawler_cpu=crawler_cpu,
-                    server_cpu=server_cpu,
+                    crawler_cpu=crawler.cpu,
+                    server_cpu=server.cpu,
+                    database_cpu=database.cpu,
                     machine_cpu=_busy(psutil.cpu_times()),
-                    crawler_rss=crawler_rss,
-                    server_rss=server_rss,
+                    crawler_rss=crawler.rss,
+                    largest_rss=crawler.largest,
+                    server_rss=server.rss,
                 )
             )
             self._over.wait(PERIOD)
@@ -82,7 +92,7 @@ class Watch:
         """A count at a moment, on the line between the samples around it."""
         after = bisect_right(self.samples, moment, key=lambda sample: sample.at)
         if not 0 < after < len(self.samples):
-            raise SystemExit("a process ended before it was measured; see its output above")
+            raise BenchmarkFailed("a process ended before what was to be measured of it")
         one, other = self.samples[after - 1], self.samples[after]
         share = (moment - one.at) / (other.at - one.at)
         return of(one) + share * (of(other) - of(one))
@@ -93,16 +103,31 @@ def _busy(times: Any) -> float:
     return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
-def _family(process: psutil.Process) -> tuple[float, int]:
-    """CPU seconds and resident bytes of a process and those that it started."""
-    cpu, rss = 0.0, 0
+class _Family(NamedTuple):
+    """A process and those that it started."""
+
+    cpu: float
+    rss: int
+    largest: int
+
+
+_NOTHING = _Family(0.0, 0, 0)
+
+
+def _family(process: psutil.Process) -> _Family:
+    """CPU seconds and resident bytes; what a process that has ended had used is in its parent's times."""
+    cpu, sizes = 0.0, []
     for member in (process, *process.children(recursive=True)):
-        with member.oneshot():
-            if member.status() == psutil.STATUS_ZOMBIE:
-                continue
-            times = member.cpu_times()
-            cpu += times.user + times.system
-            rss += member.memory_info().rss
-    if not rss:
+        try:
+            with member.oneshot():
+                if member.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                times = member.cpu_times()
+                cpu += times.user + times.system + times.children_user + times.children_system
+                sizes.append(member.memory_info().rss)
+        except psutil.NoSuchProcess:
+            if member is process:
+                raise
+    if not sizes:
         raise psutil.NoSuchProcess(process.pid)
-    return cpu, rss
+    return _Family(cpu, sum(sizes), max(sizes))

@@ -1,23 +1,29 @@
-"""The small web that all contestants are measured on, in processes of its own, started anew for each.
+"""The small webs that all contestants are measured on, each in processes of its own, started anew for every run.
 
-Its log is the judge: pages are counted where they are served, not where they are said to have come in.
+The server's log is the judge: pages are counted where they are served, not where they are said to have come in.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
-from rove.demo.log import LoggedRequest, read_log
+from rove.demo.log import LoggedRequest, decode
 from rove.demo.profile import BENCH, Profile, adjusted
 from rove.demo.web import SmallWeb
 
 SEED = 1
+STOP_SECONDS = 30.0
+
+
+class BenchmarkFailed(Exception):
+    """A run came to nothing, and why; the others go on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +33,8 @@ class WebPlan:
     hosts: int
     knobs: tuple[str, ...] = ()
     processes: int = 1
+    clogged: int = 0
+    """Seeds ahead of all others, which belong to the hosts that all links lead to."""
 
     @cached_property
     def profile(self) -> Profile:
@@ -38,6 +46,28 @@ class WebPlan:
         """What is served, as a pure function."""
         return SmallWeb(SEED, self.hosts, self.profile)
 
+    @property
+    def scheme(self) -> str:
+        """Of all its URLs."""
+        return "https" if self.profile.secure else "http"
+
+    @cached_property
+    def few(self) -> frozenset[str]:
+        """The hosts that all links lead to, if they lead to few."""
+        return frozenset(map(self.web.host_name, range(int(self.profile.linked_hosts))))
+
+    def with_knobs(self, *knobs: str) -> WebPlan:
+        """The same with more knobs turned."""
+        return replace(self, knobs=(*self.knobs, *knobs))
+
+    def seeds(self) -> Iterator[str]:
+        """What a crawl starts from: the home page of every host, behind what clogs the queue."""
+        names = [self.web.host_name(index) for index in range(len(self.few))]
+        for number in range(self.clogged):
+            page, host = divmod(number, len(names))
+            yield f"{self.scheme}://{names[host]}/page-{page + 1}"
+        yield from (f"{self.scheme}://{host}/" for host in self.web.seeds())
+
     def urls(self) -> Iterator[str]:
         """Different URLs without end: a page of every host, then another one of every host."""
         names = list(self.web.seeds())
@@ -46,7 +76,7 @@ class WebPlan:
         while True:
             place = turn % pages
             path = f"/page-{place}" if place else "/"
-            yield from (f"http://{name}{path}" for name in names)
+            yield from (f"{self.scheme}://{name}{path}" for name in names)
             turn += 1
 
 
@@ -58,15 +88,27 @@ class ServedWeb:
     process: int
     address: str
     log: Path
+    stop: Callable[[], None]
+    """End the server, so that its log is whole; may be repeated."""
 
     @property
     def connect_to(self) -> str:
         """The rule by which its hosts are reached; no name is ever looked up."""
         return f"*.test={self.address}"
 
-    def requests(self) -> list[LoggedRequest]:
-        """All that was asked of it."""
-        return read_log(self.log)
+    @property
+    def port(self) -> int:
+        """Where it listens on loopback."""
+        return int(self.address.rpartition(":")[2])
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log so far."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def requests(self, after: int = 0) -> list[LoggedRequest]:
+        """All that was asked of it; those that are in the log behind so many bytes."""
+        return decode(self.log.read_bytes()[after:]) if self.log.exists() else []
 
 
 @contextmanager
@@ -75,19 +117,50 @@ def served(plan: WebPlan, folder: Path) -> Iterator[ServedWeb]:
     log = folder / "web.log"
     command = [sys.executable, "-m", "rove.demo.server", "--profile", "bench", "--stop-at-eof"]
     command += ["--hosts", str(plan.hosts), "--seed", str(SEED), "--log", str(log)]
-    command += ["--processes", str(plan.processes), *_settings(plan.knobs)]
+    command += ["--processes", str(plan.processes), *settings(plan.knobs)]
+    if plan.profile.secure:
+        command += ["--certificate", str(certificate(folder))]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
-        assert server.stdin is not None and server.stdout is not None, "both are pipes"
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    assert server.stdin is not None and server.stdout is not None, "both are pipes"
+    try:
         line = server.stdout.readline()
         if not line.startswith("listening on "):
-            raise SystemExit("the small web did not start")
+            raise BenchmarkFailed("the small web did not start")
         address = line.removeprefix("listening on ").strip()
-        try:
-            yield ServedWeb(plan=plan, process=server.pid, address=address, log=log)
-        finally:
-            server.stdin.close()
+        stop = partial(_stop, server)
+        yield ServedWeb(plan=plan, process=server.pid, address=address, log=log, stop=stop)
+    finally:
+        _stop(server)
+        server.stdout.close()
 
 
-def _settings(knobs: Sequence[str]) -> list[str]:
+def _stop(server: subprocess.Popen[str]) -> None:
+    assert server.stdin is not None, "it is a pipe"
+    with suppress(OSError):
+        server.stdin.close()
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def certificate(folder: Path) -> Path:
+    """One for all names, with its key: P-256, which is the cheapest to sign with."""
+    program = shutil.which("openssl")
+    if program is None:
+        raise BenchmarkFailed("a web over https needs the program openssl, to make a certificate")
+    key, file = folder / "key.pem", folder / "server.pem"
+    command = [program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "30", "-subj", "/CN=*.test", "-keyout", str(key)]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=STOP_SECONDS)
+    if made.returncode:
+        raise BenchmarkFailed(f"openssl made no certificate: {made.stderr}")
+    file.write_text(key.read_text() + made.stdout)
+    return file
+
+
+def settings(knobs: Sequence[str]) -> list[str]:
+    """Knobs as options."""
     return [word for knob in knobs for word in ("--set", knob)]

@@ -26,31 +26,54 @@ class PlainPages:
     def __init__(self, plan: SitePlan, profile: Profile) -> None:
         self._plan = plan
         self._profile = profile
+        self._scheme = "https" if profile.secure else "http"
 
     def page(self, host: Host, place: int) -> Content:
         """The page at a place of a host."""
         draw = Draw(self._plan.seed, f"{host.name} {place}")
+        listed = (
+            self._links_to_few(draw)
+            if self._profile.linked_hosts
+            else self._links(host, place, draw)
+        )
+        heading = f"{host.name} {place}"
+        parts = (
+            b"<!DOCTYPE html>\n<html>\n<head>\n<title>%b</title>\n</head>\n" % heading.encode(),
+            b"<body>\n<h1>%b</h1>\n<ul>\n" % heading.encode(),
+            *listed,
+            b"</ul>\n",
+            draw.pick(self._texts),
+            b"</body>\n</html>\n",
+        )
+        return Content("text/html; charset=utf-8", b"".join(parts))
+
+    def _links(self, host: Host, place: int, draw: Draw) -> list[bytes]:
+        """The next page of the host, a selection of the others, and home pages all over the web."""
         links = draw.between(self._profile.links_per_page)
         offsite = round(links * self._profile.offsite_share)
         others = max(0, min(links - offsite - 1, host.places))
         stride = 1 + draw.below(max(1, host.places // max(1, others)))
         start = draw.below(max(1, host.places - stride * others + 1))
         elsewhere = "".join(
-            f'<li><a href="http://{self._plan.domain_name(draw.below(self._plan.hosts))}/">see</a>\n'
+            f'<li><a href="{self._scheme}://{self._plan.domain_name(draw.below(self._plan.hosts))}/">see</a>\n'
             for _ in range(offsite)
         )
-        heading = f"{host.name} {place}"
-        parts = (
-            b"<!DOCTYPE html>\n<html>\n<head>\n<title>%b</title>\n</head>\n" % heading.encode(),
-            b"<body>\n<h1>%b</h1>\n<ul>\n" % heading.encode(),
+        return [
             self._anchors[(place + 1) % host.places],
             *self._anchors[start : min(start + stride * others, host.places) : stride],
             elsewhere.encode(),
-            b"</ul>\n",
-            draw.pick(self._texts),
-            b"</body>\n</html>\n",
+        ]
+
+    def _links_to_few(self, draw: Draw) -> list[bytes]:
+        """Pages of the first hosts and of no others."""
+        few = min(int(self._profile.linked_hosts), self._plan.hosts)
+        names = [self._plan.domain_name(index) for index in range(few)]
+        places = self._profile.pages_per_host[0]
+        links = (
+            f'<li><a href="{self._scheme}://{draw.pick(names)}/page-{1 + draw.below(places - 1)}">see</a>\n'
+            for _ in range(draw.between(self._profile.links_per_page))
         )
-        return Content("text/html; charset=utf-8", b"".join(parts))
+        return ["".join(links).encode()]
 
     @cached_property
     def _anchors(self) -> list[bytes]:

@@ -125,6 +125,12 @@ class Profile:
     foreign_charsets: float
     """Pages in windows-1251, shift_jis or latin-1, where their language has one of these."""
     slow_seconds: tuple[float, float]
+    latency: tuple[float, float]
+    """Seconds that every answer takes, of a robots.txt too."""
+    secure: bool
+    """The links of plain pages are https; the server then needs a certificate."""
+    linked_hosts: float
+    """All links of plain pages lead to the first so many hosts; 0: to the own host and all others."""
 
 
 CALM = Profile(
@@ -178,6 +184,9 @@ CALM = Profile(
     encoded=0.4,
     foreign_charsets=0.5,
     slow_seconds=(0.2, 2.0),
+    latency=(0.0, 0.0),
+    secure=False,
+    linked_hosts=0,
 )
 
 FULL = replace(

@@ -17,6 +17,7 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import sys
 import time
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ from rove.demo.answer import Answer, refusal
 from rove.demo.draw import number
 from rove.demo.log import LoggedRequest, LogKind, encode
 from rove.demo.profile import PROFILES, adjusted
+from rove.demo.secured import Secured, server_context
 from rove.demo.web import SmallWeb
 from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_rubbish, parse_head
 from rove.errors import RoveError
@@ -96,22 +98,27 @@ class SmallWebServer:
     """Serves a small web inside of a running event loop."""
 
     def __init__(
-        self, web: SmallWeb, *, log: Path | None = None, failures: FirstFailures | None = None
+        self,
+        web: SmallWeb,
+        *,
+        log: Path | None = None,
+        failures: FirstFailures | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """With `tls` the server speaks https alone."""
         self.web = web
         self.log = None if log is None else RequestLog(log)
         self.connections: set[_Connection] = set()
         self.port = 0
         self._failures = failures or FirstFailures()
+        self._tls = tls
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket | None = None) -> None:
         """Listen on a free port of loopback, or on a socket that is bound already."""
         listener = listener or bound_sockets(0, 1)[0]
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: _Connection(self), sock=listener, backlog=_BACKLOG
-        )
+        self._server = await loop.create_server(self._client, sock=listener, backlog=_BACKLOG)
         self.port = listener.getsockname()[1]
 
     async def close(self) -> None:
@@ -123,6 +130,10 @@ class SmallWebServer:
         log, self.log = self.log, None
         if log is not None:
             log.close()
+
+    def _client(self) -> asyncio.Protocol:
+        connection = _Connection(self)
+        return connection if self._tls is None else Secured(connection, self._tls)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -212,9 +223,9 @@ class _Connection(asyncio.Protocol):
         self._request = request
         self._answer = self._server.answer(request)
         self._sent = 0
-        if self._answer.delay:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._answer.delay, self._send)
+        delay = self._answer.delay + self._server.web.latency(request.host, request.target)
+        if delay:
+            self._timer = asyncio.get_running_loop().call_later(delay, self._send)
         else:
             self._send()
 
@@ -316,6 +327,7 @@ def main(arguments: list[str] | None = None) -> int:
         web = SmallWeb(
             options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set)
         )
+        tls = None if options.certificate is None else server_context(options.certificate)
         listeners = bound_sockets(options.port, options.processes)
     except RoveError as error:
         print(error, file=sys.stderr)
@@ -333,12 +345,12 @@ def main(arguments: list[str] | None = None) -> int:
         if child == 0:
             # When the first process ends, however it does, the lifeline does too.
             os.close(held_end)
-            server = SmallWebServer(web, log=options.log, failures=failures)
+            server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
             uvloop.run(serve(server, listener, stop_at_eof=lifeline, announce=False))
             os._exit(0)
         children.append(child)
         listener.close()
-    server = SmallWebServer(web, log=options.log, failures=failures)
+    server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
     stop_at_eof = sys.stdin.fileno() if options.stop_at_eof else None
     uvloop.run(serve(server, listeners[0], stop_at_eof=stop_at_eof, announce=True))
     os.close(held_end)
@@ -361,6 +373,11 @@ def _options() -> argparse.ArgumentParser:
         help="change the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
     )
     parser.add_argument("--log", type=Path, help="file to append a line per request to")
+    parser.add_argument(
+        "--certificate",
+        type=Path,
+        help="PEM with a key: speak https; the web's links are with --set secure=true",
+    )
     parser.add_argument(
         "--processes", type=_at_least_one, default=1, help="how many share the port"
     )

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from rove.demo import page
 from rove.demo.answer import CODINGS, Answer, redirect, refusal, success
-from rove.demo.draw import Draw
+from rove.demo.draw import Draw, number
 from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
 from rove.demo.page import Content
 from rove.demo.plain_page import PlainPages
@@ -105,6 +105,15 @@ class SmallWeb:
         if spot.step > 0:
             return self._page(found, spot, draw, codings)
         return self._entry_answer(found, spot, draw, again, codings)
+
+    def latency(self, host: str, target: str) -> float:
+        """How long the answer to a request takes, besides what its page itself does."""
+        low, high = self.profile.latency
+        return (
+            low
+            if low == high
+            else low + (high - low) * (number(self.seed, host + target) % 1_001) / 1_000
+        )
 
     def _entry_answer(
         self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]

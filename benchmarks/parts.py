@@ -1,0 +1,238 @@
+"""What the benchmark says yes or no to: a claim each, the numbers, and whether it is reached.
+
+Some follow from the table of the webs; the others are runs of their own (limits.py, and those below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import fill
+from contestants import NAMES, SCRAPY, SCRAPY_DELAYED, SCRAPY_PLAIN, is_there
+from measure import Figures, Ground, measure
+from webs import DELAY, Arena
+
+BACKENDS = ("rove-2", "postgres-2")
+LEAST_OF_SCRAPY, LEAST_OF_BARE = 12.0, 0.25
+AIMED_RATE, AIMED_OF_BARE = 2_000.0, 0.40
+LEAST_OF_CEILING = 0.98
+MOST_SLOWER = 0.05
+LEAST_OF_HANDSHAKES = 0.80
+MANY_URLS = 10_000_000
+
+Table = Mapping[str, Mapping[str, Figures]]
+"""The best figures, by web and contestant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One claim."""
+
+    part: str
+    claim: str
+    is_reached: bool | None
+    """None: what it needs was not measured."""
+    numbers: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+
+Verdicts = list[Verdict]
+
+
+def not_binding(table: Table) -> Verdicts:
+    """(a) From the web of 40 KB."""
+    on = table.get("40kb", {})
+    found = []
+    for name in BACKENDS:
+        if name not in on or "bare-2" not in on:
+            continue
+        rate = on[name].pages_per_s
+        of_bare = _ratio(rate, on["bare-2"].pages_per_s)
+        words = [f"{rate:,.0f} pages/s, {of_bare:.0%} of the bare loop"]
+        reached: bool | None = of_bare >= LEAST_OF_BARE
+        # CPU time says the same on a busy machine as on a quiet one.
+        cpu = _cpu_ms(on[name])
+        values = {
+            "pages_per_s": rate,
+            "of_bare": of_bare,
+            "cpu_of_bare": _ratio(_cpu_ms(on["bare-2"]), cpu),
+        }
+        words.append(f"by CPU time {values['cpu_of_bare']:.0%}")
+        scrapy = [on[one] for one in (SCRAPY, SCRAPY_PLAIN) if one in on]
+        if scrapy:
+            fastest = max(figures.pages_per_s for figures in scrapy)
+            times = values["times_scrapy"] = _ratio(rate, fastest)
+            values["cpu_times_scrapy"] = _ratio(min(map(_cpu_ms, scrapy)), cpu)
+            words.append(
+                f"{times:.1f} times Scrapy ({fastest:,.0f}), by CPU time a page "
+                f"{values['cpu_times_scrapy']:.1f} times"
+            )
+            reached = reached and times >= LEAST_OF_SCRAPY
+        else:
+            words.append("Scrapy was not measured")
+            reached = None if reached else False
+        is_aim = rate >= AIMED_RATE and of_bare >= AIMED_OF_BARE
+        words.append("the aim too" if is_aim else "not the aim")
+        claim = (
+            f"delay not binding, {NAMES[name]}: {LEAST_OF_SCRAPY:g} times Scrapy and {LEAST_OF_BARE:.0%} of the "
+            f"bare loop (aim: {AIMED_RATE:,.0f} pages/s, {AIMED_OF_BARE:.0%})"
+        )
+        found.append(
+            Verdict(
+                part="a", claim=claim, is_reached=reached, numbers="; ".join(words), values=values
+            )
+        )
+    return found
+
+
+def few_hosts(table: Table) -> Verdicts:
+    """(d) The webs of 200,000 hosts, with links everywhere and to few."""
+    found = []
+    for name in BACKENDS:
+        if name not in table.get("200k", {}) or name not in table.get("few", {}):
+            continue
+        usual, clogged = table["200k"][name], table["few"][name]
+        rate, others = usual.pages_per_s, clogged.details["other_pages_per_s"]
+        share = _ratio(others, rate)
+        found.append(
+            Verdict(
+                part="d",
+                claim=f"all links to few hosts, their pages ahead in the queue, {NAMES[name]}: no slower for others",
+                is_reached=share >= 1 - MOST_SLOWER,
+                numbers=f"{others:,.0f} pages/s of the other hosts, {rate:,.0f} on the usual web ({share:.0%})",
+                values={"others_per_s": others, "usual_per_s": rate},
+            )
+        )
+    return found
+
+
+def over_https(table: Table) -> Verdicts:
+    """(f) Requests/s of the crawl against those of a loop that does little but handshakes."""
+    on = table.get("https", {})
+    found = []
+    for name in BACKENDS:
+        if name not in on or "handshakes-2" not in on:
+            continue
+        alone = on["handshakes-2"]
+        share = _ratio(on[name].requests_per_s, alone.requests_per_s)
+        numbers = (
+            f"{on[name].pages_per_s:,.0f} pages/s in {on[name].requests_per_s:,.0f} handshakes/s, "
+            f"{share:.0%} of {alone.requests_per_s:,.0f}"
+        )
+        values = {"of_handshakes": share, "handshakes_per_s": alone.requests_per_s}
+        plain = table.get("40kb", {}).get(name)
+        if plain is not None and plain.pages_per_s and alone.requests_per_s:
+            # What the plain crawl costs, and a handshake for each of its requests.
+            per_page = plain.requests_per_s / plain.pages_per_s
+            reckoned = 1 / (1 / plain.pages_per_s + per_page / alone.requests_per_s)
+            values["of_reckoned"] = on[name].pages_per_s / reckoned
+            numbers += f"; {values['of_reckoned']:.0%} of what plain crawl and handshakes come to"
+        found.append(
+            Verdict(
+                part="f",
+                claim=f"https, {NAMES[name]}: {LEAST_OF_HANDSHAKES:.0%} of what the handshakes alone allow",
+                is_reached=share >= LEAST_OF_HANDSHAKES,
+                numbers=numbers,
+                values=values,
+            )
+        )
+    return found
+
+
+def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
+    """(b) A delay that binds, after the first round."""
+    base = arenas["40kb"].trial
+    trial = (
+        replace(base, delay=1.0, warm_up=3.0, seconds=2.0)
+        if quick
+        else replace(base, delay=DELAY, warm_up=80.0, seconds=3 * DELAY)
+    )
+    # Whole rounds: hosts are met in the rhythm of the delay, and a part of a round would count some of them once more.
+    found = []
+    for name in (*BACKENDS, SCRAPY_DELAYED):
+        if name not in chosen or not is_there(name) or (quick and name == SCRAPY_DELAYED):
+            continue
+        figures = measure(name, trial)
+        ceiling = figures.details.get("politeness_ceiling", trial.plan.hosts / trial.delay)
+        share = figures.pages_per_s / ceiling
+        is_rove = name in BACKENDS
+        claim = f"{trial.plan.hosts:,} hosts, delay {trial.delay:g} s, {NAMES[name]}"
+        claim += f": {LEAST_OF_CEILING:.0%} of the ceiling" if is_rove else " (to compare)"
+        numbers = f"{figures.pages_per_s:,.1f} of {ceiling:,.1f} pages/s ({share:.1%})"
+        if is_rove:
+            numbers += f", {figures.details['rules_broken']:.0f} rules broken"
+        found.append(
+            Verdict(
+                part="b",
+                claim=claim,
+                is_reached=share >= LEAST_OF_CEILING if is_rove else None,
+                numbers=numbers,
+                values={"share": share, **figures.as_json()},
+            )
+        )
+    return found
+
+
+def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
+    """(c) The same crawl beside ten million URLs, in turns."""
+    trial = arenas["40kb"].trial
+    many = 20_000 if quick else MANY_URLS
+    rounds = 1 if quick else 2
+    found = []
+    for name in BACKENDS:
+        if name not in chosen:
+            continue
+
+        def prepare(here: Ground, *, name: str, urls: int) -> None:
+            fill.begin(name, trial, here)
+            fill.fill(trial, here, urls)
+
+        runs: dict[int, list[Figures]] = {0: [], many: []}
+        for number in range(rounds):
+            for urls in (0, many) if number % 2 == 0 else (many, 0):
+                figures = measure(name, trial, partial(prepare, name=name, urls=urls))
+                runs[urls].append(figures)
+        small, large = (max(one.pages_per_s for one in runs[urls]) for urls in (0, many))
+        cheap, dear = (min(map(_cpu_ms, runs[urls])) for urls in (0, many))
+        slower = 1 - _ratio(large, small)
+        found.append(
+            Verdict(
+                part="c",
+                claim=f"{many:,} URLs more in the frontier, {NAMES[name]}: at most {MOST_SLOWER:.0%} slower",
+                is_reached=slower <= MOST_SLOWER,
+                numbers=(
+                    f"{large:,.0f} pages/s, {small:,.0f} without them ({-slower:+.0%}); "
+                    f"CPU time a page {dear:.2f} and {cheap:.2f} ms"
+                ),
+                values={
+                    name: [one.as_json() for one in runs[urls]]
+                    for name, urls in (("with", many), ("without", 0))
+                },
+            )
+        )
+    return found
+
+
+def _cpu_ms(figures: Figures) -> float:
+    """CPU time of a page, the database's included."""
+    return figures.crawler_ms + figures.database_ms
+
+
+def _ratio(one: float, other: float) -> float:
+    """0 if there is nothing to compare with."""
+    return one / other if other else 0.0
+
+
+FROM_TABLE: dict[str, tuple[Callable[[Table], Verdicts], tuple[str, ...]]] = {
+    "a": (not_binding, ("40kb",)),
+    "d": (few_hosts, ("200k", "few")),
+    "f": (over_https, ("40kb", "https")),
+}
+"""Which webs they are judged by."""

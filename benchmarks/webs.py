@@ -1,0 +1,87 @@
+"""The webs of the benchmark, and who is measured on which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from contestants import SCRAPY, SCRAPY_PLAIN, Trial
+from web import WebPlan
+
+LATENCY = "latency=0,0.05"
+DELAY = 70.0
+"""rove's own."""
+NOT_BINDING = 0.5
+FEW = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """A web with its contestants."""
+
+    about: str
+    trial: Trial
+    contestants: tuple[str, ...]
+
+
+QUICK = {
+    "40kb": ("raw", "bare-2", "rove-2", "postgres-2", SCRAPY),
+    "https": ("handshakes-2", "rove-2"),
+}
+"""Who is tried on a tiny web, rove alone if nothing is said."""
+CRAWLERS = ("rove-2", "postgres-2", SCRAPY)
+
+
+def arenas(*, quick: bool) -> dict[str, Arena]:
+    """The webs by name; quick ones are tiny."""
+    few_pages = "pages_per_host=100000"
+    usual = Trial(
+        plan=WebPlan(hosts=20_000, knobs=(LATENCY,)),
+        concurrency=500,
+        delay=NOT_BINDING,
+        warm_up=5.0,
+        seconds=20.0,
+    )
+    # Every host is met once in the time, at the delay of a real crawl; seeds are loaded in the first seconds.
+    wide = replace(usual, plan=WebPlan(hosts=200_000, knobs=(LATENCY,)), delay=DELAY, warm_up=15.0)
+    found = {
+        "40kb": Arena(
+            about="20,000 hosts, pages of 40 KB with 60 links, a delay that does not bind",
+            trial=usual,
+            contestants=("raw", "bare-2", *CRAWLERS, SCRAPY_PLAIN),
+        ),
+        "240kb": Arena(
+            about="the same with pages of 240 KB",
+            trial=replace(usual, plan=usual.plan.with_knobs("page_bytes=240000")),
+            contestants=("raw", "bare-2", *CRAWLERS),
+        ),
+        "https": Arena(
+            about="40 KB over https, a certificate for all names, no session resumed",
+            trial=replace(usual, plan=replace(usual.plan.with_knobs("secure=true"), processes=2)),
+            contestants=("raw-2", "handshakes-2", "bare-2", *CRAWLERS),
+        ),
+        "200k": Arena(
+            about="200,000 hosts, 40 KB, the usual delay of 70 s, which does not bind either",
+            trial=wide,
+            contestants=("bare-2", *CRAWLERS),
+        ),
+        "few": Arena(
+            about="200,000 hosts whose links all lead to 10 of them; 50,000 pages of these head the queue; 70 s",
+            trial=replace(
+                wide,
+                plan=replace(
+                    wide.plan.with_knobs(f"linked_hosts={FEW}", few_pages), clogged=50_000
+                ),
+            ),
+            contestants=("rove-2", "postgres-2"),
+        ),
+    }
+    return {name: _tiny(name, arena) for name, arena in found.items()} if quick else found
+
+
+def _tiny(name: str, arena: Arena) -> Arena:
+    trial = arena.trial
+    chosen = QUICK.get(name, ("rove-2",))
+    hosts = 300 if trial.plan.hosts == 20_000 else 3_000
+    plan = replace(trial.plan, hosts=hosts, clogged=min(trial.plan.clogged, 1_000))
+    trial = replace(trial, plan=plan, concurrency=50, warm_up=0.5, seconds=1.0)
+    return replace(arena, trial=trial, contestants=chosen)

@@ -1,0 +1,115 @@
+"""What the benchmark concludes from its figures; that it runs at all is tests/acceptance/test_benchmarks.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rove.demo.log import LoggedRequest
+
+
+@pytest.fixture(autouse=True)
+def _benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent.parent / "benchmarks"))
+    # They are programs, not a package; what they import by short names is theirs alone.
+    before = set(sys.modules)
+    yield  # type: ignore[misc]
+    for name in set(sys.modules) - before:
+        if "/benchmarks/" in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
+
+
+def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
+    from measure import Figures
+
+    usual: dict[str, Any] = {
+        "contestant": contestant,
+        "pages_per_s": pages_per_s,
+        "requests_per_s": 2 * pages_per_s,
+        "in_flight": 1.0,
+        "crawler_ms": 1000 / pages_per_s,
+        "database_ms": 0.0,
+        "server_ms": 0.1,
+        "crawler_cores": 1.0,
+        "database_cores": 0.0,
+        "server_cores": 0.1,
+        "other_cores": 0.0,
+        "peak_rss": 1,
+        "peak_process_rss": 1,
+        "rss_by_second": [1],
+        "errors": {},
+        "pages_logged": 1,
+        "pages_told": 1,
+        "seconds": 1.0,
+    }
+    return Figures(**{**usual, **more})
+
+
+@pytest.mark.parametrize(
+    ("bare", "scrapy", "reached"),
+    [(2_000, 50, True), (2_500, 50, False), (2_000, 51, False), (2_000, None, None)],
+)
+def test_a_crawl_is_held_against_the_bare_loop_and_scrapy(
+    bare: float, scrapy: float | None, reached: bool | None
+) -> None:
+    from parts import not_binding
+
+    on = {"rove-2": figures("rove-2", 600), "bare-2": figures("bare-2", bare)}
+    if scrapy is not None:
+        on["scrapy"] = figures("scrapy", scrapy)
+    (verdict,) = not_binding({"40kb": on})
+    assert verdict.is_reached is reached
+    assert "600 pages/s" in verdict.numbers
+
+
+@pytest.mark.parametrize(("others", "reached"), [(95.0, True), (94.0, False)])
+def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached: bool) -> None:
+    from parts import few_hosts
+
+    clogged = figures("rove-2", 500, details={"other_pages_per_s": others})
+    table = {"200k": {"rove-2": figures("rove-2", 100)}, "few": {"rove-2": clogged}}
+    (verdict,) = few_hosts(table)
+    assert verdict.is_reached is reached
+
+
+@pytest.mark.parametrize(("alone", "reached"), [(250, True), (251, False), (1e-9, True)])
+def test_https_is_held_against_handshakes(alone: float, reached: bool) -> None:
+    from parts import over_https
+
+    handshakes = figures("handshakes-2", alone, requests_per_s=alone)
+    (verdict,) = over_https(
+        {"https": {"rove-2": figures("rove-2", 100), "handshakes-2": handshakes}}
+    )
+    assert verdict.is_reached is reached
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    from parts import FROM_TABLE
+
+    assert [verdict for judge, _ in FROM_TABLE.values() for verdict in judge({})] == []
+
+
+def test_requests_in_flight_are_those_between_start_and_end() -> None:
+    from limits import in_flight
+
+    log = [LoggedRequest(start=start, end=start + 2.0) for start in (0.0, 1.0, 5.0)]
+    assert [in_flight(log, moment) for moment in (-1.0, 0.5, 1.5, 2.5, 4.0)] == [0, 1, 2, 1, 0]
+
+
+def test_a_stack_belongs_to_its_innermost_stage() -> None:
+    from stages import GROUPS, OVERHEAD, Profile, stage_of
+
+    assert (
+        stage_of(["thread (1): frontier_0", "SqliteFrontier._add (rove/frontier/sqlite.py:1)"])
+        == "add"
+    )
+    assert (
+        stage_of(["MainThread", "fetch (rove/fetch/http.py:1)", "x (rove/fetch/dns.py:2)"]) == "dns"
+    )
+    found = Profile(
+        pages=1, seconds=1.0, stages={("a", "text"): 1.0, ("a", "parse"): 2.0, ("b", "?"): 4.0}
+    )
+    assert found.groups == {**dict.fromkeys(GROUPS, 0.0), "parse": 3.0, OVERHEAD: 4.0}
