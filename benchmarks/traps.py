@@ -39,8 +39,6 @@ class Run:
     name: str
     pending: list[tuple[float, int]] = field(default_factory=list)
     """URLs that wait in the frontier, over time."""
-    megabytes: list[tuple[float, float]] = field(default_factory=list)
-    """Of the frontier's file."""
     rss: list[tuple[float, float]] = field(default_factory=list)
     """In MiB, of all its processes."""
     asked: Counter[str] = field(default_factory=Counter)
@@ -57,7 +55,6 @@ class Run:
             "asked before, %": share["A"],
             "traps, %": share["T"],
             "pending at the end": self.pending[-1][1],
-            "frontier, MB": self.megabytes[-1][1],
             "most RSS, MiB": max(rss for _, rss in self.rss),
         }
 
@@ -123,8 +120,6 @@ def _sample(run: Run, pid: int, frontier: Path, started: float) -> None:
         if not rss:
             return  # it has just ended
         run.pending.append((at, pending))
-        files = frontier.parent.glob(f"{frontier.name}*")  # the log of what is not in it yet too
-        run.megabytes.append((at, sum(file.stat().st_size for file in files) / 1e6))
         run.rss.append((at, rss / 2**20))
 
 
@@ -169,10 +164,8 @@ def _as_json(run: Run) -> dict[str, Any]:
     return {
         **run.row(),
         "over time": [
-            {"at": at, "pending": pending, "MB": size, "RSS": rss}
-            for (at, pending), (_, size), (_, rss) in zip(
-                run.pending, run.megabytes, run.rss, strict=True
-            )
+            {"at": at, "pending": pending, "RSS": rss}
+            for (at, pending), (_, rss) in zip(run.pending, run.rss, strict=True)
         ],
     }
 

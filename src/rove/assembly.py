@@ -72,6 +72,7 @@ async def assembled(
         max_links=settings.max_links,
         canonical_version=settings.canonical_version,
         drop_params=settings.drop_params,
+        max_memory=settings.max_memory,
     )
     spare = SpareFiles()
     spool = Spool(data.spool, frontier.process, spare)

@@ -34,6 +34,8 @@ from rove.politeness import DEFAULT_MAX_LINKS
 MAX_CPU_SECONDS = 2.0
 """Ten times what the longest ordinary page takes, 5 MiB."""
 MAX_MEMORY = 1024 * 1024 * 1024
+LEAST_MEMORY = 512 * 1024 * 1024
+"""The address space of the process, of which half is there before it reads anything."""
 MAX_SECONDS = 30.0
 """For one page: the machine may be busy."""
 LONGEST_WAIT = 120.0
@@ -64,11 +66,14 @@ class PageReader:
         canonical_version: int = CANONICAL_VERSION,
         drop_params: tuple[str, ...] = (),
         max_cpu_seconds: float = MAX_CPU_SECONDS,
+        max_memory: int = MAX_MEMORY,
     ) -> None:
+        """`max_memory`: bytes that the process apart may take, within LEAST_MEMORY and MAX_MEMORY."""
         self.max_links = max_links
         self.canonical_version = canonical_version
         self.drop_params = drop_params
         self._max_cpu_seconds = max_cpu_seconds
+        self._max_memory = min(MAX_MEMORY, max(LEAST_MEMORY, max_memory))
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
@@ -150,7 +155,7 @@ class PageReader:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-m", "rove.parse.reading_process"),
-                *(str(self._max_cpu_seconds), str(MAX_MEMORY)),
+                *(str(self._max_cpu_seconds), str(self._max_memory)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
