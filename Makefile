@@ -40,7 +40,7 @@ lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/lint-imports --no-cache
 
 test: lint ## everything that must hold: lint, types, import rules, all tests
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
 
 test-long: $(VENV)/.dev ## the same random tests with many more rounds
 	$(BIN)/python -m pytest -m long
