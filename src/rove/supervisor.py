@@ -148,7 +148,7 @@ class Supervisor:
         """Start a process and listen to it until it is gone; its last words."""
         member.process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "rove.worker"),
+            *("-P", "-m", "rove.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -173,3 +174,66 @@ def test_it_dies_with_its_parent() -> None:
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     child.wait(timeout=60)
+
+
+async def test_a_process_that_somebody_killed_is_no_fault_of_a_page() -> None:
+    async with reading() as reader:
+        for _ in range(3):
+            assert isinstance(await apart(reader, LONG), Document)
+            assert reader._process is not None
+            os.kill(reader._process.pid, signal.SIGKILL)
+            await reader._process.wait()
+        assert isinstance(await apart(reader, LONG), Document)
+
+
+async def test_a_page_that_is_being_read_when_its_process_is_killed_is_read_again() -> None:
+    async with reading() as reader:
+        assert isinstance(await apart(reader, b"warm"), Document)
+        assert reader._process is not None
+        os.kill(reader._process.pid, signal.SIGSTOP)
+        page = asyncio.create_task(apart(reader, LONG))
+        await asyncio.sleep(0.05)
+        os.kill(reader._process.pid, signal.SIGKILL)
+        assert isinstance(await page, Document)
+
+
+async def test_without_a_process_no_page_is_to_blame(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reader_module.sys, "executable", "/bin/false")
+    async with reading() as reader:
+        assert await apart(reader, LONG) is Unread.BUSY
+    assert "no process to read long pages in" in caplog.text
+
+
+def test_a_limit_of_the_system_that_is_lower_holds() -> None:
+    """The process may not raise its own limit, and lives with the one that it has."""
+    script = (
+        "import asyncio, resource; from tests.unit.test_parse_reader import LONG, answer, PageReader\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (900 << 20, 900 << 20))\n"
+        "async def main():\n"
+        "    reader = PageReader()\n"
+        "    print(type(await reader.read_apart(answer(LONG), is_plain_text=False)).__name__)\n"
+        "    await reader.close()\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "Document\n", done.stderr
+
+
+def test_what_lies_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "resource.py").write_text("raise SystemExit(3)")
+    script = (
+        "import asyncio\n"
+        "from rove.parse.reader import PageReader; from rove.parse.html import Answer\n"
+        "async def main():\n"
+        "    reader, body = PageReader(), b'<p>x' * 50_000\n"
+        "    answer = Answer(body=body, url='http://a.test/', content_type=None)\n"
+        "    print(type(await reader.read_apart(answer, is_plain_text=False)).__name__)\n"
+        "    await reader.close()\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == "Document\n", done.stderr

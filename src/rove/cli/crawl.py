@@ -36,6 +36,8 @@ from rove.text import seconds_text, size_text
 from rove.worker import SWITCH_SECONDS
 
 _NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
+MOST = 1_000_000_000
+"""Of pages, links, connections: more than there can be, and less than a database cannot hold."""
 _SETTINGS = (
     "email",
     "info_url",
@@ -86,17 +88,20 @@ _SETTINGS = (
     help=f"fetches in flight [default: {DEFAULT_CONCURRENCY}]",
 )
 @click.option(
-    "--max-pages", type=click.IntRange(min=1), metavar="N", help="end after so many pages"
+    "--max-pages", type=click.IntRange(min=1, max=MOST), metavar="N", help="end after so many pages"
 )
 @click.option("--max-duration", metavar="TIME", help="end after 90s, 30m, 24h, 2d")
 @click.option(
     "--max-depth",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=MOST),
     metavar="N",
     help="links followed from a seed; 0 fetches the seeds alone",
 )
 @click.option(
-    "--max-pages-per-domain", type=click.IntRange(min=1), metavar="N", help="pages of one domain"
+    "--max-pages-per-domain",
+    type=click.IntRange(min=1, max=MOST),
+    metavar="N",
+    help="pages of one domain",
 )
 @click.option(
     "--horizon",

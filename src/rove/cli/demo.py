@@ -77,7 +77,7 @@ def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
 @contextmanager
 def small_web(hosts: int) -> Iterator[str]:
     """The small web in a process of its own; yields where it listens."""
-    command = [sys.executable, "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]
+    command = [sys.executable, "-P", "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]
     command += ["--seed", str(SEED), "--profile", "full", "--stop-at-eof"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -106,4 +106,4 @@ def _show_what_was_collected(place: Path) -> None:
 
 
 def _rove(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "rove", *words], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "rove", *words], check=True)

@@ -35,9 +35,10 @@ crawl_name_option = click.option(
     metavar="NAME",
     help=f"which crawl of that database; its schema has this name [default: {DEFAULT_CRAWL_NAME}]",
 )
+MOST_PROCESSES = 256
 processes_option = click.option(
     "--processes",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=MOST_PROCESSES),
     metavar="N",
     help="crawling processes on this machine [default: one a core, on SQLite at most 3]",
 )

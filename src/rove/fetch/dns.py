@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiodns
 import pycares
@@ -168,10 +168,9 @@ class AresLookup:
         """Ask for the A records, then for the AAAA records of a name that exists without any."""
         if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3: never asked
             return Answer(addresses=_LOOPBACK, ttl=MAX_TTL)
-        channel = await self._channel()
         for record_type in ("A", "AAAA"):
             try:
-                result = await channel.query_dns(host, record_type)
+                result = await self._query(host, record_type)
             except aiodns.error.DNSError as error:
                 if error.args[0] == aiodns.error.ARES_ENODATA:
                     continue
@@ -186,6 +185,24 @@ class AresLookup:
                 return Answer(addresses=addresses, ttl=min(r.ttl for r in result.answer))
         return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=f"{host} has no address")
 
+    async def _query(self, host: str, record_type: str) -> Any:
+        """Ask for one kind of records.
+
+        A reply that makes no sense has c-ares fail every question that is under way in its channel, so those who get
+        one ask again alone: then it is their own.
+        """
+        channel = await self._channel()
+        try:
+            return await channel.query_dns(host, record_type)
+        except aiodns.error.DNSError as error:
+            if error.args[0] != aiodns.error.ARES_EBADRESP:
+                raise
+        alone = self._new_channel()
+        try:
+            return await alone.query_dns(host, record_type)
+        finally:
+            await alone.close()
+
     async def close(self) -> None:
         """Close the channels and their sockets."""
         while self._channels:
@@ -195,18 +212,19 @@ class AresLookup:
         """The channel to ask; made when needed, since it belongs to the running loop."""
         if not self._channels or self._asked >= self._renew_after:
             self._asked = 0
-            self._channels.append(
-                aiodns.DNSResolver(
-                    loop=asyncio.get_running_loop(),
-                    nameservers=self._servers,
-                    timeout=self._timeout,
-                    tries=self._tries,
-                )
-            )
+            self._channels.append(self._new_channel())
             if len(self._channels) > 2:
                 await self._channels.pop(0).close()
         self._asked += 1
         return self._channels[-1]
+
+    def _new_channel(self) -> aiodns.DNSResolver:
+        return aiodns.DNSResolver(
+            loop=asyncio.get_running_loop(),
+            nameservers=self._servers,
+            timeout=self._timeout,
+            tries=self._tries,
+        )
 
 
 def parse_name_server(text: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+import signal
 import sys
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
 from rove.parse.reading_process import (
     LENGTH_BYTES,
+    READY,
     Kind,
     Listing,
     Reply,
@@ -128,39 +130,58 @@ class PageReader:
             await process.wait()
 
     async def _ask(self, task: Task) -> Reply | Unread:
-        try:
-            process = await self._running()
-        except OSError as error:
-            log.warning("no process to read a page in: %s", error)
-            return Unread.BUSY
-        try:
-            async with asyncio.timeout(MAX_SECONDS):
-                reply = await _exchange(process, task)
-        except (TimeoutError, OSError, EOFError, msgspec.DecodeError):
-            await self.close()
-            log.info("%s is too complex to be read", task.answer.url)
-            return Unread.TOO_COMPLEX
-        except BaseException:
-            # The answer would be taken for that of the next page.
-            await self.close()
-            raise
-        if reply.failure:
-            log.info("%s is too complex to be read: %s", task.answer.url, reply.failure)
-            return Unread.TOO_COMPLEX
-        return reply
+        """Have a page read; a process that was killed by somebody else has a second chance with another one."""
+        for _ in range(2):
+            try:
+                process = await self._running()
+            except (OSError, EOFError, TimeoutError) as error:
+                await self.close()
+                reason = str(error) or type(error).__name__
+                log.warning("no process to read long pages in: %s", reason)
+                return Unread.BUSY
+            except BaseException:
+                await self.close()  # it has not said yet that it is ready
+                raise
+            try:
+                async with asyncio.timeout(MAX_SECONDS):
+                    reply = await _exchange(process, task)
+            except TimeoutError:
+                await self.close()
+                break
+            except (OSError, EOFError, RuntimeError, msgspec.DecodeError):
+                # The RuntimeError is uvloop's, of a pipe whose reader is gone.
+                await self.close()
+                if process.returncode == -signal.SIGPROF:
+                    break
+            except BaseException:
+                # The answer would be taken for that of the next page.
+                await self.close()
+                raise
+            else:
+                if reply.failure:
+                    log.info("%s: %s", task.answer.url, reply.failure)
+                    break
+                return reply
+        log.info("%s is too complex to be read", task.answer.url)
+        return Unread.TOO_COMPLEX
 
     async def _running(self) -> asyncio.subprocess.Process:
-        """The process, started if there is none."""
+        """The process, started if there is none; what prevents that is an OSError, EOFError or TimeoutError."""
+        if self._process is not None and self._process.returncode is not None:
+            self._process = None
         if self._process is None:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", "rove.parse.reading_process"),
+                *("-P", "-m", "rove.parse.reading_process"),
                 *(str(self._max_cpu_seconds), str(self._max_memory)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
+            assert self._process.stdout is not None, "it was asked for"
+            async with asyncio.timeout(MAX_SECONDS):
+                await self._process.stdout.readexactly(len(READY))
         return self._process
 
 

@@ -22,6 +22,8 @@ from rove.url import CrawlUrl
 
 URLS_AT_ONCE = 500
 """URLs of a sitemap that are decoded in one piece; it may have 50,000."""
+READY = b"ready"
+"""What it says first: whatever ends it later has to do with a page, or with somebody else."""
 LENGTH_BYTES = 4
 """Before each message comes its length."""
 
@@ -91,9 +93,13 @@ def main() -> None:
     """Read pages until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cpu_seconds, memory = float(sys.argv[1]), int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tasks, documents = sys.stdin.buffer, sys.stdout.buffer
+    documents.write(READY)
+    documents.flush()
     while (message := _next(tasks)) is not None:
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         reply = msgspec.msgpack.encode(_reply(message))
