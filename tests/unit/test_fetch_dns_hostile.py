@@ -282,3 +282,19 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
     ):
         found = await fetcher.fetch(Request(url=f"http://real.test:{server.port}/", max_bytes=10))
     assert isinstance(found, Fetched)
+
+
+@on_loop
+async def test_a_reply_that_makes_no_sense_fails_its_own_name_only() -> None:
+    """c-ares gives up all questions of a channel when it meets one."""
+
+    def reply(query: bytes, name: str) -> bytes:
+        if "bad" in name:
+            return head(query, 1) + b"\xc0\x0c" + struct.pack(">HHIH", A, 1, 300, 3) + b"\1\2\3"
+        return head(query, 1) + address_record("192.0.2.1")
+
+    async with asking(reply, timeout=2) as (_, lookup):
+        names = ["bad.test", *(f"good{n}.test" for n in range(6))]
+        bad, *good = await asyncio.gather(*(lookup.look_up(name) for name in names))
+    assert isinstance(bad, Failed) and bad.kind is FailureKind.DNS
+    assert all(isinstance(found, Answer) for found in good)
