@@ -149,7 +149,7 @@ async def test_a_process_is_given_its_order(hire: Hire) -> None:
     for member in crew.supervisor._members:
         number = member.order.number
         assert msgspec.json.decode(crew.text(f"order.{number}"), type=WorkOrder) == member.order
-        assert crew.text(f"called.{number}") == "-m rove.worker\n"
+        assert crew.text(f"called.{number}") == "-P -m rove.worker\n"
     assert (crew.said, crew.deaths) == ([], [])
 
 

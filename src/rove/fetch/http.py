@@ -29,7 +29,7 @@ from rove.ports import BAD_PORTS
 from rove.url import is_address, parse_base
 
 NO_WAIT = 0.001
-LATE = 0.05
+LATE = 0.2
 """Seconds by which the event loop may be late during a request without a word."""
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
