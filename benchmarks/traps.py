@@ -101,7 +101,7 @@ def _crawl(name: str, root: Path, folder: Path, options: argparse.Namespace) -> 
         while crawler.poll() is None:
             time.sleep(PERIOD)
             _sample(run, crawler.pid, folder / "data" / "frontier.sqlite", started)
-        if crawler.returncode not in (0, 3):
+        if crawler.returncode:
             raise SystemExit(f"rove ended with {crawler.returncode}")
     run.asked = Counter((folder / "web.log").read_text())
     print(f"{name}: {run.row()}", file=sys.stderr)

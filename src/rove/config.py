@@ -28,6 +28,8 @@ DEFAULT_MAX_MEMORY = 1 << 30
 LEAST_MEMORY = 256 << 20
 """With less, one page of the largest size could go over the ceiling."""
 DEFAULT_MIN_FREE_DISK = 1 << 30
+LARGEST_NUMBER = 1e15
+"""In a size or a duration: what is over it is a slip, and might be more than a number can hold."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b?)", re.ASCII)
 _SIZE_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
@@ -177,7 +179,7 @@ def with_limits(
 def parse_size(text: str) -> int:
     """Bytes of '512MiB', '1.5G', '800M', '64k' or a plain number of bytes; units are powers of 1024."""
     match = _SIZE.fullmatch(text.strip().lower())
-    if match is None:
+    if match is None or float(match[1]) > LARGEST_NUMBER:
         raise UsageError(f"{text!r} is not a size; write 512MiB, 2GiB, 1.5G or a number of bytes")
     return int(float(match[1]) * (1 << _SIZE_UNITS[match[2] or ""]))
 
@@ -185,6 +187,6 @@ def parse_size(text: str) -> int:
 def parse_duration(text: str) -> float:
     """Seconds of '90s', '30m', '24h', '2d' or a plain number of seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
-    if match is None or float(match[1]) <= 0:
+    if match is None or not 0 < float(match[1]) <= LARGEST_NUMBER:
         raise UsageError(f"{text!r} is not a duration; write 90s, 30m, 24h or 2d")
     return float(match[1]) * _UNITS[match[2]]

@@ -99,7 +99,8 @@ def _check_options(order: Order) -> None:
         parse_connect_to(rule)
     for server in order.options.get("dns_servers", ()):
         parse_name_server(server)
-    authorities_for(strict=order.options.get("strict_tls", False))
+    if order.options.get("strict_tls"):
+        authorities_for(strict=True)
 
 
 def _check_files(order: Order) -> None:

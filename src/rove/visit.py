@@ -222,6 +222,7 @@ class Visit:
     async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, some at a time: there may be tens of thousands."""
         host, url = step.offer.sitemap_of, step.url.text
+        self._journal.note_body(fetched)
         try:
             found = await self._around.reader.list_sitemap(fetched.body, url=url, host=host)
             if isinstance(found, Unread):

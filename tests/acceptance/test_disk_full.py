@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.namespace import run_in_namespace
 from tests.acceptance.web import (
     Completed,
     Reply,
@@ -32,8 +33,6 @@ from tests.acceptance.web import (
     status_of,
 )
 
-ROOT = Path(__file__).parents[2]
-NAMESPACES = (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"])
 LIMITED = (
     "import os, resource, sys; size = int(sys.argv[1]);"
     "resource.setrlimit(resource.RLIMIT_FSIZE, (size, size));"
@@ -127,21 +126,9 @@ def no_room_for_the_seeds(tmp_path: Path) -> None:
 
 @scenario
 def a_full_file_system(tmp_path: Path) -> None:
-    for namespace in NAMESPACES:
-        mount = [*namespace, "mount", "-t", "tmpfs", "none", str(tmp_path)]
-        try:
-            if subprocess.run(mount, capture_output=True).returncode == 0:
-                break
-        except FileNotFoundError:
-            continue
-    else:
-        pytest.skip("nobody may mount a file system here; the limit of a file's size has to do")
-    program = [sys.executable, "-m", "tests.acceptance.test_disk_full", str(tmp_path)]
-    result = subprocess.run(
-        [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100
+    report: dict[str, Any] = json.loads(
+        run_in_namespace("tests.acceptance.test_disk_full", tmp_path)
     )
-    assert result.returncode == 0, result.stdout + result.stderr
-    report: dict[str, Any] = json.loads(result.stdout)
     # The file system was full while the crawl ran; what it needs only then is free again.
     assert report["free before"] < 2_000_000 < 5_000_000 < report["free after"]
 

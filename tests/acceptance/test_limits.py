@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.test_disk_full import NAMESPACES, ROOT
+from tests.acceptance.namespace import run_in_namespace
 from tests.acceptance.web import (
     Process,
     Reply,
@@ -100,20 +100,7 @@ def too_little_memory_is_refused(tmp_path: Path) -> None:
 
 @scenario
 def a_disk_without_room_pauses_the_crawl(tmp_path: Path) -> None:
-    for namespace in NAMESPACES:
-        mount = [*namespace, "mount", "-t", "tmpfs", "none", str(tmp_path)]
-        try:
-            if subprocess.run(mount, capture_output=True).returncode == 0:
-                break
-        except FileNotFoundError:
-            continue
-    else:
-        pytest.skip("nobody may mount a file system here")
-    program = [sys.executable, "-m", "tests.acceptance.test_limits", str(tmp_path)]
-    result = subprocess.run(
-        [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    run_in_namespace("tests.acceptance.test_limits", tmp_path)
 
 
 def chain(host: str, path: str) -> Reply:

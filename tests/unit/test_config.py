@@ -50,7 +50,8 @@ def test_a_duration(text: str, expected: float) -> None:
     "text",
     [
         *("", " ", "s", "h", "0", "0s", "0.0h", "-5", "-5m", "+5", "5x", "5min", "5 minutes"),
-        *("1h30m", "1e3", "nan", "inf", ".5", "5.", "1,5", "5ss", "5 m s", "٣x", "--max"),
+        *("1h30m", "1e3", "nan", "inf", ".5", "5.", "1,5", "5ss", "5 m s", "٣x", "٣d", "--max"),
+        "9" * 400 + "d",
     ],
 )
 def test_no_duration(text: str) -> None:
@@ -79,7 +80,23 @@ def test_a_size(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "M", "MiB", "-1", "+1M", "1e9", "1,5G", "5 apples", "5MM", "5iB", ".5G", "٣x"]
+    "text",
+    [
+        "",
+        " ",
+        "M",
+        "MiB",
+        "-1",
+        "+1M",
+        "1e9",
+        "1,5G",
+        "5 apples",
+        "5MM",
+        "5iB",
+        ".5G",
+        "٣G",
+        "9" * 400,
+    ],
 )
 def test_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
