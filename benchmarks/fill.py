@@ -41,7 +41,7 @@ def fill(trial: Trial, here: Ground, urls: int) -> None:
 
 
 def _rows(scheme: str, names: list[str], each: int) -> Iterator[tuple[int, int, str, int]]:
-    """Domain, fingerprint, URL, position; in the order of the key, which is that of the table."""
+    """Domain, fingerprint, URL, position; in the order of the key."""
     for domain, name in sorted((fingerprint(name), name) for name in names):
         texts = (f"{scheme}://{name}/articles/of-long-ago/page-{page}" for page in range(each))
         yield from sorted((domain, fingerprint(text), text, 0) for text in texts)
@@ -52,18 +52,21 @@ def _fill_sqlite(here: Ground, scheme: str, names: list[str], each: int) -> None
     with closing(sqlite3.connect(file, isolation_level=None)) as base:
         base.execute("PRAGMA synchronous = OFF")
         base.execute("PRAGMA cache_size = -400000")
-        found = "SELECT sql FROM sqlite_master WHERE name = 'url_pending'"
-        index = base.execute(found).fetchone()[0]
+        indexes = base.execute(
+            "SELECT name, sql FROM sqlite_master WHERE name IN ('url_key', 'url_pending')"
+        ).fetchall()
         base.execute("BEGIN")
-        base.execute("DROP INDEX url_pending")
+        for name, _ in indexes:
+            base.execute(f"DROP INDEX {name}")
         base.executemany(
             "INSERT INTO url (domain, fingerprint, url, priority, position, depth) "
             f"VALUES (?, ?, ?, {PRIORITY}, ?, {PRIORITY})",
             _rows(scheme, names, each),
         )
-        base.execute(index)
+        for _, index in indexes:
+            base.execute(index)
         base.executemany(
-            "INSERT INTO domain (id, name, ready_at, pending, first_add) VALUES (?, ?, 0, ?, 0) "
+            "INSERT INTO domain (id, name, ready_at, pending) VALUES (?, ?, 0, ?) "
             "ON CONFLICT (id) DO UPDATE SET pending = pending + excluded.pending, "
             "ready_at = coalesce(ready_at, not_before)",
             [(fingerprint(name), name, each) for name in names],

@@ -143,20 +143,20 @@ class Sqlite:
             await database.close()
 
     async def fill(self, plan: Plan) -> None:
-        """Insert in the order of the key, which is the table's own; the other index afterwards."""
+        """Insert without the indexes of the URLs, in the order of arrival, and index afterwards."""
         async with self.opened(policy()):
             pass
         with sqlite3.connect(self.file, isolation_level=None) as base:
-            index = base.execute(
-                "SELECT sql FROM sqlite_master WHERE name = 'url_pending'"
-            ).fetchone()[0]
-            base.execute("DROP INDEX url_pending")
+            indexes = base.execute(
+                "SELECT name, sql FROM sqlite_master WHERE name IN ('url_key', 'url_pending')"
+            ).fetchall()
             base.execute("PRAGMA synchronous = OFF")
             base.execute("BEGIN")
+            for name, _ in indexes:
+                base.execute(f"DROP INDEX {name}")
             base.executemany(
-                "INSERT INTO domain (id, name, ready_at, pending, first_add) "
-                "VALUES (?, ?, ?, ?, 0)",
-                sorted(
+                "INSERT INTO domain (id, name, ready_at, pending) VALUES (?, ?, ?, ?)",
+                (
                     (fingerprint(domain_name(number)), domain_name(number), number, plan.per_domain)
                     for number in range(plan.domains)
                 ),
@@ -164,11 +164,12 @@ class Sqlite:
             base.executemany(
                 "INSERT INTO url (domain, fingerprint, url, priority, position, depth) "
                 "VALUES (?, ?, ?, 1, ?, 1)",
-                _rows_by_key(plan),
+                _rows_by_arrival(plan),
             )
             base.executemany("INSERT INTO counter VALUES (?, ?)", _counters(plan).items())
             base.execute("INSERT INTO counter VALUES ('adds', ?)", (plan.urls // URLS_PER_ADD + 1,))
-            base.execute(index)
+            for _, index in indexes:
+                base.execute(index)
             base.execute("COMMIT")
             base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         base.close()
@@ -256,24 +257,17 @@ def policy(delay: float = 0.0) -> Policy:
     return Policy(delay=delay, budget=BUDGET)
 
 
-def _rows_by_key(plan: Plan) -> Iterator[tuple[int, int, str, int]]:
-    by_id = sorted((fingerprint(domain_name(number)), number) for number in range(plan.domains))
-    for id, number in by_id:
-        texts = [url_text(number, page) for page in range(plan.per_domain)]
-        rows = (
-            (id, fingerprint(text), text, page * plan.domains + number)
-            for page, text in enumerate(texts)
-        )
-        yield from sorted(rows)
-
-
-def _lines_by_arrival(plan: Plan) -> Iterator[str]:
+def _rows_by_arrival(plan: Plan) -> Iterator[tuple[int, int, str, int]]:
     ids = [fingerprint(domain_name(number)) for number in range(plan.domains)]
     for page in range(plan.per_domain):
         for number, id in enumerate(ids):
             text = url_text(number, page)
-            position = page * plan.domains + number
-            yield f"{id}\t{fingerprint(text)}\t{text}\t1\t{position}\t1\n"
+            yield id, fingerprint(text), text, page * plan.domains + number
+
+
+def _lines_by_arrival(plan: Plan) -> Iterator[str]:
+    for id, key, text, position in _rows_by_arrival(plan):
+        yield f"{id}\t{key}\t{text}\t1\t{position}\t1\n"
 
 
 async def _lines(lines: Iterator[str]) -> AsyncIterator[bytes]:

@@ -62,6 +62,78 @@ async def test_sqlite(tmp_path: Path, version: int) -> None:
     await backend.close()
 
 
+OLD_ROWS = {
+    "domain": (
+        *(
+            "id",
+            "name",
+            "ready_at",
+            "not_before",
+            "crawl_delay",
+            "pending",
+            "token",
+            "owner",
+            "unsettled",
+        ),
+        *(
+            "failing",
+            "pages",
+            "pages_epoch",
+            "capped",
+            "excluded",
+            "backoff",
+            "failures",
+            "repeats",
+        ),
+    ),
+    "url": (
+        *(
+            "domain",
+            "fingerprint",
+            "url",
+            "state",
+            "priority",
+            "position",
+            "depth",
+            "hops",
+            "attempts",
+        ),
+        *("bare", "reason", "visit", "sitemap_of"),
+    ),
+}
+"""The columns of the tables that version 5 makes anew."""
+
+
+async def test_every_column_is_carried_over(tmp_path: Path) -> None:
+    path, rows = tmp_path / "frontier.sqlite", {}
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for number, script in load_migrations("sqlite")[:4]:
+            connection.executescript(f"{script}; PRAGMA user_version = {number};")
+        for table, columns in OLD_ROWS.items():
+            # A thousand rows, each column with values of its own; keys as scattered as hashes are.
+            rows[table] = sorted(
+                tuple(
+                    (7919 * row * (-1) ** row if place == 0 else row * 100 + place)
+                    if name not in ("name", "url", "reason", "sitemap_of")
+                    else f"{name} {row}"
+                    for place, name in enumerate(columns)
+                )
+                for row in range(1_000)
+            )
+            more, value = (", first_add", ", 1") if table == "domain" else ("", "")
+            marks = ", ".join("?" * len(columns)) + value
+            insert = f"INSERT INTO {table} ({', '.join(columns)}{more}) VALUES ({marks})"
+            connection.executemany(insert, rows[table])
+    backend = SqliteBackend(path)
+    await backend.open(create=True)
+    await backend.close()
+    with closing(sqlite3.connect(path)) as connection:
+        for table, columns in OLD_ROWS.items():
+            query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(columns)}"
+            assert connection.execute(query).fetchall() == rows[table]
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
 async def test_postgres(postgres_url: str) -> None:
     schema = "old_schema"
     connection = await asyncpg.connect(postgres_url)

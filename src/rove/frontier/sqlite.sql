@@ -42,20 +42,20 @@ WHERE domain.id = e.value ->> 0;
 -- ten thousand URLs that are not due yet are never walked over.
 SELECT u.domain, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position, u.sitemap_of
 FROM json_each(:rows) AS d
-CROSS JOIN url AS u ON u.domain = d.value AND u.fingerprint IN (
-    SELECT fingerprint FROM (
+CROSS JOIN url AS u ON u.arrival IN (
+    SELECT arrival FROM (
         SELECT * FROM (
-            SELECT fingerprint FROM url
+            SELECT arrival FROM url
             WHERE domain = d.value AND state = 0 AND priority < :retried
             ORDER BY priority, position LIMIT :limit)
         UNION ALL
         SELECT * FROM (
-            SELECT fingerprint FROM url
+            SELECT arrival FROM url
             WHERE domain = d.value AND state = 0 AND priority = :retried AND position <= :now
             ORDER BY position LIMIT :limit)
         UNION ALL
         SELECT * FROM (
-            SELECT fingerprint FROM url
+            SELECT arrival FROM url
             WHERE domain = d.value AND state = 0 AND priority = :held AND position <= :now
             ORDER BY position LIMIT :limit)
     ) LIMIT :limit);
@@ -154,33 +154,57 @@ FROM json_each(:rows) AS e
 CROSS JOIN content AS c ON c.hash = e.value
 CROSS JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
 
+-- name: last_url
+-- The number of the newest URL: what is inserted from here on has higher ones.
+SELECT coalesce(max(arrival), 0) FROM url;
+
 -- name: insert_urls
--- The unseen ones are returned.
+-- Those that are known stay as they are. Which were not is asked for afterwards, as one row: RETURNING would keep a
+-- table of them aside and hand them over one by one.
 INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
 VALUES (:row)
-ON CONFLICT DO NOTHING
-RETURNING domain;
+ON CONFLICT DO NOTHING;
+
+-- name: domains_inserted
+-- The domain of each URL that came after one of them, as a JSON array.
+SELECT json_group_array(domain) FROM url WHERE arrival > :last;
+
+-- name: domains_to_raise
+-- rows: domains. Those that have a row. Nearly all of them stay as they are but for what they have pending: those of which
+-- neither column that wake_domains sets would change, whose indexes need not be touched then.
+SELECT domain.id, pending, excluded, crawl_delay, repeats,
+    (owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone)) IS failing
+        AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before)
+FROM json_each(:rows) AS e
+CROSS JOIN domain ON domain.id = e.value;
+
+-- name: insert_domains
+INSERT INTO domain (id, name, pending, ready_at, failing)
+VALUES (:row);
 
 -- name: raise_pending
--- rows: [domain, name, unseen URLs]. An idle domain is woken, but not before its politeness clock; one that waits
--- for a retry only is drawn forward; a leased one has ready_at = not_before and stays.
-INSERT INTO domain (id, name, pending, ready_at, first_add)
-SELECT value ->> 0, value ->> 1, value ->> 2, :now, :number
-FROM json_each(:rows) WHERE true
-ON CONFLICT (id) DO UPDATE SET
-    pending  = pending + excluded.pending,
+-- rows: [domain, unseen URLs].
+UPDATE domain SET pending = pending + (e.value ->> 1)
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0;
+
+-- name: wake_domains
+-- rows: domains. An idle domain is woken, but not before its politeness clock; one that waits for a retry only is drawn
+-- forward; a leased one has ready_at = not_before and stays.
+UPDATE domain SET
     failing  = CASE WHEN owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone) THEN 1
-               WHEN capped OR domain.excluded THEN failing ELSE 0 END,
+               WHEN capped OR excluded THEN failing ELSE 0 END,
     ready_at = CASE
-        WHEN capped OR domain.excluded THEN NULL
+        WHEN capped OR excluded THEN NULL
         ELSE min(coalesce(ready_at, max(:now, not_before)), max(:now, not_before)) END
-RETURNING pending, first_add = :number, id, domain.excluded, crawl_delay, repeats;
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value;
 
 -- name: trim
 -- The worst URLs of a domain that has more than there is room for, from the end of its order. Seeds are in the first
 -- class, which is not looked at: there may be any number of them.
-DELETE FROM url WHERE domain = :domain AND fingerprint IN (
-    SELECT fingerprint FROM url
+DELETE FROM url WHERE arrival IN (
+    SELECT arrival FROM url
     WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
         AND fingerprint NOT IN (SELECT value FROM json_each(:kept))
     ORDER BY priority DESC, position DESC
@@ -293,7 +317,7 @@ UPDATE domain SET capped = 0 WHERE capped = 1 AND pages_epoch <> :epoch;
 
 -- name: exclude_domain
 -- What it has pending leaves pending afterwards, slice by slice.
-INSERT INTO domain (id, name, excluded, first_add) VALUES (:id, :name, 1, 0)
+INSERT INTO domain (id, name, excluded) VALUES (:id, :name, 1)
 ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
 
 -- name: include_domain

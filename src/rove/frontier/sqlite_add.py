@@ -55,23 +55,9 @@ class SqliteAdding(SqliteWithdrawing):
             if only_known_domains:
                 urls = self._of_known_domains(urls, list(names))
             unseen = self._insert_urls(urls, first)
-            raised = self._database.batch(
-                "raise_pending",
-                [[domain, names[domain], count] for domain, count in unseen.items()],
-                now=now,
-                number=number,
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            changes["urls.pending"] += unseen.total()
-            changes["domains.total"] += sum(row[1] for row in raised)
-            changes["domains.active"] += sum(
-                pending == unseen[id] and not excluded for pending, _, id, excluded, _, _ in raised
-            )
+            raised = self._raise_pending(unseen, names, now, changes)
             excess = self._full.excess(
-                Raised(id, pending, crawl_delay, repeats)
-                for pending, _, id, _, crawl_delay, repeats in raised
-                if pending > self._full.least_room
+                domain for domain in raised if domain.pending > self._full.least_room
             )
             trimmed = self._trim(excess, kept, first, changes)
             self._count(changes)
@@ -79,23 +65,43 @@ class SqliteAdding(SqliteWithdrawing):
         return added(unseen.total(), dropped, trimmed)
 
     def _insert_urls(self, urls: Sequence[NewUrl], first: int) -> Counter[int]:
-        """Insert those that are not known; return how many were not, by domain."""
-        rows = [
-            [
-                url.domain,
-                url.fingerprint,
-                url.url,
-                priority_of(url),
-                first + i,
-                url.depth,
-                url.hops,
-                int(url.bare),
-                url.sitemap_of,
-            ]
-            for i, url in enumerate(urls)
+        """Insert those that are not known; return how many were not, by domain.
+
+        Neighbours in the indexes are neighbours in the batch, so that a page is visited once; of the same URL twice the
+        shallower comes first, and stays.
+        """
+        last = self._database.execute("last_url")[0][0]
+        rows = (
+            _url_row(urls[i], first + i) for i in sorted(range(len(urls)), key=urls.__getitem__)
+        )
+        self._database.insert("insert_urls", rows)
+        inserted = self._database.execute("domains_inserted", last=last)[0][0]
+        return Counter(msgspec.json.decode(inserted, type=list[int]))
+
+    def _raise_pending(
+        self, unseen: Counter[int], names: Mapping[int, str], now: int, changes: Counter[str]
+    ) -> list[Raised]:
+        """Count URLs that were inserted as pending, and make or wake their domains."""
+        rules = {"now": now, "leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
+        known = self._database.batch("domains_to_raise", list(unseen), **rules)
+        ids = {row[0] for row in known}
+        made = [id for id in unseen if id not in ids] if len(ids) < len(unseen) else []
+        self._database.insert(
+            "insert_domains", ((id, names[id], unseen[id], now, 0) for id in made)
+        )
+        self._database.batch("raise_pending", [[row[0], unseen[row[0]]] for row in known])
+        self._database.batch("wake_domains", [row[0] for row in known if not row[5]], **rules)
+        changes["urls.pending"] += unseen.total()
+        changes["domains.total"] += len(made)
+        changes["domains.active"] += len(made)
+        changes["domains.active"] += sum(not row[1] and not row[2] for row in known)
+        return [
+            *(Raised(id, unseen[id], 0, 0) for id in made),
+            *(
+                Raised(id, before + unseen[id], crawl_delay, repeats)
+                for id, before, _, crawl_delay, repeats, _ in known
+            ),
         ]
-        rows.sort()  # neighbours in the table are neighbours in the batch: a page is visited once
-        return Counter(row[0] for row in self._database.insert("insert_urls", rows))
 
     def _trim(
         self, excess: Mapping[int, int], kept: Collection[int], first: int, changes: Counter[str]
@@ -123,3 +129,18 @@ class SqliteAdding(SqliteWithdrawing):
         kept = [url for url in urls if url.domain in known]
         self._count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": len(urls) - len(kept)})
         return kept
+
+
+def _url_row(url: NewUrl, position: int) -> tuple[int | str, ...]:
+    """The values of insert_urls."""
+    return (
+        url.domain,
+        url.fingerprint,
+        url.url,
+        priority_of(url),
+        position,
+        url.depth,
+        url.hops,
+        url.bare,
+        url.sitemap_of,
+    )

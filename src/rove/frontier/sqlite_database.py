@@ -12,10 +12,11 @@ import fcntl
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,7 +97,7 @@ class Database:
             found += self.execute(query, rows=part, **parameters)
         return found
 
-    def insert(self, query: str, rows: Sequence[Sequence[Any]], /) -> list[Row]:
+    def insert(self, query: str, rows: Iterable[Sequence[Any]], /) -> list[Row]:
         """Run a named query that has one row of VALUES, for many rows. In the database's thread only.
 
         For rows of many columns: each is bound, where a batch would parse the JSON of a row once for every column (15
@@ -104,15 +105,15 @@ class Database:
         """
         assert self._connection is not None, "the database is not open"
         found: list[Row] = []
-        start = 0
-        while start < len(rows):
-            # Few different lengths, so that few statements are prepared.
-            count = next(size for size in INSERT_SIZES if size <= len(rows) - start)
-            part = rows[start : start + count]
-            found += self._connection.execute(
-                _for_rows(query, count), [value for row in part for value in row]
-            ).fetchall()
-            start += count
+        left = iter(rows)
+        while part := list(islice(left, INSERT_SIZES[0])):
+            start = 0
+            while start < len(part):
+                # Few different lengths, so that few statements are prepared.
+                count = next(size for size in INSERT_SIZES if size <= len(part) - start)
+                values = list(chain.from_iterable(part[start : start + count]))
+                found += self._connection.execute(_for_rows(query, count), values).fetchall()
+                start += count
         return found
 
     @contextmanager
