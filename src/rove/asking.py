@@ -17,6 +17,7 @@ from rove.parse.reader import PageReader
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.robots import MAX_ROBOTS_BYTES
+from rove.seen import SeenSet
 from rove.spool import Note, Spool
 from rove.url import CrawlUrl
 
@@ -34,6 +35,8 @@ class Surroundings:
     gate: Gate
     reader: PageReader
     spool: Spool
+    seen: SeenSet
+    """Links that need not be offered to the frontier."""
     delay: float
     max_body: int
     redirect_hops: int

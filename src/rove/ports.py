@@ -35,6 +35,8 @@ def may_lead(target: str, *, source: str) -> bool:
     >>> may_lead("https://a.test:6379", source="http://a.test:6379")
     True
     """
+    if target.count(":") == 1:
+        return True  # it names no port, so it is the scheme's own
     host, port = _host_and_port(target)
     return port in WEB_PORTS or (host, port) == _host_and_port(source)
 

@@ -150,6 +150,18 @@ def canonical(
     )
 
 
+def origin_of(text: str) -> str:
+    """The origin of a URL in canonical form."""
+    return text[: text.index("/", _LEAST_ORIGIN)]
+
+
+def restored(text: str, fingerprint: int) -> CrawlUrl:
+    """A URL that was kept in canonical form, with what follows from it."""
+    origin = origin_of(text)
+    host, name, domain = _site(origin)
+    return CrawlUrl(text, host, origin, name, domain, fingerprint)
+
+
 def parse_base(text: str) -> whatwg.URL | None:
     """A URL to join others to."""
     try:

@@ -18,8 +18,10 @@ from rove.url import (
     fingerprint,
     http_twin,
     is_address,
+    origin_of,
     parse_base,
     parse_seed,
+    restored,
 )
 
 CANONICAL = [
@@ -587,3 +589,20 @@ def test_addresses_are_domains_of_their_own(
 
 def test_the_examples_in_the_module_hold() -> None:
     assert doctest.testmod(rove.url).failed == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://www.example.co.uk/a?b=c",
+        "http://example.com:8080/",
+        "http://[2001:db8::1]:81/x",
+        "http://192.0.2.7/",
+        "https://xn--mnchen-3ya.de/%C3%BC//x",
+    ],
+)
+def test_a_url_that_was_kept_is_the_same_again(text: str) -> None:
+    found = canonical(text)
+    assert found is not None and found.text == text
+    assert restored(text, found.fingerprint) == found
+    assert origin_of(text) == found.origin
