@@ -41,6 +41,15 @@ def may_lead(target: str, *, source: str) -> bool:
     return port in WEB_PORTS or (host, port) == _host_and_port(source)
 
 
+def port_of(origin: str) -> int:
+    """The port of an origin.
+
+    >>> port_of("https://a.test"), port_of("http://[2001:db8::1]:81")
+    (443, 81)
+    """
+    return _host_and_port(origin)[1]
+
+
 @lru_cache(maxsize=8_192)
 def _host_and_port(origin: str) -> tuple[str, int]:
     scheme, _, rest = origin.partition("://")
