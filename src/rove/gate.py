@@ -101,8 +101,8 @@ class Gate:
     ) -> list[NewUrl]:
         """The links of a page that may enter the frontier, to be offered to it; counts in `refused` why others may not.
 
-        What `admits` and `CrawlUrl.offer` come to for each link, in one pass, as a page has sixty: what depends on their
-        origin is asked once for each of those.
+        What `admits` and `CrawlUrl.offer` come to for each link, in one pass, as a page has sixty: what depends on the
+        origin is asked once for each.
         """
         offers: list[NewUrl] = []
         refusals: dict[str, NotAccepted | None] = {}
