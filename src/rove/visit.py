@@ -83,6 +83,8 @@ class Visit:
             await self._until_one_is_asked()
         except VisitOver:
             return
+        finally:
+            self._asking.close()
 
     async def _until_one_is_asked(self) -> None:
         lease = self._journal.lease
