@@ -206,7 +206,9 @@ def origin_of(text: str) -> str:
 def restored(text: str, fingerprint: int) -> CrawlUrl:
     """A URL that was kept in canonical form, with what follows from it."""
     origin = origin_of(text)
-    host, name, domain = _site(origin)
+    site = _site(origin)
+    assert site is not None, f"{text} was canonical when it was kept"
+    host, name, domain = site
     return CrawlUrl(text, host, origin, name, domain, fingerprint)
 
 
