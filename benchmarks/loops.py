@@ -34,6 +34,7 @@ from rove.fetch.http import CurlFetcher
 from rove.model import Fetched, Request
 from rove.parse.html import Answer, read_html
 from rove.politeness import user_agent
+from rove.tuning import tune_process
 from web import WebPlan
 
 EMAIL = "bench@example.org"
@@ -146,7 +147,8 @@ class _RawClient(asyncio.Protocol):
 
 
 def run(options: argparse.Namespace, share: int) -> Counter[str]:
-    """One process: every so manieth URL."""
+    """One process, set up like one that crawls: every so manieth URL."""
+    tune_process()
     plan = WebPlan(hosts=options.hosts, knobs=tuple(options.set))
     urls = islice(plan.urls(), share, None, options.processes)
     if options.kind == "handshakes":

@@ -12,11 +12,13 @@ from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier
 from rove.gate import Gate
 from rove.journal import Journal
+from rove.line import Line
 from rove.model import Failed, FailureKind, Outcome, Request, RequestKind
 from rove.parse.reader import PageReader
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.robots import MAX_ROBOTS_BYTES
+from rove.seen import SeenSet
 from rove.spool import Note, Spool
 from rove.url import CrawlUrl
 
@@ -34,6 +36,8 @@ class Surroundings:
     gate: Gate
     reader: PageReader
     spool: Spool
+    seen: SeenSet
+    """Links that need not be offered to the frontier."""
     delay: float
     max_body: int
     redirect_hops: int
@@ -58,6 +62,11 @@ class Asking:
     def __init__(self, around: Surroundings, journal: Journal) -> None:
         self._around = around
         self._journal = journal
+        self._line = Line()
+
+    def close(self) -> None:
+        """Leave no connection open."""
+        self._line.close()
 
     async def page(self, url: CrawlUrl) -> Outcome:
         """Ask for a page."""
@@ -97,6 +106,8 @@ class Asking:
             timeout=left,
             headers=headers,
             share=journal.share,
+            line=self._line,
+            more_follows=kind is RequestKind.ROBOTS,
         )
         journal.account()
         outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")

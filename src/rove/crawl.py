@@ -30,9 +30,10 @@ from rove.model import Lease, OriginRecord, UrlState
 from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
+from rove.seen import SeenSet
 from rove.spool import Spool
 from rove.store.contract import Keep, Store
-from rove.url import canonical
+from rove.url import origin_of
 from rove.visit import Visit
 from rove.writer import GROUP, GroupWriter
 
@@ -95,12 +96,14 @@ class Crawl:
         self.progress = progress
         self.allowance = allowance
         self._all_fed = all_fed
+        seen = SeenSet()
         self._around = Surroundings(
             frontier=frontier,
             fetcher=fetcher,
             gate=gate,
             reader=reader,
             spool=spool,
+            seen=seen,
             delay=settings.delay,
             max_body=settings.max_body,
             redirect_hops=settings.redirect_hops,
@@ -115,6 +118,7 @@ class Crawl:
             frontier=frontier,
             clock=clock,
             spool=spool,
+            seen=seen,
             delay=settings.delay,
             only_known_domains=settings.seeds_only,
             on_settled=self._count,
@@ -391,8 +395,7 @@ class Crawl:
 
 
 def _origins_of(lease: Lease) -> set[str]:
-    found = (canonical(url.url) for url in lease.urls)
-    return {url.origin for url in found if url is not None}
+    return {origin_of(url.url) for url in lease.urls}
 
 
 async def _first_failure_or(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rove import ports
 from rove.exclusions import Exclusions
-from rove.model import NotAccepted, OriginRecord, RobotsStatus
+from rove.model import NewUrl, NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
 from rove.retry import keeps_failing
 from rove.robots import MAX_CRAWL_DELAY, rules_of
@@ -89,6 +90,39 @@ class Gate:
             return refusal
         found = penalty(url.text, self._year)
         return found if found < REFUSED else NotAccepted.TRAP
+
+    def admitted(
+        self,
+        links: Sequence[CrawlUrl],
+        *,
+        depth: int,
+        source: CrawlUrl,
+        refused: MutableMapping[str, int],
+    ) -> list[NewUrl]:
+        """The links of a page that may enter the frontier, to be offered to it; counts in `refused` why others may not.
+
+        What `admits` and `CrawlUrl.offer` come to for each link, in one pass, as a page has sixty: what depends on the
+        origin is asked once for each.
+        """
+        offers: list[NewUrl] = []
+        refusals: dict[str, NotAccepted | None] = {}
+        year = self._year
+        for link in links:
+            text, _, origin, name, domain, fingerprint = link
+            if origin in refusals:
+                refusal = refusals[origin]
+            else:
+                refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
+            if refusal is None:
+                found = penalty(text, year)
+                if found < REFUSED:
+                    # As NewUrl(...) does it, in half the time.
+                    offer = (domain, name, fingerprint, text, depth, 0, False, "", found)
+                    offers.append(tuple.__new__(NewUrl, offer))
+                    continue
+                refusal = NotAccepted.TRAP
+            refused[refusal] = refused.get(refusal, 0) + 1
+        return offers
 
     def judge(
         self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0

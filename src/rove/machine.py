@@ -41,12 +41,6 @@ FILES_REST = 60.0
 """Seconds before more are tried again after that."""
 TRIMMED_FROM = 0.7
 """The part of the ceiling from which the allocator is asked to give back what it keeps."""
-LARGE_BLOCK = 1024 * 1024
-"""Blocks from this size on are pages of their own, which go back as soon as they are free."""
-KEPT_FREE = 16 * 1024 * 1024
-"""Free bytes at the end of a heap that the allocator keeps: the next page is read into them."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-ARENAS = 2
 
 log = logging.getLogger(__name__)
 
@@ -189,15 +183,6 @@ def resident_bytes() -> int | None:
     except OSError:
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def keep_memory_tidy() -> None:
-    """Have the allocator give large blocks back at once, and not keep a heap for every thread; before any thread."""
-    with suppress(OSError, AttributeError):
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)
-        libc.mallopt(_M_TRIM_THRESHOLD, KEPT_FREE)
-        libc.mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def _give_back() -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rove.line import Line
 from rove.memory import Share
 
 MAX_MEDIA_TYPE = 255
@@ -92,6 +93,10 @@ class Request:
     """Sent besides those that every request has."""
     share: Share | None = None
     """Of the process's memory, which the body is held in; None: nobody keeps an account."""
+    line: Line | None = None
+    """What the visit's last request left open, for this one to use; None: it has a connection of its own."""
+    more_follows: bool = False
+    """Its connection is left open on that line, if the server does: the same origin is asked for more at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,19 @@ def may_lead(target: str, *, source: str) -> bool:
     >>> may_lead("https://a.test:6379", source="http://a.test:6379")
     True
     """
+    if target.count(":") == 1:
+        return True  # it names no port, so it is the scheme's own
     host, port = _host_and_port(target)
     return port in WEB_PORTS or (host, port) == _host_and_port(source)
+
+
+def port_of(origin: str) -> int:
+    """The port of an origin.
+
+    >>> port_of("https://a.test"), port_of("http://[2001:db8::1]:81")
+    (443, 81)
+    """
+    return _host_and_port(origin)[1]
 
 
 @lru_cache(maxsize=8_192)

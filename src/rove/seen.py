@@ -9,8 +9,20 @@ frontier is correct without it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 DEFAULT_LIMIT = 400_000
+
+
+class Fingerprinted(Protocol):
+    """A URL, however much of it is known."""
+
+    @property
+    def fingerprint(self) -> int:
+        """What it is known by."""
+
+
+Url = TypeVar("Url", bound=Fingerprinted)
 
 
 class SeenSet:
@@ -26,6 +38,11 @@ class SeenSet:
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
+
+    def unseen(self, urls: Iterable[Url]) -> list[Url]:
+        """Those that may be new; asked once for many, at half the cost."""
+        young, old = self._young, self._old
+        return [url for url in urls if url.fingerprint not in young and url.fingerprint not in old]
 
     def update(self, fingerprints: Iterable[int]) -> None:
         """Remember these: they are committed."""

@@ -147,12 +147,19 @@ _LONGEST_NUMBER = 9
 
 def penalty(text: str, year: int) -> int:
     """How much a canonical URL looks like part of a trap: 0 for most; `year` is the one that it is."""
+    if (
+        "?" not in text
+        and text.count("/") < _FEW_PARTS - 1
+        and len(text) < _LONG
+        and not _OTHER_NUMBER.search(text, _LEAST_ORIGIN)
+    ):
+        return 0  # nothing for `signs` to find: a page has sixty links
     found = signs(text, year)
     return sum(sign.penalty for sign in found) if found else 0
 
 
 def signs(text: str, year: int) -> list[Sign]:
-    """What in a canonical URL speaks for a trap. Each test has a cheap one before it: a page has sixty links."""
+    """What in a canonical URL speaks for a trap. Each test has a cheap one before it."""
     path, mark, query = text.partition("?")
     parts = path.split("/")
     found: list[Sign] = []

@@ -27,6 +27,10 @@ from rove.model import NewUrl
 MAX_URL_LENGTH = 2_000
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_CHANGED_ESCAPE = re.compile(
+    r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])"
+)
+"""An escape in lower case, or of a character that needs none; most URLs with escapes have neither."""
 _NO_SEED = re.compile(r"\s|^[/.:@?#]")
 _HOST_PART = re.compile(r"[^/?#]*")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -38,6 +42,13 @@ _UNRESERVED = {
 _FETCHED_SCHEMES = ("http://", "https://")
 _LEAST_ORIGIN = len("http://a")
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SIGN = 1 << 63
+_SPECIAL = re.compile("[^A-Za-z0-9_~!$&()*+,;=@:/?.-]").search
+"""Finds nothing in a path that the parser leaves as it is, if there are no segments of dots in it."""
+
+# Short ways to what is needed for every link.
+_hash = xxhash.xxh3_64_intdigest
+_new_tuple = tuple.__new__
 
 
 class CrawlUrl(NamedTuple):
@@ -80,12 +91,12 @@ def fingerprint(text: str) -> int:
 
 def fingerprint_bytes(data: bytes) -> int:
     """Likewise for bytes."""
-    return signed(xxhash.xxh3_64_intdigest(data))
+    return signed(_hash(data))
 
 
 def signed(value: int) -> int:
     """64 bits as the databases can hold them."""
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return value - 2 * _SIGN if value >= _SIGN else value
 
 
 @cache
@@ -120,34 +131,85 @@ def canonical(
         result = str(parsed)
         if not result.startswith(_FETCHED_SCHEMES):
             return None
+        # What follows from the origin is looked up by its text: asking the parser for each part takes longer.
         origin = result[: result.index("/", _LEAST_ORIGIN)]
-        if origin[-1] == "." or ".:" in origin or "@" in origin:
+        site = _site(origin)
+        if site is None:
             result = str(_without_user_and_final_dots(parsed))
             origin = result[: result.index("/", _LEAST_ORIGIN)]
+            site = _site(origin)
     except (whatwg.URLError, UnicodeEncodeError):
         return None
-    # What follows from the origin is looked up by its text: asking the parser for each part takes longer.
-    host, name, domain = _site(origin)
-    if not host or host[0] == "." or host[-1] == ".":
-        return None
+    return None if site is None else _finished(result, origin, site, drops)
+
+
+class Base:
+    """What the links of a page are relative to.
+
+    Many links are a path in canonical form already: they are put behind the page's origin, and the parser is not asked.
+    """
+
+    __slots__ = ("_drops", "_origin", "_site", "_url")
+
+    def __init__(self, url: whatwg.URL | None, drops: Drops | None) -> None:
+        self._url = url
+        self._drops = drops
+        root = canonical("/", url)
+        self._origin = "" if root is None else root.origin
+        self._site = None if root is None else (root.host, root.domain_name, root.domain)
+
+    def join(self, text: str) -> CrawlUrl | None:
+        """What canonical() makes of a link with this as its base."""
+        if (
+            text[:1] == "/"
+            and _SPECIAL(text) is None
+            and "//" not in text
+            and "/." not in text
+            and self._site is not None
+        ):
+            return _finished(self._origin + text, self._origin, self._site, self._drops)
+        return canonical(text, self._url, self._drops)
+
+
+def _finished(
+    result: str, origin: str, site: tuple[str, str, int], drops: Drops | None
+) -> CrawlUrl | None:
+    """The rest of the way from what the parser makes of a URL to the canonical form."""
     if "#" in result:
         result = result.partition("#")[0]
-    if "%" in result:
+    if "%" in result and _CHANGED_ESCAPE.search(result):
         # Beside a stray percent sign, a decoded letter could make a new escape of the two.
         normal = str.upper if _STRAY_PERCENT.search(result) else _normal_escape
         result = _ESCAPE.sub(lambda match: normal(match.group()), result)
-    if result[-1] == "?" and result.index("?") == len(result) - 1:
-        result = result[:-1]
-    if drops is not None and ("?" in result or ";" in result) and drops.search(result):
-        shorter = drops.strip(result)
-        if shorter != result:
-            return canonical(shorter, None, drops)
+    if "?" in result or ";" in result:
+        if result[-1] == "?" and result.index("?") == len(result) - 1:
+            result = result[:-1]
+        if drops is not None and drops.search(result):
+            shorter = drops.strip(result)
+            if shorter != result:
+                return canonical(shorter, None, drops)
     if len(result) > MAX_URL_LENGTH:
         return None
+    host, name, domain = site
+    number = _hash(result.encode())
+    if number >= _SIGN:
+        number -= 2 * _SIGN
     # As CrawlUrl(...) does it, in half the time.
-    return tuple.__new__(
-        CrawlUrl, (result, host, origin, name, domain, fingerprint_bytes(result.encode()))
-    )
+    return _new_tuple(CrawlUrl, (result, host, origin, name, domain, number))
+
+
+def origin_of(text: str) -> str:
+    """The origin of a URL in canonical form."""
+    return text[: text.index("/", _LEAST_ORIGIN)]
+
+
+def restored(text: str, fingerprint: int) -> CrawlUrl:
+    """A URL that was kept in canonical form, with what follows from it."""
+    origin = origin_of(text)
+    site = _site(origin)
+    assert site is not None, f"{text} was canonical when it was kept"
+    host, name, domain = site
+    return CrawlUrl(text, host, origin, name, domain, fingerprint)
 
 
 def parse_base(text: str) -> whatwg.URL | None:
@@ -189,11 +251,16 @@ def http_twin(found: CrawlUrl) -> CrawlUrl:
 
 
 @lru_cache(maxsize=8_192)
-def _site(origin: str) -> tuple[str, str, int]:
-    """The host, and the domain's name and id; the links of a page share a few of these."""
+def _site(origin: str) -> tuple[str, str, int] | None:
+    """The host, and the domain's name and id; None where a user or dots stand in the way, or there is no host.
+
+    The links of a page share a few of these.
+    """
     host = origin.partition("://")[2]
     if host[-1:] != "]":
         host = host.partition(":")[0] if host[:1] != "[" else host.rpartition(":")[0]
+    if not host or host[0] == "." or host[-1] == "." or "@" in origin:
+        return None
     return host, *domain_of(host)
 
 

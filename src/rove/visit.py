@@ -8,6 +8,7 @@ noted in a Journal.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -36,7 +37,7 @@ from rove.politeness import MAX_REQUESTS_PER_VISIT
 from rove.retry import is_temporary, retry_in
 from rove.robots import rules_of
 from rove.store.contract import Page
-from rove.url import CrawlUrl, canonical, fingerprint, http_twin, parse_base
+from rove.url import CrawlUrl, canonical, fingerprint_bytes, http_twin, parse_base, restored
 
 MORE_URLS = 1_000
 """URLs read on at a time when all of the lease's were blocked."""
@@ -82,6 +83,8 @@ class Visit:
             await self._until_one_is_asked()
         except VisitOver:
             return
+        finally:
+            self._asking.close()
 
     async def _until_one_is_asked(self) -> None:
         lease = self._journal.lease
@@ -179,16 +182,16 @@ class Visit:
             self._leave_unread(step, document, TOO_COMPLEX)
             return
         self._journal.mark(*document.marks)
-        for link in document.links:
-            self._meet(link, step.url, depth=step.offer.depth + 1)
+        self._meet_all(document.links, step.url, depth=step.offer.depth + 1)
         if document.noindex:
             self._settle(step, UrlState.BLOCKED, "noindex")
             return
-        content_hash = fingerprint(document.text)
+        text = document.text.encode("utf-8", "replace")
+        content_hash = fingerprint_bytes(text)
         page = Page(
             url=step.url.text,
             fetched_at=self._journal.requests[-1].started,
-            text=document.text,
+            text=text,
             source=fetched if self._around.keep_raw else None,
             content_hash=content_hash,
         )
@@ -229,8 +232,7 @@ class Visit:
                 self._leave_unread(step, found, SITEMAP_TOO_COMPLEX)
                 return
             for pages in found.urls():
-                for page in pages:
-                    self._meet(page, step.url, depth=1)
+                self._meet_all(pages, step.url, depth=1)
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
             self._journal.note_unread(FailureKind.ABORTED)
@@ -334,6 +336,16 @@ class Visit:
             step = step.guess
         self._journal.defer(step.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
+    def _meet_all(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
+        """Offer what a page names to the frontier, but for what is known there: of most pages, most links are."""
+        journal = self._journal
+        journal.links += self._around.gate.admitted(
+            self._around.seen.unseen(links),
+            depth=depth,
+            source=source,
+            refused=journal.not_accepted,
+        )
+
     def _meet(
         self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
     ) -> NewUrl | None:
@@ -363,8 +375,7 @@ def _worth_waiting_for(failure: Failed) -> bool:
 
 
 def _first_step(pending: PendingUrl) -> _Step:
-    url = canonical(pending.url)
-    assert url is not None, f"{pending.url} was canonical when it was added"
+    url = restored(pending.url, pending.fingerprint)
     offer = url.offer(
         depth=pending.depth,
         hops=pending.hops,

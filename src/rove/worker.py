@@ -24,15 +24,12 @@ from rove.crawl import Crawl, Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.clock import steady_seconds
-from rove.machine import keep_memory_tidy
 from rove.progress import Progress
+from rove.tuning import tune_process
 
 REPORT_SECONDS = 0.5
 NOT_NOW = 75
 """The exit code of a process that could not begin, but might later."""
-SWITCH_SECONDS = 0.001
-"""How long the event loop may keep the interpreter while the threads of the frontier and the store wait for it: they
-want it often, and for microseconds."""
 
 log = logging.getLogger("rove.worker")
 
@@ -80,8 +77,7 @@ def main() -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches every process; the supervisor passes it on
-    keep_memory_tidy()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    tune_process()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:

@@ -41,6 +41,7 @@ class GroupWriter:
         frontier: Frontier,
         clock: Callable[[], float],
         spool: Spool,
+        seen: SeenSet,
         delay: float,
         only_known_domains: bool,
         on_settled: Callable[[Sequence[Journal]], None],
@@ -52,7 +53,7 @@ class GroupWriter:
         self._delay = delay
         self._only_known_domains = only_known_domains
         self._on_settled = on_settled
-        self._seen = SeenSet()
+        self._seen = seen
         self._copies = Copies(frontier)
         self._waiting: deque[Journal] = deque()
         self._unsettled: dict[Journal, None] = {}
@@ -163,11 +164,10 @@ class GroupWriter:
     async def _add_links(self, group: Sequence[Journal]) -> None:
         links: dict[int, NewUrl] = {}
         for journal in group:
-            for link in journal.links:
-                if link.fingerprint not in self._seen:
-                    known = links.get(link.fingerprint)
-                    if known is None or link.depth < known.depth:
-                        links[link.fingerprint] = link
+            for link in self._seen.unseen(journal.links):
+                known = links.get(link.fingerprint)
+                if known is None or link.depth < known.depth:
+                    links[link.fingerprint] = link
         # Where a redirect led was fetched in the same visit: it must be there to be settled.
         fetched = {f for j in group for f in (*j.settled, *j.deferred)}
         offers = list(links.values())

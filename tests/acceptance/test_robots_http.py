@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -410,6 +412,40 @@ def a_domain_that_asks_to_be_left_alone_does_not_keep_a_crawl_up(tmp_path: Path)
     assert web.urls.count("http://endless.test/robots.txt") == 1
     assert {asked.host for asked in web.asked} == {"endless.test", "slow.test"}
     assert "exhausted" in result.stderr, result.stderr
+    check_books(data, web.urls)
+
+
+@scenario
+def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
+    """Every request is in the ledger once, also where a server takes the second one and answers by leaving."""
+    kept = {
+        "kept.test/robots.txt": replace(plain(RULES), keep=True),
+        "missing.test/robots.txt": replace(plain("Nothing here.", status=404), keep=True),
+        "faithless.test/robots.txt": replace(plain(RULES), keep=True),
+        "closed.test/robots.txt": replace(plain("User-agent: *\nDisallow: /\n"), keep=True),
+    }
+    failures = ["once"]
+
+    def answer(host: str, path: str) -> Reply:
+        if f"{host}{path}" == "faithless.test/" and failures:
+            failures.clear()
+            return Reply(reset=True)
+        return kept.get(f"{host}{path}", PAGE)
+
+    with site(answer) as web:
+        urls = [f"http://{name.removesuffix('robots.txt')}" for name in kept]
+        data = crawl(tmp_path, web, urls)
+    assert len(web.asked_of("faithless.test", "/")) == 2
+    assert len(web.urls) == 8
+    # faithless.test is asked again in a visit of its own, and was connected to once in vain
+    assert web.connections == 4 + 2
+    rows = frontier_rows(data, "SELECT url, error, status FROM request ORDER BY began, seq")
+    assert Counter(url for url, _, _ in rows) == Counter(web.urls)
+    faithless = [row[1:] for row in rows if row[0].startswith("http://faithless.test")]
+    assert faithless == [("", 200), ("reset", 0), ("", 200)]
+    assert exported_urls(data) == {
+        f"http://{host}.test/" for host in ("kept", "missing", "faithless")
+    }
     check_books(data, web.urls)
 
 

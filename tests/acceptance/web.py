@@ -107,6 +107,8 @@ class Reply:
     """No answer before the site closes, or lets go of what it holds."""
     reset: bool = False
     """The connection is broken off without an answer."""
+    keep: bool = False
+    """The connection is left open for the next request."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class _Connection(BaseHTTPRequestHandler):
         asked = Asked(time.monotonic(), host, self.path, headers)
         self.site.asked.append(asked)
         reply = self.site.reply(host, self.path)
-        self.close_connection = True
+        self.close_connection = not reply.keep
         with suppress(OSError):
             if reply.held or reply.after:
                 self._hold(asked, reply.after or 120)
@@ -236,6 +238,8 @@ class _Connection(BaseHTTPRequestHandler):
         else:
             self.send_response(reply.status)
         self.send_header("Content-Type", reply.type)
+        if not reply.keep:
+            self.send_header("Connection", "close")
         for name, value in reply.headers.items():
             self.send_header(name, value)
         if reply.endless:

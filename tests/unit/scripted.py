@@ -31,6 +31,7 @@ from rove.model import (
 )
 from rove.parse.reader import PageReader
 from rove.politeness import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
+from rove.seen import SeenSet
 from rove.spool import Spool
 from rove.store.contract import Stored
 from rove.url import CrawlUrl, canonical
@@ -205,6 +206,7 @@ class World:
             gate=self.gate,
             reader=self.reader,
             spool=self.spool,
+            seen=SeenSet(),
             delay=DELAY,
             max_body=1 << 20,
             redirect_hops=self.redirect_hops,

@@ -41,7 +41,7 @@ def page(
         url=url, status=200, status_line=status_line, headers=headers, address="192.0.2.7"
     )
     source = Fetched(response=response, body=body, wire_body=body, truncated=truncated)
-    return Page(url=url, fetched_at=FETCHED_AT, text=text, source=source)
+    return Page(url=url, fetched_at=FETCHED_AT, text=text.encode(), source=source)
 
 
 def store(directory: Path, keep: Keep = Keep.TEXT, **options: Any) -> WarcStore:

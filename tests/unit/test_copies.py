@@ -29,7 +29,7 @@ def lease(domain: int, token: int = 1) -> Lease:
 
 def page(hash: int | None, name: str = "") -> Page:
     url = f"http://a.test/{name}"
-    return Page(url=url, fetched_at=5.0, text="", source=None, content_hash=hash)
+    return Page(url=url, fetched_at=5.0, text=b"", source=None, content_hash=hash)
 
 
 def content(hash: int, *, domain: int = 1, visit: int = 1, checked: int = 7) -> Content:

@@ -42,6 +42,7 @@ from rove.model import Content, Counts, Request, RequestRow, UrlState, VisitResu
 from rove.parse.reader import PageReader
 from rove.politeness import VISIT_BUDGET
 from rove.progress import Progress
+from rove.seen import SeenSet
 from rove.spool import Note, Spool, lost_visits, spool_files
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
@@ -1004,6 +1005,7 @@ class TestGivingUp:
             frontier=world.frontier,
             clock=world.now,
             spool=world.spool,
+            seen=SeenSet(),
             delay=DELAY,
             only_known_domains=False,
             on_settled=lambda _: None,

@@ -792,3 +792,19 @@ def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "two words")
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == "'two words' is not a URL"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("http://a.test:6379/", "from a page of a.test at the same port: port 6379 is not one of"),
+        ("http://a.test:25/", "refused: port 25 belongs to something else than the web"),
+    ],
+)
+def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
+    found = explanation(given, url_given(given), replace(KNOWN, record=None), now=NOW)
+    assert found.verdict is Verdict.REFUSED and words in found.sentence
+    web = url_given("http://a.test:8080/")
+    assert explanation(web.text, web, replace(KNOWN, record=None), now=NOW).verdict is (
+        Verdict.ACCEPTED
+    )

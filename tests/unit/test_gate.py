@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from rove.errors import UsageError
 from rove.exclusions import Exclusions, parse_exclusions
 from rove.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
-from rove.model import NotAccepted, OriginRecord, RobotsStatus
+from rove.model import NewUrl, NotAccepted, OriginRecord, RobotsStatus
 from rove.politeness import MAX_REDIRECT_CHAIN
 from rove.retry import HOLDS_BEFORE_FAILING
 from tests.unit.scripted import crawl_url
@@ -93,6 +94,33 @@ def test_what_looks_like_a_trap_is_held_back(path: str, expected: int | NotAccep
     deep = gate.admits(crawl_url(f"http://a.test{path}"), depth=4)
     excluded = gate.admits(crawl_url(f"http://excluded.test{path}"), depth=0)
     assert (deep, excluded) == (NotAccepted.TOO_DEEP, NotAccepted.EXCLUDED)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None:
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
+    source = crawl_url("http://a.test:9999/from")
+    texts = [
+        *(
+            f"http://{host}/{path}"
+            for host in ("a.test", "b.test", "excluded.test")
+            for path in "xy"
+        ),
+        *("http://a.test:9999/x", "http://b.test:9999/x", "http://b.test:9999/y"),
+        *("http://b.test/list?sort=price", "http://b.test/a/b/a/b/a/b", "http://b.test/x/x/x"),
+    ]
+    links = [crawl_url(text) for text in texts]
+    one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
+    refused: dict[str, int] = {NotAccepted.TRAP: 2}
+    offers = gate.admitted(links, depth=depth, source=source, refused=refused)
+    assert offers == [
+        link.offer(depth=depth, penalty=found)
+        for link, found in zip(links, one_by_one, strict=True)
+        if not isinstance(found, NotAccepted)
+    ]
+    assert all(isinstance(offer, NewUrl) for offer in offers)
+    refusals = Counter(found for found in one_by_one if isinstance(found, NotAccepted))
+    assert refused == refusals + Counter({NotAccepted.TRAP: 2})
 
 
 @pytest.mark.parametrize(

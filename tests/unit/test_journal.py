@@ -127,7 +127,7 @@ def test_what_is_settled_and_put_off_is_told(journal: Journal) -> None:
 def test_pages_get_their_places_in_the_order_they_were_noted(journal: Journal) -> None:
     note(journal, refused(404))
     note(journal, page())
-    kept = Page(url=URL.text, fetched_at=1.0, text="text", source=None)
+    kept = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None)
     journal.note_page(kept, title="A title", content_hash=-5)
     note(journal, refused(404))
     where = Location(file="x.warc.gz", offset=1, length=2)
@@ -142,7 +142,7 @@ def test_a_text_that_was_stored_before_is_noted(journal: Journal) -> None:
     text = Content(hash=-5, checked=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
     for _ in range(2):
         note(journal, page())
-        kept = Page(url=URL.text, fetched_at=1.0, text="", source=None, content_hash=-5)
+        kept = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
         journal.note_page(kept, title="", content_hash=-5)
     journal.note_stored([Stored(text=where, raw=None), Stored(text=where, raw=None, is_copy=True)])
     journal.note_text(is_repeat=False, content=text)
@@ -158,7 +158,7 @@ def test_a_text_that_was_stored_before_is_noted(journal: Journal) -> None:
 def test_a_page_without_a_place_is_a_mistake(journal: Journal, places: int) -> None:
     note(journal, page())
     journal.note_page(
-        Page(url=URL.text, fetched_at=1.0, text="", source=None), title="", content_hash=0
+        Page(url=URL.text, fetched_at=1.0, text=b"", source=None), title="", content_hash=0
     )
     with pytest.raises(ValueError, match="zip"):
         journal.note_stored([Stored(text=None, raw=None)] * places)

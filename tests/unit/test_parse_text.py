@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from rove.parse.html import Answer, Document, read_html, read_plain
-from rove.parse.text import tidy, tidy_line
+from rove.parse.text import BREAK, tidy, tidy_line
 
 
 def text(html: str) -> str:
@@ -196,6 +200,34 @@ def test_unprintable(html: str, shown: str) -> None:
 
 def test_lone_surrogates_are_removed() -> None:
     assert tidy("a\ud800b") == "ab"
+
+
+CHARACTERS = st.one_of(
+    st.characters(max_codepoint=0x7F),
+    st.characters(max_codepoint=0xFF),
+    st.sampled_from(f"a  {BREAK}{BREAK}\u3000\u2003\u2028Жё漢😀\ud800\udfff"),
+)
+
+
+def one_by_one(text: str) -> str:
+    """What tidy() does, without its haste: a look at each character of each line."""
+
+    def meant(char: str) -> str:
+        if char in "\t\n\v\f\r\x1c\x1d\x1f\xa0":
+            return " "
+        is_control = char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff"
+        return "" if is_control else char
+
+    lines = ("".join(map(meant, line)).strip() for line in text.split(BREAK))
+    return "\n".join(re.sub(" +", " ", line) for line in lines if line)
+
+
+@settings(deadline=None)
+@given(st.lists(CHARACTERS).map("".join))
+@example("a\x85\xa0b\x7f")
+@example("Ж\x85\xa0b\x7f\n\tc")
+def test_every_character_is_dealt_with(text: str) -> None:
+    assert tidy(text) == one_by_one(text)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.seen import SeenSet
+from tests.unit.scripted import crawl_url
 
 
 @settings(deadline=None)
@@ -38,6 +39,16 @@ def test_nothing_is_forgotten_before_it_is_full() -> None:
     assert all(n in seen for n in range(1000))
     seen.update([1000])
     assert 0 not in seen and 1000 in seen
+
+
+@given(st.integers(0, 12), st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
+def test_many_are_asked_about_at_once(limit: int, told: list[int], asked: list[int]) -> None:
+    seen = SeenSet(limit)
+    seen.update(told)
+    urls = [crawl_url(f"http://a.test/{number}") for number in told]
+    seen.update(url.fingerprint for url in urls)
+    others = [crawl_url(f"http://a.test/{number}") for number in asked]
+    assert seen.unseen(others) == [url for url in others if url.fingerprint not in seen]
 
 
 def test_a_new_set_knows_nothing() -> None:

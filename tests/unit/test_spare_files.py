@@ -25,7 +25,7 @@ def note(spool):
     spool.note(Note(visit=1, domain=2))
 
 async def store(store):
-    page = Page(url="http://a.test/", fetched_at=0.0, text="words", source=None)
+    page = Page(url="http://a.test/", fetched_at=0.0, text=b"words", source=None)
     try:
         stored = await store.write([page])
     finally:

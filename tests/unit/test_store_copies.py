@@ -55,7 +55,7 @@ def write(
 def content(text: str = LONG, **more: Any) -> Content:
     values: dict[str, Any] = {
         "hash": fingerprint(text),
-        "checked": text_block(text).checked,
+        "checked": text_block(text.encode()).checked,
         "domain": 1,
         "visit": 2,
         "where": Location(file="other.warc.gz", offset=0, length=1),
@@ -74,7 +74,7 @@ def test_of_a_group_the_first_is_stored_and_the_others_refer_to_it(tmp_path: Pat
     path = whole_file(tmp_path)
     assert kinds(tmp_path) == ["conversion", "conversion", "revisit"]
     assert [where.is_copy for where in stored] == [False, False, True]
-    assert stored[0].checked == stored[2].checked == text_block(LONG).checked
+    assert stored[0].checked == stored[2].checked == text_block(LONG.encode()).checked
     first, _, copy = [record for record, _ in warcio_records(path)][1:]
     headers = copy.rec_headers
     assert headers.get_header("WARC-Target-URI") == "https://example.com/3"
@@ -104,7 +104,7 @@ def test_a_known_text_is_not_stored_again(tmp_path: Path) -> None:
 
 def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
     """The hash that is looked up can be aimed at; the digest that is compared cannot."""
-    other = content(checked=text_block("another").checked)
+    other = content(checked=text_block(b"another").checked)
     pages = [known_page(1), known_page(2)]
     stored = write(tmp_path, pages, known={other.hash: other})
     assert [where.is_copy for where in stored] == [False, False]

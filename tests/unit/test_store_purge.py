@@ -74,7 +74,7 @@ class Rows:
             if place is None:
                 assert is_purged(url)
             elif kind == "text":
-                assert reader.read_text(place, url) == self.pages[url].text
+                assert reader.read_text(place, url) == self.pages[url].text.decode()
             else:
                 source = self.pages[url].source
                 assert source is not None
@@ -225,7 +225,7 @@ def test_a_file_may_be_purged_again_and_again(tmp_path: Path) -> None:
     reader = WarcReader(tmp_path)
     for (url, kind), at in rows.places.items():
         if at and kind == "text":
-            assert reader.read_text(at, url) == rows.pages[url].text
+            assert reader.read_text(at, url) == rows.pages[url].text.decode()
 
 
 def test_a_new_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> 
             writer = store(directory, keep)
             for index, domain in enumerate(group):
                 one = of_domain(domain, 10 * number + index)
-                same = replace(one, url=one.url + "/same", text=SHARED, content_hash=hash)
+                same = replace(one, url=one.url + "/same", text=SHARED.encode(), content_hash=hash)
                 known = {hash: _content(*first[0])} if first else {}
                 for each, at in zip(
                     [one, same], await writer.write([one, same], known), strict=True

@@ -62,10 +62,6 @@ def test_a_text_alone_refers_to_nothing() -> None:
     assert b"WARC-Refers-To" not in text_record(page(), refers_to=None)
 
 
-def test_a_lone_surrogate_does_not_stop_the_store() -> None:
-    assert text_record(page(text="a\ud800b"), refers_to=None).endswith(b"a?b\r\n\r\n")
-
-
 def test_a_response_record_says_what_is_known_of_it() -> None:
     record = decompress(compress(response_record(page(truncated=True), record_id=ID), 1))
     assert record.headers["warc-type"] == "response"

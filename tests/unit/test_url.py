@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import ipaddress
+import itertools
 import string
 
 import pytest
@@ -11,15 +12,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rove.url
+from rove.drops import drops_of
 from rove.url import (
     MAX_URL_LENGTH,
+    Base,
     canonical,
     domain_of,
     fingerprint,
     http_twin,
     is_address,
+    origin_of,
     parse_base,
     parse_seed,
+    restored,
 )
 
 CANONICAL = [
@@ -556,6 +561,62 @@ def test_a_canonical_url_keeps_its_promises(text: str, base: str | None) -> None
     assert found.domain_name == domain_of(found.host)[0]
 
 
+ODD_BASES = st.sampled_from(
+    [
+        "http://a.test:8080/x",
+        "HTTPS://me:secret@A.Test:443/dir/",
+        "http://a.test../x/./y",
+        "http://bücher.test/%7e/?q",
+        "http://0x7f.1/",
+        "http://[::1]:81/a;b",
+        "http://a.test/;sid=0123456789abcdef0123456789abcdef/b",
+        "http://.a.test/",
+        "no url",
+    ]
+)
+PATHS = st.builds(
+    "{}{}".format,
+    st.sampled_from(["/", "", "//", "/./", "/..", "/a/", "\\", "/?", ";", "/a.b/.c"]),
+    st.lists(
+        st.one_of(
+            st.sampled_from(["..", ".", "/", "%2e", "%41", "%zz", "utm_source=x", "&", "?", ";"]),
+            st.sampled_from([";jsessionid=1", "sid=" + "0" * 32, "x" * 1_990, "^", "|", "`", "{}"]),
+            st.text(URL_LETTERS + "!$()*+", max_size=6),
+            st.characters(),
+        ),
+        max_size=6,
+    ).map("".join),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(PATHS, LIKE_URLS), st.one_of(BASES, ODD_BASES), st.sampled_from([1, 2]))
+@example("/", "http://a.test/", 2)
+@example("/a?", "http://a.test/", 2)
+@example("/a??", "http://a.test/", 2)
+@example("/a?b'c", "http://a.test/", 2)
+@example("/a#b", "http://a.test/", 2)
+@example("/a\n", "http://a.test/", 2)
+@example("/a\u212a", "http://a.test/", 2)
+@example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/")), "http://a.test/", 2)
+@example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/") + 1), "http://a.test/", 2)
+def test_links_that_are_not_parsed_are_what_the_parser_makes_of_them(
+    text: str, base: str, version: int
+) -> None:
+    url, drops = parse_base(base), drops_of(version, ())
+    assert Base(url, drops).join(text) == canonical(text, url, drops)
+
+
+def test_escapes_are_changed_that_are_in_lower_case_or_not_needed() -> None:
+    for code in range(0x100):
+        kept = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
+        for high, low in itertools.product(
+            {f"{code >> 4:X}", f"{code >> 4:x}"}, {f"{code & 15:X}", f"{code & 15:x}"}
+        ):
+            found = canonical(f"http://a.test/a?%{high}{low}")
+            assert found is not None and found.text == f"http://a.test/a?{kept or f'%{code:02X}'}"
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.characters()), st.one_of(st.none(), BASES))
 def test_canonical_never_raises(text: str, base: str | None) -> None:
@@ -587,3 +648,20 @@ def test_addresses_are_domains_of_their_own(
 
 def test_the_examples_in_the_module_hold() -> None:
     assert doctest.testmod(rove.url).failed == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://www.example.co.uk/a?b=c",
+        "http://example.com:8080/",
+        "http://[2001:db8::1]:81/x",
+        "http://192.0.2.7/",
+        "https://xn--mnchen-3ya.de/%C3%BC//x",
+    ],
+)
+def test_a_url_that_was_kept_is_the_same_again(text: str) -> None:
+    found = canonical(text)
+    assert found is not None and found.text == text
+    assert restored(text, found.fingerprint) == found
+    assert origin_of(text) == found.origin

@@ -62,6 +62,23 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
+class LeftOpen:
+    """A connection that a request leaves open, before its answer or what happens instead."""
+
+    def __init__(self, *, then: BaseException | None = None) -> None:
+        self.closed = 0
+        self._then = then
+
+    async def __call__(self, request: Request) -> None:
+        assert request.line is not None
+        request.line.kept = self
+        if self._then is not None:
+            raise self._then
+
+    def close(self) -> None:
+        self.closed += 1
+
+
 class TestRobots:
     """robots.txt before the first page of an origin."""
 
@@ -80,6 +97,30 @@ class TestRobots:
         assert for_page.max_bytes == 1 << 20
         assert for_page.accept_types == {"text/html", "application/xhtml+xml", "text/plain"}
         assert for_page.timeout == pytest.approx(VISIT_BUDGET)
+
+    async def test_only_a_robots_txt_leaves_its_connection_open(self, world: World) -> None:
+        script = {f"{A}/": redirect("/2"), f"{A}/2": page()}
+        await world.open(f"{A}/", script=script)
+        await world.visit()
+        requests = world.fetcher.requests
+        assert [request.more_follows for request in requests] == [True, False, False]
+        assert len({id(request.line) for request in requests}) == 1
+
+    @pytest.mark.parametrize("rules", [NOTHING_ALLOWED, refused(503), failed()])
+    async def test_a_visit_leaves_no_connection_open(self, world: World, rules: Outcome) -> None:
+        left_open = LeftOpen()
+        await world.open(f"{A}/", script={ROBOTS: rules})
+        world.fetcher.before_answer = left_open
+        await world.visit()
+        assert left_open.closed == 1
+
+    async def test_nor_does_one_that_is_cut_short(self, world: World) -> None:
+        left_open = LeftOpen(then=asyncio.CancelledError())
+        await world.open(f"{A}/", script={ROBOTS: NOTHING_PRIVATE})
+        world.fetcher.before_answer = left_open
+        with pytest.raises(asyncio.CancelledError):
+            await world.visit()
+        assert left_open.closed == 1
 
     async def test_what_is_doubtful_about_an_answer_is_in_its_row(self, world: World) -> None:
         cut = page()
@@ -552,11 +593,11 @@ class TestPages:
         await world.open(offered(f"{A}/", depth=2), script={f"{A}/": page(html)})
         journal = await world.visit()
         (kept,) = journal.pages
-        assert kept.url == f"{A}/" and "Some text." in kept.text
+        assert kept.url == f"{A}/" and b"Some text." in kept.text
         assert kept.source is None, "the answer is not kept where only texts are"
         row = journal.requests[-1]
         assert (row.title, row.status, row.size) == ("A title", 200, len(html))
-        assert row.content_hash == fingerprint(kept.text)
+        assert row.content_hash == fingerprint_bytes(kept.text)
         assert kept.fetched_at == row.started
         rows = await world.rows(
             "SELECT url, depth, hops, bare FROM url WHERE depth = 3 ORDER BY url"
@@ -573,7 +614,7 @@ class TestPages:
         text = "Some <a href=/b>text</a>\nhttp://c.test/"
         await world.open(f"{A}/", script={f"{A}/": page(text, "text/plain")})
         (kept,) = (await world.visit()).pages
-        assert kept.text == text
+        assert kept.text.decode() == text
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_what_is_cut_is_marked(self, world: World) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shlex
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,11 @@ from rove.cli.options import (
 from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
 from rove.crawl import Ending
 from rove.drops import parse_names
-from rove.machine import keep_memory_tidy
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
 from rove.text import seconds_text, size_text
-from rove.worker import SWITCH_SECONDS
+from rove.tuning import tune_process
 
 _NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
 MOST = 1_000_000_000
@@ -255,8 +253,7 @@ def run_crawl(order: Order) -> int:
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
         running.crew.stop()
 
-    keep_memory_tidy()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    tune_process()
     app = CrawlApp(order, say=console.print, watch=watch)
     try:
         summary = uvloop.run(app.run())

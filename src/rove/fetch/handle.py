@@ -60,6 +60,26 @@ def new_handle(identity: Identity) -> pycurl.Curl:
     return curl
 
 
+def open_pool(curl: pycurl.Curl) -> pycurl.CurlShare:
+    """Give a handle a place of its own for its connection, which may then serve more than one request.
+
+    Without one, connections that are left open go to the multi handle, where another request would find them.
+    """
+    pool = pycurl.CurlShare()
+    pool.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_CONNECT)
+    curl.setopt(pycurl.SHARE, pool)
+    curl.setopt(pycurl.FRESH_CONNECT, 0)
+    return pool
+
+
+def close_pool(curl: pycurl.Curl, pool: pycurl.CurlShare) -> None:
+    """Close what a handle has left open; its next connections end with their requests again."""
+    curl.setopt(pycurl.SHARE, None)
+    curl.setopt(pycurl.FRESH_CONNECT, 1)
+    curl.setopt(pycurl.FORBID_REUSE, 1)
+    pool.close()
+
+
 def set_strict(curl: pycurl.Curl, identity: Identity, *, strict: bool) -> None:
     """Have a handle take only TLS of today and certificates that hold, or whatever there is."""
     verifies = strict and identity.authorities is not None

@@ -17,9 +17,14 @@ MAX_HEAD_LINES = 200
 MAX_LOCATION = 8_000
 """Characters of a Location that is kept; no URL that is crawled comes near it."""
 
+MAX_UNREAD = 16 * 1024
+"""Bytes of a body that nobody wants, which are taken all the same if the connection is to serve once more."""
+
 LOCATION_DROPPED = "location-dropped"
 """The mark of a redirect that leads nowhere, as its Location is too long."""
 _BLANK = " \t\r\n"
+_NOT_MODIFIED = 304
+_TOO_MANY = 429
 _BODILESS = frozenset({204, 205, 304})
 _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
 
@@ -96,6 +101,22 @@ def judge(
         )
     delimited = "content-length" in found or "transfer-encoding" in found
     return ReadBody(codings=known, delimited=delimited)
+
+
+def is_soon_over(response: Response) -> bool:
+    """Whether an answer whose body is not wanted ends soon, and its connection can serve another request.
+
+    Not so a redirect, which mostly leads elsewhere, nor the answer of a server that is asked for nothing more for now.
+    """
+    status = response.status
+    if (status != _NOT_MODIFIED and not 400 <= status < 500) or status == _TOO_MANY:
+        return False
+    if (response.header("connection") or "").lower() == "close":
+        return False
+    if status == _NOT_MODIFIED or response.header("transfer-encoding") is not None:
+        return True
+    announced = response.header("content-length") or ""
+    return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_UNREAD
 
 
 def _as_text(location: str) -> str:

@@ -1,15 +1,16 @@
 """The fetcher: a request in, an outcome out, whatever the web does in between.
 
 A name is resolved, its addresses pass the guard, and libcurl, driven by asyncio, dials exactly the
-address that was checked. Each request has a connection of its own: a crawl comes back to a host
-after its delay, when a kept connection would be gone.
+address that was checked. Each request has a connection of its own, since a crawl comes back to a host
+after its delay, when a kept connection would be gone; only within a visit, one may be left open for
+the next request (kept.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
 from rove.fetch.handle import Identity
+from rove.fetch.kept import KeptConnection, Route
 from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
 from rove.fetch.per_address import PerAddress
@@ -35,16 +37,6 @@ MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
 _PORTS = {"http": 80, "https": 443}
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """Where to dial for a URL."""
-
-    addresses: Sequence[str]
-    port: int
-    site: str
-    """The URL's host and port, '' without TLS."""
 
 
 class Times(NamedTuple):
@@ -86,6 +78,7 @@ class CurlFetcher:
         self._places = None if per_address is None else PerAddress(per_address)
         self._multi = pycurl.AsyncCurlMulti()
         self._idle: list[Transfer] = []
+        self._kept: set[KeptConnection] = set()
         self._in_flight = 0
         self._lag: LoopLag | None = None
 
@@ -118,6 +111,8 @@ class CurlFetcher:
         """Abort what is under way, then free the handles and the resolver."""
         if self._lag is not None:
             self._lag.close()
+        for kept in list(self._kept):
+            kept.close()
         await self._multi.aclose()
         await self._resolver.close()
         for transfer in self._idle:
@@ -135,7 +130,9 @@ class CurlFetcher:
             return Failed(
                 kind=FailureKind.PORT_REFUSED, detail=f"port {port} is not one of the web"
             )
-        site = f"{host}:{port}" if parsed.scheme == "https" else ""
+        authority = f"{host}:{port}"
+        site = authority if parsed.scheme == "https" else ""
+        origin = f"{parsed.scheme}://{authority}"
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:
@@ -154,7 +151,7 @@ class CurlFetcher:
                 detail=f"{host} leads to {found[0]}, which is not a public address",
                 address=found[0],
             )
-        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site)
+        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site, origin=origin)
 
     async def _try_addresses(
         self, request: Request, route: Route, *, deadline: float, latest: float
@@ -162,11 +159,12 @@ class CurlFetcher:
         """Ask one address after the other, until there is a connection; until `latest` if its body waits for memory."""
         loop = asyncio.get_running_loop()
         left = list(route.addresses)
+        kept = self._take_kept(request, route)
         connect_left = self._limits.connect
         dialled, waited = "", 0.0
         while True:
             now = loop.time()
-            address = await self._place(left, deadline - now)
+            address = await self._place(left, deadline - now) if kept is None else kept.address
             if address is None:
                 return _busy(left, dialled)
             waited += loop.time() - now
@@ -182,9 +180,12 @@ class CurlFetcher:
                         end_by=deadline,
                         latest=latest,
                     ),
+                    kept=kept,
                 )
             finally:
-                if self._places is not None:
+                kept = None
+                # what is left open keeps its place
+                if self._places is not None and (request.line is None or request.line.kept is None):
                     self._places.give_back(address)
             connect_left -= loop.time() - now
             dialled = address
@@ -205,18 +206,20 @@ class CurlFetcher:
         *,
         address: str,
         times: Times,
+        kept: KeptConnection | None,
     ) -> Outcome:
         """Ask one address; where its TLS is doubtful, once more, and the answer is marked, if that may be."""
         known = None if self._strict_tls else self._known_sites.marks(route.site)
-        if known is not None:
+        if known is not None and not (kept is not None and kept.is_strict):
             return _marked(
-                await self._transfer(request, route, address, times, strict=False), known
+                await self._transfer(request, route, address, times, kept, strict=False), known
             )
-        outcome = await self._transfer(request, route, address, times, strict=True)
+        # A connection that was made strictly serves only a strict request.
+        outcome = await self._transfer(request, route, address, times, kept, strict=True)
         doubts: tuple[str, ...] = ()
         if isinstance(outcome, Failed) and outcome.marks and not self._strict_tls:
             doubts = outcome.marks
-            outcome = await self._transfer(request, route, address, times, strict=False)
+            outcome = await self._transfer(request, route, address, times, None, strict=False)
         if route.site and not isinstance(outcome, Failed):
             self._known_sites.note(route.site, doubts)
         return _marked(outcome, doubts)
@@ -227,15 +230,16 @@ class CurlFetcher:
         route: Route,
         address: str,
         times: Times,
+        kept: KeptConnection | None,
         *,
         strict: bool,
     ) -> Outcome:
-        """One connection, to be made and ended by these times."""
-        if self._multi.closed:
-            return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-        now = asyncio.get_running_loop().time()
-        transfer = self._idle.pop() if self._idle else Transfer(self._identity)
+        """One connection, to be made and ended by these times, or the one that was kept."""
+        transfer = self._unused() if kept is None else kept.transfer
         try:
+            if self._multi.closed:
+                return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
+            now = asyncio.get_running_loop().time()
             return await transfer.run(
                 self._multi,
                 request,
@@ -248,11 +252,54 @@ class CurlFetcher:
                 limits=self._limits,
             )
         finally:
-            if self._multi.closed:
-                transfer.close()
-            else:
+            line = request.line
+            if line is not None and request.more_follows and transfer.is_open:
                 transfer.reset()
-                self._idle.append(transfer)
+                line.kept = self._keep(transfer, route, address, is_strict=strict)
+            else:
+                self._put_away(transfer)
+
+    def _unused(self) -> Transfer:
+        return self._idle.pop() if self._idle else Transfer(self._identity)
+
+    def _put_away(self, transfer: Transfer) -> None:
+        """Leave nothing open; another request may have the handle."""
+        if self._multi.closed:
+            transfer.close()
+        else:
+            transfer.hang_up()
+            transfer.reset()
+            self._idle.append(transfer)
+
+    def _keep(
+        self, transfer: Transfer, route: Route, address: str, *, is_strict: bool
+    ) -> KeptConnection:
+        kept = KeptConnection(
+            transfer, route=route, address=address, is_strict=is_strict, let_go=self._let_go
+        )
+        self._kept.add(kept)
+        return kept
+
+    def _let_go(self, kept: KeptConnection) -> None:
+        """Nobody needs it any more."""
+        self._kept.discard(kept)
+        self._put_away(kept.transfer)
+        if self._places is not None:
+            self._places.give_back(kept.address)
+
+    def _take_kept(self, request: Request, route: Route) -> KeptConnection | None:
+        """What the visit has left open, if it leads where this request goes; if not, it is closed."""
+        if request.line is None:
+            return None
+        kept, request.line.kept = request.line.kept, None
+        if kept is None:
+            return None
+        if isinstance(kept, KeptConnection) and kept.leads_to(route):
+            kept.take()
+            self._kept.discard(kept)
+            return kept
+        kept.close()
+        return None
 
 
 def _is_unconnected(outcome: Outcome) -> bool:

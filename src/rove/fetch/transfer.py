@@ -8,6 +8,7 @@ and lost: they keep it and end the transfer, and `run` raises it.
 from __future__ import annotations
 
 import asyncio
+import select
 from dataclasses import replace
 
 import pycurl
@@ -16,11 +17,21 @@ from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
 from rove.fetch.flow import Flow, look_again_in, received_bytes
-from rove.fetch.handle import HEADERS, Identity, header_lines, new_handle, set_strict
+from rove.fetch.handle import (
+    HEADERS,
+    Identity,
+    close_pool,
+    header_lines,
+    new_handle,
+    open_pool,
+    set_strict,
+)
 from rove.fetch.head import (
     MAX_HEAD_BYTES,
     MAX_HEAD_LINES,
+    MAX_UNREAD,
     ReadBody,
+    is_soon_over,
     judge,
     parse_head,
     parse_status,
@@ -46,6 +57,7 @@ class Transfer:
 
     __slots__ = (
         "_address",
+        "_before",
         "_chunks",
         "_connect_first",
         "_curl",
@@ -60,6 +72,7 @@ class Transfer:
         "_lines",
         "_pauses",
         "_plan",
+        "_pool",
         "_request",
         "_response",
         "_sent_at",
@@ -78,6 +91,10 @@ class Transfer:
         self._curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self._has_own_headers = False
         self._strict = True
+        self._pool: pycurl.CurlShare | None = None
+        """Where a connection is left open, if that was asked for."""
+        self._before = 0
+        """Bytes of the answers that came before over that connection."""
         self.reset()
 
     def reset(self) -> None:
@@ -105,8 +122,31 @@ class Transfer:
         self._fault: BaseException | None = None
         self._error: CurlError | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection of the last request was left open, for another one."""
+        return self._pool is not None and bool(self._curl.getinfo(pycurl.ACTIVESOCKET) >= 0)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing has come since: only that the server has left could; libcurl looks once a second at most."""
+        descriptor = self._curl.getinfo(pycurl.ACTIVESOCKET)
+        if descriptor < 0:
+            return False
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return not poll.poll(0)
+
+    def hang_up(self) -> None:
+        """Leave nothing open."""
+        if self._pool is not None:
+            close_pool(self._curl, self._pool)
+            self._pool = None
+            self._before = 0
+
     def close(self) -> None:
-        """Free the handle."""
+        """Free the handle, and leave nothing open."""
+        self.hang_up()
         self._curl.close()
 
     async def run(
@@ -124,8 +164,9 @@ class Transfer:
     ) -> Outcome:
         """Make the request to a checked address, within so many seconds; `strict` takes no doubtful TLS.
 
-        `longest` is the total together with the time for which the transfer was paused for want of memory.
-        Cancelling it takes the handle out of the multi handle, which closes the connection.
+        What was left open is used if it leads to this address, with TLS of this kind. `longest` is the total together
+        with the time for which the transfer was paused for want of memory. Cancelling it takes the handle out of the
+        multi handle, which closes the connection.
         """
         self._request = request
         self._address = address
@@ -145,10 +186,15 @@ class Transfer:
         if request.headers:
             self._has_own_headers = True
             curl.setopt(pycurl.HTTPHEADER, [*HEADERS, *header_lines(request.headers)])
+        if request.more_follows and self._pool is None:
+            self._pool = open_pool(curl)
+        if self._pool is not None:
+            curl.setopt(pycurl.FORBID_REUSE, 0 if request.more_follows else 1)
         # 0 would mean no limit
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
         await self._perform(multi)
+        self._before = 0 if self._pool is None else self._counted()
         share = request.share
         if share is not None and (self._size > LARGE or share.memory.is_overdrawn):
             self._pauses.begin(loop.time())
@@ -261,12 +307,17 @@ class Transfer:
         return self._fail(FailureKind.BUSY, "there was no memory for the body in time")
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
-        """Called once the connection stands, TLS included, before anything is sent."""
+        """Called when a connection stands, TLS included, before anything is sent over it."""
         try:
             if not same_address(peer, self._address):
                 self._verdict = self._fail(
                     FailureKind.ADDRESS_REFUSED, f"connected to {peer}, not to {self._address}"
                 )
+                return int(pycurl.PREREQFUNC_ABORT)
+            if self._sent_at:
+                # libcurl would ask again over a new connection, and nobody would know that it was asked twice
+                detail = "the connection that was left open ended without an answer"
+                self._verdict = self._fail(FailureKind.RESET, detail)
                 return int(pycurl.PREREQFUNC_ABORT)
             loop = asyncio.get_running_loop()
             self._sent_at = loop.time()
@@ -280,6 +331,9 @@ class Transfer:
         """Called now and then while the transfer lasts: is it still worth waiting for?"""
         loop = asyncio.get_running_loop()
         now = loop.time()
+        if self._verdict is not None:
+            self._leave(self._verdict)
+            return
         if self._pauses.is_on:
             if now >= self._pauses.latest:
                 self._leave(self._out_of_memory())
@@ -304,9 +358,10 @@ class Transfer:
         self._timer = loop.call_later(look_again_in(self._limits), self._look)
 
     def _counted(self) -> int:
-        return sum(map(len, self._lines)) + self._size
+        """Bytes of head and body, of all answers that came over the connection."""
+        return self._before + sum(map(len, self._lines)) + self._size
 
-    def _leave(self, verdict: Failed) -> None:
+    def _leave(self, verdict: Outcome) -> None:
         """End the transfer from outside of libcurl, if it has not ended."""
         if self._future is not None and self._future.cancel():
             self._verdict = verdict
@@ -345,6 +400,10 @@ class Transfer:
         if isinstance(decision, ReadBody):
             self._plan = decision
             return None
+        if self._request.more_follows and is_soon_over(response):
+            # read to its end for the sake of the connection, for a second at most
+            self._verdict = decision
+            return None
         return self._stop(decision)
 
     def _stop(self, verdict: Outcome) -> int:
@@ -355,6 +414,9 @@ class Transfer:
         try:
             assert self._request is not None
             size = self._size + len(chunk)
+            if self._verdict is not None:
+                self._size = size
+                return _STOP if size > MAX_UNREAD else None
             excess = size - self._request.max_bytes
             if excess > 0:
                 self._chunks.append(chunk[:-excess])

@@ -18,6 +18,7 @@ from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
 from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
 from rove.pacing import pause_after, pause_for_repeats
+from rove.ports import BAD_PORTS, WEB_PORTS, port_of
 from rove.robots import MAX_CRAWL_DELAY, Rule, Rules
 from rove.text import seconds_text
 from rove.traps import REFUSED, Sign, signs
@@ -392,6 +393,17 @@ def _unknown(
         return Verdict.REFUSED, (
             f"{start} refused: its domain has {known.domain.pending:,} URLs pending of room for {room:,}, "
             "unless a page links to it that is nearer to a seed than those that led to the last of them"
+        )
+    port = port_of(url.origin)
+    if port in BAD_PORTS:
+        return (
+            Verdict.REFUSED,
+            f"{start} refused: port {port} belongs to something else than the web",
+        )
+    if port not in WEB_PORTS:
+        return Verdict.REFUSED, (
+            f"{start} refused, unless as a seed or from a page of {url.host} at the same port: "
+            f"port {port} is not one of the web's"
         )
     if is_trap:
         return Verdict.REFUSED, f"{start} refused, unless as a seed: it looks like a trap"

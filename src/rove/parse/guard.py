@@ -36,9 +36,9 @@ _UNSETTLED_TIMES_TAGS = 200_000
 """Attributes that there may be where it is not known whether a tag ends."""
 
 _MAYBE_COPIED = re.compile(
-    rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt][\s/AaBbDdGgMmNnRr])", re.ASCII
+    rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt](?:[\s/]|[AaBbDdGgMmNnRr][A-Za-z]{0,3}[\s/]))"
 )
-"""How the tags begin that may be copied, and a few others: all names at once would be slower."""
+"""The tags that may be copied and have attributes, and a few others: all names at once would be slower."""
 _COPIED = re.compile(
     rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
 )
@@ -102,14 +102,16 @@ def _unsettled_end(raw: bytes, start: int, end: int) -> int:
     a double quote that opens nothing, with a '>' behind it, is the end of a tag; and so is the first '>', unless it
     stands in a quoted value: then the rest is read on from there, for either kind of quotes.
     """
-    has_single = raw.find(b"'", start, end) >= 0
-    if not has_single:
-        quote = raw.find(b'">', start, end)
-        if quote > start and raw[quote - 1] not in _OPENS_AFTER:
-            return start
     first = raw.find(b">", start, end)
     if first < 0:
         return end
+    if raw.find(b"'", start, end) < 0:
+        double = raw.find(b'"', start, end)  # looked for alone, as that is far quicker
+        if double < 0:
+            return start
+        quote = raw.find(b'">', double, end)
+        if quote > start and raw[quote - 1] not in _OPENS_AFTER:
+            return start
     until = start
     for kind, ends in ((b'"', _ENDS_FROM_DOUBLE), (b"'", _ENDS_FROM_SINGLE)):
         if raw.find(kind, first, end) < 0:

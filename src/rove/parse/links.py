@@ -12,7 +12,7 @@ from itertools import islice
 
 from rove.drops import Drops
 from rove.politeness import DEFAULT_MAX_LINKS
-from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
+from rove.url import MAX_URL_LENGTH, Base, CrawlUrl, canonical, parse_base
 
 _MAX_UNFIT = 3_000
 """Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
@@ -72,16 +72,17 @@ def resolve(
     drops: Drops | None = None,
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
     """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
-    base = parse_base(url)
+    parsed = parse_base(url)
     page = canonical(url, None, drops)
     own = None if page is None else page.fingerprint
-    if base_href is not None and (moved := canonical(base_href, base)) is not None:
-        base = parse_base(moved.text)
+    if base_href is not None and (moved := canonical(base_href, parsed)) is not None:
+        parsed = parse_base(moved.text)
+    base = Base(parsed, drops)
     found: dict[int, CrawlUrl] = {}
     candidates = _candidates(hrefs)
     if limit:
         for href in islice(candidates, limit + _MAX_UNFIT):
-            link = canonical(href, base, drops)
+            link = base.join(href)
             if link is not None and link.fingerprint != own:
                 found.setdefault(link.fingerprint, link)
                 if len(found) == limit:
@@ -95,12 +96,16 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
     for href in dict.fromkeys(hrefs):
         if len(href) > _LONG and _spelt_length(href) > MAX_URL_LENGTH + _LONG:
             continue
-        start = href.partition("#")[0].strip(_WHITE_SPACE)
+        start = (href.partition("#")[0] if "#" in href else href).strip(_WHITE_SPACE)
         if start in seen:
             continue
         seen.add(start)
         scheme = start[:_LONGEST_SCHEME]
-        if ":" not in scheme or not scheme.lower().startswith(_OTHER_SCHEMES):
+        if (
+            ":" not in scheme
+            or scheme[:4] == "http"
+            or not scheme.lower().startswith(_OTHER_SCHEMES)
+        ):
             yield start
 
 

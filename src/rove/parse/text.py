@@ -17,20 +17,20 @@ _KEPT_SPACE = "\ufdd0"
 """A space that is not collapsed: a code point that Unicode keeps free for uses like this."""
 _TAB = _KEPT_SPACE * 4
 
-_SPACES = bytes.maketrans(b"\t\n\v\f\r\x1c\x1d\x1f", b" " * 8)
+_BLANKS = "\t\n\v\f\r\x1c\x1d\x1f\xa0"
+"""What becomes a space."""
 _CONTROLS = bytes(
-    code for code in range(0x80) if not chr(code).isprintable() and not chr(code).isspace()
+    code for code in range(0xA0) if not chr(code).isprintable() and chr(code) not in _BLANKS + BREAK
 )
+_TO_SPACES = bytes.maketrans(_BLANKS.encode("latin-1"), b" " * len(_BLANKS))
+_ASCII_CONTROLS = bytes(code for code in _CONTROLS if code < 0x80)
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _RUN = re.compile("  +")
 
 
 def tidy(text: str) -> str:
     """The lines of a text, without anything that is not text."""
-    raw = text.encode("utf-8", "ignore").translate(_SPACES, _CONTROLS)
-    if b"\xc2" in raw:  # the lead byte of U+0080 to U+00BF
-        raw = _C1.sub(b"", raw)
-    text = raw.decode().replace("\xa0", " ")
+    text = _cleaned(text)
     lines = [
         _RUN.sub(" ", line) if "  " in line else line
         for part in text.split(BREAK)
@@ -40,6 +40,31 @@ def tidy(text: str) -> str:
         kept = (line.replace(_KEPT_SPACE, " ").rstrip() for line in lines)
         lines = [line for line in kept if line]
     return "\n".join(lines)
+
+
+def _cleaned(text: str) -> str:
+    """A text with spaces for all blanks, without controls and lone surrogates."""
+    try:
+        narrow = text.encode("latin-1")
+    except UnicodeEncodeError:
+        return _cleaned_wide(text)
+    # Python keeps such a text as these bytes, so that there and back they are only copied.
+    return narrow.translate(_TO_SPACES, _CONTROLS).decode("latin-1")
+
+
+def _cleaned_wide(text: str) -> str:
+    """The same for any text; it is not made anew where nothing has to go, since decoding takes longest."""
+    for blank in _BLANKS:
+        text = text.replace(blank, " ")
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "ignore")
+        text = raw.decode()
+    kept = raw.translate(None, _ASCII_CONTROLS)
+    if b"\xc2" in kept:  # the lead byte of U+0080 to U+00BF
+        kept = _C1.sub(b"", kept)
+    return text if len(kept) == len(raw) else kept.decode()
 
 
 def tidy_line(text: str, length: int) -> str:

@@ -25,7 +25,8 @@ class Page:
     url: str
     fetched_at: float
     """Wall-clock seconds since the epoch."""
-    text: str
+    text: bytes
+    """In UTF-8, as it is stored: there it is hashed, and half as long in memory as many a string."""
     source: Fetched | None
     """The answer that the text was taken from; not needed where only texts are kept."""
     content_hash: int | None = None

@@ -209,7 +209,7 @@ def _write_anew(fd: int, out: int, offset: int, plan: Plan, done: Copied) -> Non
         done.lengths[offset] = length
     else:
         old_length, hash, heir = plan.inherited[offset]
-        text = _record(fd, offset, old_length).block.decode("utf-8", "replace")
+        text = _record(fd, offset, old_length).block
         page = Page(url=heir.url, fetched_at=heir.fetched_at, text=text, source=None)
         length = _write(out, text_record(page, refers_to=None))
         done.inherited[offset] = Inherited(

@@ -24,10 +24,9 @@ class WarcReader:
     def read_content(self, content: Content) -> str:
         """A text that several pages have; StoreError if it is not there, or is another."""
         block = self._read(content.where, "conversion", None).block
-        text = block.decode("utf-8", "replace")
-        if text_block(text).checked != content.checked:
+        if text_block(block).checked != content.checked:
             raise StoreError(f"the record in {self._place(content.where)} has another text")
-        return text
+        return block.decode("utf-8", "replace")
 
     def read_raw(self, location: Location, expect_url: str | None = None) -> bytes:
         """The HTTP message of a page, content coding as sent; StoreError as for `read_text`."""

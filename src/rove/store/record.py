@@ -83,10 +83,9 @@ class Block(NamedTuple):
         return int.from_bytes(self.sha1[:8], "big", signed=True)
 
 
-def text_block(text: str) -> Block:
+def text_block(text: bytes) -> Block:
     """A text as it is stored."""
-    data = text.encode("utf-8", "replace")
-    return Block(data, _sha1(data))
+    return Block(text, _sha1(text))
 
 
 def text_record(page: Page, *, refers_to: str | None, block: Block | None = None) -> bytes:
