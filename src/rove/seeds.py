@@ -29,6 +29,7 @@ LARGEST_BATCH = 15_000
 """Lines added in one transaction. Seeds are of domains all over the table, so that each touches a page of its own: the
 larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
 LONGEST_LINE = 4_096
+BYTE_ORDER_MARK = "\ufeff"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
@@ -52,10 +53,12 @@ def read_lines(file: BinaryIO) -> Iterator[tuple[int, str | None]]:
             yield size, None
             continue
         try:
-            text = raw.decode("utf-8-sig")
+            text = raw.decode()
         except UnicodeDecodeError:
             yield size, None
             continue
+        if text[0] == BYTE_ORDER_MARK:
+            text = text[1:]
         yield size, (_COMMENT.sub("", text) if "#" in text else text).strip()
 
 

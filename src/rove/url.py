@@ -41,6 +41,11 @@ _UNRESERVED = {
 }
 _FETCHED_SCHEMES = ("http://", "https://")
 _LEAST_ORIGIN = len("http://a")
+_ANY_LABEL = "x"
+"""For a name that is asked about as any other would be."""
+_PLAIN_SEED = re.compile(r"(?:(https?)://)?((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)/?").fullmatch
+"""Nearly every line of most seed files: a host that the parser leaves as it is, unless it is in Punycode."""
+_LONGEST_PLAIN = 253
 _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SIGN = 1 << 63
 _SPECIAL = re.compile("[^A-Za-z0-9_~!$&()*+,;=@:/?.-]").search
@@ -71,16 +76,11 @@ class CrawlUrl(NamedTuple):
         penalty: int = 0,
     ) -> NewUrl:
         """This URL as something to add to the frontier."""
-        return NewUrl(
-            self.domain,
-            self.domain_name,
-            self.fingerprint,
-            self.text,
-            depth,
-            hops,
-            bare,
-            sitemap_of,
-            penalty,
+        text, _, _, domain_name, domain, fingerprint = self
+        # As NewUrl(...) does it, in half the time.
+        return _new_tuple(
+            NewUrl,
+            (domain, domain_name, fingerprint, text, depth, hops, bare, sitemap_of, penalty),
         )
 
 
@@ -108,8 +108,33 @@ def _suffixes() -> PublicSuffixList:
 @lru_cache(maxsize=8_192)
 def domain_of(host: str) -> tuple[str, int]:
     """The registrable domain of a host (itself, where it has none) and its id."""
-    name = host if is_address(host) else (_suffixes().privatesuffix(host) or host)
+    name = host if is_address(host) else registrable(host)
     return name, fingerprint(name)
+
+
+def registrable(name: str) -> str:
+    """The registrable domain of a name, itself where it has none.
+
+    All names below another are in one domain, or each is one of its own, but for those that the list has rules about:
+    what is below a name is asked once.
+    """
+    if name in _with_rules() or not name.islower() or "." in (name[0], name[-1]):
+        return _suffixes().privatesuffix(name) or name
+    return _shared_below(name.partition(".")[2]) or name
+
+
+@cache
+def _with_rules() -> frozenset[str]:
+    """The names that the public suffix list has rules about."""
+    return frozenset(re.sub(r"^!|^\*\.", "", rule) for rule in _suffixes()._publicsuffix)
+
+
+@lru_cache(maxsize=8_192)
+def _shared_below(parent: str) -> str:
+    """The registrable domain of all that is below a name and has no rule of its own; '' where each is one by itself."""
+    child = f"{_ANY_LABEL}.{parent}"
+    found = _suffixes().privatesuffix(child)
+    return "" if found is None or found == child else found
 
 
 def is_in_one_domain(host: str) -> bool:
@@ -222,6 +247,9 @@ def parse_base(text: str) -> whatwg.URL | None:
 
 def parse_seed(text: str, drops: Drops | None = None) -> tuple[CrawlUrl, bool] | None:
     """A line of a seed file: its URL, and whether it was a bare domain (then https is assumed)."""
+    plain = _PLAIN_SEED(text)
+    if plain is not None and "xn--" not in text and len(text) <= _LONGEST_PLAIN:
+        return _plain_seed(*plain.groups())
     if _HAS_SCHEME.match(text):
         found = canonical(text, None, drops)
         return None if found is None else (found, False)
@@ -233,6 +261,15 @@ def parse_seed(text: str, drops: Drops | None = None) -> tuple[CrawlUrl, bool] |
         return None
     is_bare = found.text == f"https://{found.host}/" and ":" not in host_part.rpartition("]")[2]
     return found, is_bare
+
+
+def _plain_seed(scheme: str | None, host: str) -> tuple[CrawlUrl, bool]:
+    """What parse_seed makes of a host that needs no parser, in a third of the time."""
+    origin = f"{scheme or 'https'}://{host}"
+    text = origin + "/"
+    name = registrable(host)
+    values = (text, host, origin, name, fingerprint(name), fingerprint(text))
+    return _new_tuple(CrawlUrl, values), scheme is None
 
 
 def _is_seed_host(host: str, as_written: str) -> bool:

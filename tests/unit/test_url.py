@@ -24,6 +24,7 @@ from rove.url import (
     origin_of,
     parse_base,
     parse_seed,
+    registrable,
     restored,
 )
 
@@ -665,3 +666,31 @@ def test_a_url_that_was_kept_is_the_same_again(text: str) -> None:
     assert found is not None and found.text == text
     assert restored(text, found.fingerprint) == found
     assert origin_of(text) == found.origin
+
+
+RULES = sorted(rove.url._with_rules())
+LABELS = st.sampled_from(["a", "www", "b-c", "city", "com", "co", "jp", "kobe", "ck", "X", "1", ""])
+
+
+@settings(max_examples=1_000)
+@given(st.lists(LABELS, max_size=4), st.sampled_from([*RULES, "", "test", "COM"]))
+@example(["a"], "www.ck")
+@example(["a", "b"], "kobe.jp")
+@example(["x"], "kobe.jp")
+def test_the_registrable_domain_is_that_of_the_list(labels: list[str], rule: str) -> None:
+    name = ".".join([*labels, rule])
+    assert registrable(name) == (rove.url._suffixes().privatesuffix(name) or name)
+
+
+@settings(max_examples=1_000)
+@given(
+    st.sampled_from(["", "http://", "https://", "HTTP://"]),
+    st.text("abx09-._:/", min_size=1, max_size=12),
+    st.sampled_from(["", "/", ".test", ".test/", "." + 250 * "a", ".xn--a", ".0x1", "-.com"]),
+)
+def test_plain_seeds_are_what_the_parser_makes_of_them(scheme: str, host: str, end: str) -> None:
+    text = scheme + host + end
+    found = parse_seed(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rove.url, "_PLAIN_SEED", lambda text: None)
+        assert found == parse_seed(text)

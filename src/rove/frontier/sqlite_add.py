@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 import msgspec
 
@@ -17,6 +18,8 @@ from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.withdrawal import ALONE_MS
 from rove.model import NewUrl, NotAccepted
 from rove.pacing import FAILURES_BEFORE_LEAVING
+
+_KEY_AND_DEPTH = attrgetter("domain", "fingerprint", "depth")
 
 
 class SqliteAdding(SqliteWithdrawing):
@@ -55,10 +58,7 @@ class SqliteAdding(SqliteWithdrawing):
             if only_known_domains:
                 urls = self._of_known_domains(urls, list(names))
             unseen = self._insert_urls(urls, first)
-            raised = self._raise_pending(unseen, names, now, changes)
-            excess = self._full.excess(
-                domain for domain in raised if domain.pending > self._full.least_room
-            )
+            excess = self._full.excess(self._raise_pending(unseen, names, now, changes))
             trimmed = self._trim(excess, kept, first, changes)
             self._count(changes)
         self._full.note(trimmed)
@@ -68,12 +68,12 @@ class SqliteAdding(SqliteWithdrawing):
         """Insert those that are not known; return how many were not, by domain.
 
         Neighbours in the indexes are neighbours in the batch, so that a page is visited once; of the same URL twice the
-        shallower comes first, and stays.
+        shallower, and of those the first, comes before the other and stays.
         """
         last = self._database.execute("last_url")[0][0]
-        rows = (
-            _url_row(urls[i], first + i) for i in sorted(range(len(urls)), key=urls.__getitem__)
-        )
+        keys = list(map(_KEY_AND_DEPTH, urls))
+        order = sorted(range(len(urls)), key=keys.__getitem__)
+        rows = (_url_row(urls[i], first + i) for i in order)
         self._database.insert("insert_urls", rows)
         inserted = self._database.execute("domains_inserted", last=last)[0][0]
         return Counter(msgspec.json.decode(inserted, type=list[int]))
@@ -81,7 +81,7 @@ class SqliteAdding(SqliteWithdrawing):
     def _raise_pending(
         self, unseen: Counter[int], names: Mapping[int, str], now: int, changes: Counter[str]
     ) -> list[Raised]:
-        """Count URLs that were inserted as pending, and make or wake their domains."""
+        """Count URLs that were inserted as pending, and make or wake their domains; those that may have too many."""
         rules = {"now": now, "leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
         known = self._database.batch("domains_to_raise", list(unseen), **rules)
         ids = {row[0] for row in known}
@@ -95,11 +95,13 @@ class SqliteAdding(SqliteWithdrawing):
         changes["domains.total"] += len(made)
         changes["domains.active"] += len(made)
         changes["domains.active"] += sum(not row[1] and not row[2] for row in known)
+        least = self._full.least_room
         return [
-            *(Raised(id, unseen[id], 0, 0) for id in made),
+            *(Raised(id, unseen[id], 0, 0) for id in made if unseen[id] > least),
             *(
                 Raised(id, before + unseen[id], crawl_delay, repeats)
                 for id, before, _, crawl_delay, repeats, _ in known
+                if before + unseen[id] > least
             ),
         ]
 
