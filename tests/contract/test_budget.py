@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from rove import budget
@@ -195,7 +193,7 @@ async def test_a_lease_of_what_was_taken_out_settles_what_is_left(harness: Harne
     deep = links(range(4), depth=3)
     await frontier.add(deep)
     (lease,) = await frontier.claim(1)
-    lease = replace(lease, urls=await first_urls(frontier, lease, 4))
+    lease = lease.but(urls=await first_urls(frontier, lease, 4))
     await frontier.add(links(range(50, 53), depth=1))
     assert await known(frontier, deep) == [True, False, False, False]
     assert await frontier.settle([visited(lease, *[DONE] * 4)]) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -513,7 +512,7 @@ async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
         if any(pending.url.endswith("public") for pending in looked_at):
             break
         states = [UrlState.BLOCKED] * len(looked_at)
-        await frontier.settle([visited(replace(lease, urls=looked_at), *states, asked=False)])
+        await frontier.settle([visited(lease.but(urls=looked_at), *states, asked=False)])
     assert leases <= 11
 
 

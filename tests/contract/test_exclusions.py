@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -317,7 +316,7 @@ async def test_only_what_matches_is_reopened(harness: Harness) -> None:
     texts = [f"http://{h}a.test/{i}" for i in range(7) for h in ("", "www.")]
     await add(frontier, *texts)
     (lease,) = await frontier.claim(1)
-    looked_at = replace(lease, urls=await first_urls(frontier, lease, 3))
+    looked_at = lease.but(urls=await first_urls(frontier, lease, 3))
     await frontier.settle([visited(looked_at, DONE, BLOCKED, FAILED)])
     before = await states(frontier, texts)
     assert await frontier.withdraw(A.domain, BLOCKED, "excluded", everything) == 11

@@ -221,7 +221,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
     leases = {lease.name: lease for lease in await frontier.claim(100)}
     assert len(leases) == 12
     capped = leases["capped.test"]
-    capped = replace(capped, urls=await first_urls(frontier, capped, 4))
+    capped = capped.but(urls=await first_urls(frontier, capped, 4))
     await frontier.put_origins(
         [
             OriginRecord(
@@ -278,15 +278,14 @@ def _with_text(visit: VisitResult) -> VisitResult:
         fetched_at=first.started,
     )
     rows = [first.but(text=where, content_hash=TEXT), *rest]
-    return replace(visit, requests=rows, contents=[text])
+    return visit.but(requests=rows, contents=[text])
 
 
 def _paced(lease: Lease) -> VisitResult:
     """A visit that learnt to ask less often, and asked another domain for its robots.txt."""
     settled = _settled(lease, UrlState.REDIRECTED)
     elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
-    return replace(
-        settled,
+    return settled.but(
         requests=[*settled.requests, elsewhere.but(kind=RequestKind.ROBOTS, content_hash=9)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,
