@@ -12,7 +12,6 @@ import enum
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from rove.allowance import Allowance
@@ -229,8 +228,7 @@ class Crawl:
             raise
         for lease in leases:
             # By the moment of the return, not of the claim: what the ledger says is then never later than it was.
-            lease = replace(
-                lease,
+            lease = lease.but(
                 deadline=claimed_at + VISIT_BUDGET,
                 clock_offset=lease.claimed_ms / 1000 - returned_at,
             )

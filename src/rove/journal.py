@@ -197,8 +197,7 @@ class Journal:
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
         requests = [row.but(fate=Fate.LOST) for row in self.requests]
-        return replace(
-            self.result(now, delay),
+        return self.result(now, delay).but(
             settled=(),
             deferred=(),
             requests=requests,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
@@ -145,7 +145,7 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
     pause, reason = _longest(pauses | {DelaySource.FAILURES: pause_after(failures, delay)}, delay)
     return Verdict(
-        pace=replace(before, failures=failures),
+        pace=before.but(failures=failures),
         pause=pause,
         reason=reason,
         gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",

@@ -39,8 +39,8 @@ from rove.robots import rules_of
 from rove.store.contract import Page
 from rove.url import CrawlUrl, canonical, fingerprint_bytes, http_twin, parse_base, restored
 
-MORE_URLS = 1_000
-"""URLs read on at a time when all of the lease's were blocked."""
+MORE_URLS = (20, 1_000)
+"""URLs read on when all of the lease's were blocked; and from then on, at a time."""
 MAX_LOOKED_AT = 5_000
 """URLs that one visit looks at before it gives the domain back."""
 LOOKED_AT_ONCE = 50
@@ -100,7 +100,8 @@ class Visit:
                 if self._may_turn_to(step.url) and await self._follow(step):
                     return
             looked_at += len(queue)
-            queue = await self._around.frontier.more(lease, queue[-1], MORE_URLS)
+            limit = MORE_URLS[looked_at > len(lease.urls)]
+            queue = await self._around.frontier.more(lease, queue[-1], limit)
 
     def _may_turn_to(self, url: CrawlUrl) -> bool:
         """A visit that has asked for a robots.txt in vain keeps to that origin: another one waits for its turn."""

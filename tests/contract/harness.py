@@ -36,6 +36,7 @@ from rove.model import (
     Location,
     NewUrl,
     Pace,
+    PendingUrl,
     RequestKind,
     RequestRow,
     Settled,
@@ -317,6 +318,12 @@ def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRo
     )
 
 
+async def first_urls(frontier: Frontier, lease: Lease, count: int) -> list[PendingUrl]:
+    """The next URLs of a leased domain: those that came with the lease, and what is read on behind them."""
+    rest = await frontier.more(lease, lease.urls[-1], max(0, count - len(lease.urls)))
+    return [*lease.urls, *rest][:count]
+
+
 def visited(
     lease: Lease,
     *states: UrlState,
@@ -329,6 +336,7 @@ def visited(
     pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:
     """A visit that settles the lease's first URLs, one for each state given."""
+    assert len(states) <= len(lease.urls), "each state is that of a URL"
     settled = [
         Settled(fingerprint=pending.fingerprint, state=state)
         for pending, state in zip(lease.urls, states, strict=False)

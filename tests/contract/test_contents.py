@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -43,7 +42,7 @@ def stored(lease: Lease, *contents: Content, is_copy: bool = False, offset: int 
     """A visit with one page of that text."""
     hash = contents[0].hash if contents else HASH
     row = page_row(lease, lease.urls[0].url, text=place(offset), content_hash=hash, is_copy=is_copy)
-    return replace(visited(lease, DONE, requests=[row]), contents=contents)
+    return visited(lease, DONE, requests=[row]).but(contents=contents)
 
 
 async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> None:
@@ -83,7 +82,7 @@ async def test_a_visit_that_came_too_late_tells_nothing(harness: Harness) -> Non
     """But a copy in a visit that counts brings the text along."""
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
-    late = replace(a, token=a.token + 1_000)
+    late = a.but(token=a.token + 1_000)
     await frontier.settle([stored(late, content(late))])
     assert await frontier.known_contents([HASH]) == {}
     other = content(late)
@@ -97,7 +96,7 @@ async def test_a_late_copy_is_none(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a))])
-    await frontier.settle([stored(replace(b, token=b.token + 1_000), is_copy=True)])
+    await frontier.settle([stored(b.but(token=b.token + 1_000), is_copy=True)])
     assert [row async for row in harness.reader().copies(HASH)] == []
     assert (await frontier.counts()).copies == 0
 
@@ -166,8 +165,8 @@ async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harn
     row = [page_row(b, b.urls[0].url, hash, content_hash=hash) for hash in hashes]
     rows = [page_row(a, a.urls[0].url, hash, content_hash=hash) for hash in hashes]
     await asyncio.gather(
-        one.settle([replace(visited(a, DONE, requests=rows), contents=of_a)]),
-        other.settle([replace(visited(b, DONE, requests=row), contents=of_b)]),
+        one.settle([visited(a, DONE, requests=rows).but(contents=of_a)]),
+        other.settle([visited(b, DONE, requests=row).but(contents=of_b)]),
     )
     known = await one.known_contents(hashes)
     assert len(known) == 200 and {text.domain for text in known.values()} <= {a.domain, b.domain}

@@ -15,7 +15,7 @@ from rove.frontier.contract import Exclusion, Frontier
 from rove.model import Deferred, Lease, Pace, UrlState
 from rove.pacing import FAILURES_BEFORE_LEAVING
 from rove.url import canonical
-from tests.contract.harness import BUDGET, DELAY, Harness, url, visited
+from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, url, visited
 
 DONE, BLOCKED, FAILED, PENDING = (
     UrlState.DONE,
@@ -120,7 +120,7 @@ async def test_the_order_is_what_it_was(harness: Harness) -> None:
 
 async def _in_order(harness: Harness, frontier: Frontier) -> list[Any]:
     (lease,) = await frontier.claim(1)
-    found = [*lease.urls, *await frontier.more(lease, lease.urls[-1], 100)]
+    found = await first_urls(frontier, lease, 100)
     await frontier.settle([visited(lease, asked=False)])
     return found
 
@@ -237,7 +237,8 @@ async def test_only_what_matches_is_withdrawn(harness: Harness) -> None:
     counts = await frontier.counts()
     assert (counts.urls[FAILED], counts.urls[BLOCKED]) == (9, 0)
     (lease,) = await frontier.claim(1)
-    assert [u.url for u in lease.urls] == [f"http://a.test/{i}" for i in range(4)]
+    found = await first_urls(frontier, lease, 100)
+    assert [u.url for u in found] == [f"http://a.test/{i}" for i in range(9)]
     record = await harness.reader().url(A.domain, url("http://www.a.test/1").fingerprint)
     assert record is not None and (record.reason, record.visit) == ("given up", None)
 
@@ -315,7 +316,8 @@ async def test_only_what_matches_is_reopened(harness: Harness) -> None:
     texts = [f"http://{h}a.test/{i}" for i in range(7) for h in ("", "www.")]
     await add(frontier, *texts)
     (lease,) = await frontier.claim(1)
-    await frontier.settle([visited(lease, DONE, BLOCKED, FAILED)])
+    looked_at = lease.but(urls=await first_urls(frontier, lease, 3))
+    await frontier.settle([visited(looked_at, DONE, BLOCKED, FAILED)])
     before = await states(frontier, texts)
     assert await frontier.withdraw(A.domain, BLOCKED, "excluded", everything) == 11
     opened = await frontier.reopen(A.domain, lambda text: "www" in text)
@@ -446,8 +448,7 @@ WEB = [
 
 async def offered(frontier: Frontier, leases: list[Lease]) -> set[str]:
     """All that could be visited with leases."""
-    more = [u for lease in leases for u in await frontier.more(lease, lease.urls[-1], 9)]
-    return {u.url for u in [*more, *(u for lease in leases for u in lease.urls)]}
+    return {u.url for lease in leases for u in await first_urls(frontier, lease, 9)}
 
 
 def hosts(*patterns: str) -> set[str]:

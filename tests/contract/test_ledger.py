@@ -349,7 +349,7 @@ async def test_a_lost_visit_postpones_what_is_idle_too(harness: Harness) -> None
 
 async def test_lost_visits_of_domains_that_nobody_knows(harness: Harness) -> None:
     frontier = await harness.open()
-    lease = replace(await one_lease(frontier), domain=5, token=99)
+    lease = (await one_lease(frontier)).but(domain=5, token=99)
     await frontier.record_lost([])
     await frontier.record_lost([lost(lease, page_row(lease, "http://a.test/0"), earliest=START)])
     assert len(await harness.reader().requests(99)) == 1

@@ -54,7 +54,7 @@ from rove.model import (
     VisitResult,
 )
 from rove.url import fingerprint_bytes
-from tests.contract.harness import page_row, url, visited
+from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
 MACHINE = Machine(key="here", host="host", path="/data")
@@ -220,6 +220,8 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
     clock.advance(1)
     leases = {lease.name: lease for lease in await frontier.claim(100)}
     assert len(leases) == 12
+    capped = leases["capped.test"]
+    capped = capped.but(urls=await first_urls(frontier, capped, 4))
     await frontier.put_origins(
         [
             OriginRecord(
@@ -242,7 +244,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
             _with_text(_settled(leases["done.test"], UrlState.DONE, UrlState.BLOCKED)),
             _settled(leases["idle.test"], UrlState.FAILED),
             _paced(leases["redirected.test"]),
-            _settled(leases["capped.test"], *[UrlState.DONE] * 4),
+            _settled(capped, *[UrlState.DONE] * 4),
             _deferred(leases["deferred.test"], 40.0, failing=False),
             _deferred(leases["again.test"], 40.0, failing=False),
             _deferred(leases["held.test"], 640.0, failing=True),
@@ -276,15 +278,14 @@ def _with_text(visit: VisitResult) -> VisitResult:
         fetched_at=first.started,
     )
     rows = [first.but(text=where, content_hash=TEXT), *rest]
-    return replace(visit, requests=rows, contents=[text])
+    return visit.but(requests=rows, contents=[text])
 
 
 def _paced(lease: Lease) -> VisitResult:
     """A visit that learnt to ask less often, and asked another domain for its robots.txt."""
     settled = _settled(lease, UrlState.REDIRECTED)
     elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
-    return replace(
-        settled,
+    return settled.but(
         requests=[*settled.requests, elsewhere.but(kind=RequestKind.ROBOTS, content_hash=9)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,

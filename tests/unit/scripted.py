@@ -189,9 +189,7 @@ class World:
     def timed(self, lease: Lease) -> Lease:
         """A lease as the crawl takes it: with its deadline, and what the crawl's clock is ahead."""
         now = self.now()
-        return replace(
-            lease, deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now
-        )
+        return lease.but(deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now)
 
     async def start(self, lease: Lease) -> tuple[Journal, Visit]:
         """A visit with its journal, not begun yet."""

@@ -177,7 +177,7 @@ def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(journal
     assert not Journal(LEASE).asked_only(20.0, DELAY).asked
 
 
-AHEAD = replace(LEASE, clock_offset=1000.25, pace=Pace(backoff=500.0, failures=4))
+AHEAD = LEASE.but(clock_offset=1000.25, pace=Pace(backoff=500.0, failures=4))
 
 
 def test_a_request_is_timed_by_the_crawls_clock() -> None:
@@ -245,7 +245,7 @@ def test_a_visit_that_asked_nothing_leaves_the_pace_as_it_was() -> None:
 
 
 def test_the_crawl_delay_is_the_delay_that_counts_where_it_is_longer() -> None:
-    journal = Journal(replace(LEASE, crawl_delay=300.0))
+    journal = Journal(LEASE.but(crawl_delay=300.0))
     note(journal, refused(429))
     assert journal.result(20.0, DELAY).pause == 600.0
 

@@ -12,7 +12,8 @@ RETRIED = 1 << 20
 """The priority of URLs to be tried again: behind every depth, ordered by when they are due."""
 HELD = RETRIED + 1
 """The priority of URLs that wait for an origin that keeps failing."""
-URLS_PER_LEASE = 4
+URLS_PER_LEASE = 2
+"""URLs that come with a lease: most visits ask for the first. Each costs a claim a page of the table."""
 URLS_PER_ADD = 1 << 17
 """URLs that one add may carry: each gets a place of its own in the order of arrival."""
 

@@ -1,6 +1,6 @@
--- The queries of the frontier on PostgreSQL, by name. A batch comes in as one array a column. Every connection plans
--- generically and may neither scan a table nor hash one (see postgres_database.py); tests/contract/test_postgres_plans.py
--- reads the plan of each.
+-- The queries of the frontier on PostgreSQL, by name. A batch comes in as one array a column, written as text
+-- (postgres_arrays.py). Every connection plans generically and may neither scan a table nor hash one (see
+-- postgres_database.py); tests/contract/test_postgres_plans.py reads the plan of each.
 --
 -- The order of locks, which all keep: URLs by key, then domains by id, then counters by name. Nobody waits for a
 -- domain while he holds a counter, nor for a URL while he holds a domain that somebody else could want it for: URLs of

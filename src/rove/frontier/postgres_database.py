@@ -18,6 +18,7 @@ import asyncpg
 
 from rove.errors import FrontierError, UsageError
 from rove.frontier.names import redacted
+from rove.frontier.postgres_arrays import array_text, with_arrays_as_text
 from rove.frontier.postgres_errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres_watch import HeldWatch
 from rove.frontier.queries import load_migrations, load_numbered_queries
@@ -48,7 +49,10 @@ SESSION_SETTINGS = {
     # A client that hangs in a transaction must not keep its locks.
     "idle_in_transaction_session_timeout": "60s",
 }
-QUERIES = load_numbered_queries("postgres.sql")
+QUERIES = {
+    name: with_arrays_as_text(query)
+    for name, query in load_numbered_queries("postgres.sql").items()
+}
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +76,13 @@ class Session:
         """Run a named query to its end."""
         self.query = query
         known = QUERIES[query]
+        given = [
+            array_text(parameters[name]) if name in known.as_text else parameters[name]
+            for name in known.parameters
+        ]
         started = time.perf_counter()
         try:
-            rows: list[Any] = await self.connection.fetch(
-                known.text, *[parameters[name] for name in known.parameters]
-            )
+            rows: list[Any] = await self.connection.fetch(known.text, *given)
         finally:
             self._timings.add(f"query {query}", time.perf_counter() - started)
         return rows
