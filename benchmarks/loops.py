@@ -3,7 +3,7 @@
     raw    a connection, a GET, the bytes counted: what the server can do
     fetch  rove's fetcher and nothing else
     bare   rove's fetcher and rove's parser with its links: a crawl without anything that makes it one
-    handshakes  rove's fetcher and robots.txt files, which over https is little but TLS
+    handshakes  rove's fetcher and robots.txt files, each over its own connection: over https little but TLS
 
 All ask for different URLs of the small web, spread over its hosts, with the same number of requests in flight, from
 as many processes as they are told. At the end one line of JSON says how many pages came and how many did not.

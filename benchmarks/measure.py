@@ -56,6 +56,7 @@ class Figures:
     contestant: str
     pages_per_s: float
     requests_per_s: float
+    connections_per_s: float
     in_flight: float
     """Requests that the server was at, on average."""
     crawler_ms: float
@@ -213,10 +214,12 @@ def _figures(
         details = _details_of_rove(trial, log, start, told)
         others = sum(entry.host not in trial.plan.few for entry in inside)
         details["other_pages_per_s"] = others / seconds
+    requests = [entry for entry in log if start <= entry.end < end]
     return Figures(
         contestant=contestant,
         pages_per_s=len(inside) / seconds,
-        requests_per_s=sum(start <= entry.end < end for entry in log) / seconds,
+        requests_per_s=len(requests) / seconds,
+        connections_per_s=sum(entry.connected for entry in requests) / seconds,
         in_flight=sum(max(0.0, min(e.end, end) - max(e.start, start)) for e in log) / seconds,
         crawler_ms=1000 * crawler / count,
         database_ms=1000 * database / count,

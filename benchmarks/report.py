@@ -24,6 +24,7 @@ _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "best of the rounds": lambda f: NAMES[f.contestant],
     "pages/s": lambda f: f"{f.pages_per_s:,.0f}",
     "requests/s": lambda f: f"{f.requests_per_s:,.0f}",
+    "connections/s": lambda f: f"{f.connections_per_s:,.0f}",
     "crawler ms/page": lambda f: f"{f.crawler_ms:.2f}",
     "database ms/page": lambda f: f"{f.database_ms:.2f}" if f.database_ms else "",
     "server ms/page": lambda f: f"{f.server_ms:.2f}",

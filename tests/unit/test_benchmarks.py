@@ -29,6 +29,7 @@ def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
         "contestant": contestant,
         "pages_per_s": pages_per_s,
         "requests_per_s": 2 * pages_per_s,
+        "connections_per_s": pages_per_s,
         "in_flight": 1.0,
         "crawler_ms": 1000 / pages_per_s,
         "database_ms": 0.0,
@@ -75,15 +76,27 @@ def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached:
     assert verdict.is_reached is reached
 
 
-@pytest.mark.parametrize(("alone", "reached"), [(250, True), (251, False), (1e-9, True)])
+@pytest.mark.parametrize(("alone", "reached"), [(125, True), (126, False), (1e-9, True)])
 def test_https_is_held_against_handshakes(alone: float, reached: bool) -> None:
     from parts import over_https
 
-    handshakes = figures("handshakes-2", alone, requests_per_s=alone)
+    handshakes = figures("handshakes-2", alone)
     (verdict,) = over_https(
         {"https": {"rove-2": figures("rove-2", 100), "handshakes-2": handshakes}}
     )
     assert verdict.is_reached is reached
+
+
+def test_handshakes_are_added_to_what_a_plain_page_takes() -> None:
+    from parts import over_https
+
+    crawled = figures("rove-2", 100, connections_per_s=200)
+    table = {
+        "40kb": {"rove-2": figures("rove-2", 200)},
+        "https": {"rove-2": crawled, "handshakes-2": figures("handshakes-2", 400)},
+    }
+    (verdict,) = over_https(table)
+    assert verdict.values["of_reckoned"] == pytest.approx(1.0), "5 ms and twice 2.5 make 10"
 
 
 def test_what_was_not_measured_is_not_judged() -> None:

@@ -135,6 +135,7 @@ def test_requests_of_one_connection_are_answered_and_logged_in_turn(
         ("/", 200, True),
         ("/none", 404, True),
     ]
+    assert [r.connected for r in log] == [True, False, False], "the first made the connection"
     assert {r.host for r in log} == {SmallWeb(1, 5, TIDY).host_name(0)}
     assert {r.agent for r in log} == {"tester/1"}
     times = [moment for r in log for moment in (r.start, r.end)]

@@ -56,6 +56,8 @@ class LoggedRequest:
     """Bytes of the answer, head included; 0 if the client left before."""
     complete: bool = True
     """The whole answer, as announced, was handed over."""
+    connected: bool = True
+    """It came over a connection of its own, or was the first over one."""
 
     @property
     def url(self) -> str:

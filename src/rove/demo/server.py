@@ -174,6 +174,8 @@ class _Connection(asyncio.Protocol):
         self._sent = 0
         """Bytes of the answer given to the transport; 0 while the answer is held back."""
         self._timer: asyncio.TimerHandle | None = None
+        self._served = 0
+        """Requests that were logged."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -275,8 +277,10 @@ class _Connection(asyncio.Protocol):
                 location=self._answer.location if self._sent else "",
                 size=self._sent,
                 complete=complete,
+                connected=not self._served,
             )
         )
+        self._served += 1
 
 
 def bound_sockets(port: int, count: int) -> list[socket.socket]:
