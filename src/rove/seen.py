@@ -42,7 +42,11 @@ class SeenSet:
     def unseen(self, urls: Iterable[Url]) -> list[Url]:
         """Those that may be new; asked once for many, at half the cost."""
         young, old = self._young, self._old
-        return [url for url in urls if url.fingerprint not in young and url.fingerprint not in old]
+        return [
+            url
+            for url in urls
+            if (fingerprint := url.fingerprint) not in young and fingerprint not in old
+        ]
 
     def update(self, fingerprints: Iterable[int]) -> None:
         """Remember these: they are committed."""
