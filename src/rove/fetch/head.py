@@ -6,7 +6,8 @@ Pure, and apart from the transfer: header lines in, a Response and a decision ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from rove.fetch.body import Undecodable, parse_codings
 from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
@@ -29,8 +30,7 @@ _BODILESS = frozenset({204, 205, 304})
 _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBody:
+class ReadBody(NamedTuple):
     """The body is wanted."""
 
     codings: tuple[str, ...]
@@ -52,16 +52,17 @@ def parse_status(status_line: bytes) -> int | None:
 
 
 def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -> Response:
-    """The Response for the lines of a head, from the status line on, without the blank one."""
+    """The Response for the lines of a head, each with its end, from the status line on, without the blank one."""
+    status_line, *fields = b"".join(lines).decode("latin-1").split("\n")
     headers: list[tuple[str, str]] = []
-    for line in lines[1:]:
-        name, colon, value = line.decode("latin-1").partition(":")
+    for field in fields:
+        name, colon, value = field.partition(":")
         if colon:  # libcurl refuses lines without one, and joins folded lines (RFC 9112 5.2)
             headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
     return Response(
         url=url,
         status=status,
-        status_line=lines[0].decode("latin-1").rstrip(_BLANK),
+        status_line=status_line.rstrip(_BLANK),
         headers=headers,
         address=address,
     )

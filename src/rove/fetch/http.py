@@ -9,10 +9,9 @@ the next request (kept.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pycurl
 
@@ -25,7 +24,7 @@ from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
-from rove.fetch.transfer import Transfer
+from rove.fetch.transfer import Times, Transfer
 from rove.model import Failed, FailureKind, Outcome, Request
 from rove.ports import BAD_PORTS
 from rove.url import is_address, parse_base
@@ -37,15 +36,6 @@ MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
 _PORTS = {"http": 80, "https": 443}
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
-
-
-class Times(NamedTuple):
-    """Moments of the event loop's clock."""
-
-    connect_by: float
-    end_by: float
-    latest: float
-    """By when it must be over although it had to wait for memory."""
 
 
 class CurlFetcher:
@@ -89,18 +79,18 @@ class CurlFetcher:
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        clock = asyncio.get_running_loop().time
+        started = clock()
         deadline = started + min(self._limits.total, request.timeout)
         lag = self._lag = self._lag or LoopLag()
         late_before = lag.seconds
         self._in_flight += 1
         try:
-            route = await self._route(request.url, deadline - loop.time())
+            route = await self._route(request.url, deadline - clock())
             if isinstance(route, Failed):
                 return route
             outcome = await self._try_addresses(
-                request, route, deadline=deadline, latest=started + request.timeout
+                request, route, clock, deadline=deadline, latest=started + request.timeout
             )
             late = lag.seconds - late_before
             return _after_waiting(outcome, late) if late > LATE else outcome
@@ -154,21 +144,26 @@ class CurlFetcher:
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site, origin=origin)
 
     async def _try_addresses(
-        self, request: Request, route: Route, *, deadline: float, latest: float
+        self,
+        request: Request,
+        route: Route,
+        clock: Callable[[], float],
+        *,
+        deadline: float,
+        latest: float,
     ) -> Outcome:
         """Ask one address after the other, until there is a connection; until `latest` if its body waits for memory."""
-        loop = asyncio.get_running_loop()
         left = list(route.addresses)
         kept = self._take_kept(request, route)
         connect_left = self._limits.connect
         dialled, waited = "", 0.0
         while True:
-            now = loop.time()
+            now = clock()
             address = await self._place(left, deadline - now) if kept is None else kept.address
             if address is None:
                 return _busy(left, dialled)
-            waited += loop.time() - now
-            now = loop.time()
+            waited += clock() - now
+            now = clock()
             try:
                 outcome = await self._ask(
                     request,
@@ -187,7 +182,7 @@ class CurlFetcher:
                 # what is left open keeps its place
                 if self._places is not None and (request.line is None or request.line.kept is None):
                     self._places.give_back(address)
-            connect_left -= loop.time() - now
+            connect_left -= clock() - now
             dialled = address
             left.remove(address)
             if not (left and _is_unconnected(outcome)):
@@ -239,16 +234,13 @@ class CurlFetcher:
         try:
             if self._multi.closed:
                 return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-            now = asyncio.get_running_loop().time()
             return await transfer.run(
                 self._multi,
                 request,
                 address=address,
                 port=route.port,
                 strict=strict,
-                connect=times.connect_by - now,
-                total=times.end_by - now,
-                longest=times.latest - now,
+                times=times,
                 limits=self._limits,
             )
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rove.fetch.transfer import Transfer
 
@@ -12,8 +12,7 @@ KEPT_SECONDS = 3.0
 """For which a connection is left open; the next request mostly comes within a few milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(NamedTuple):
     """Where to dial for a URL."""
 
     addresses: Sequence[str]

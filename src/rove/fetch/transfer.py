@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import select
 from dataclasses import replace
+from typing import NamedTuple
 
 import pycurl
 
@@ -52,6 +53,15 @@ _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
 
 
+class Times(NamedTuple):
+    """Moments of the event loop's clock."""
+
+    connect_by: float
+    end_by: float
+    latest: float
+    """By when it must be over although it had to wait for memory."""
+
+
 class Transfer:
     """A curl handle at work on one request after the other."""
 
@@ -70,6 +80,7 @@ class Transfer:
         "_identity",
         "_limits",
         "_lines",
+        "_loop",
         "_pauses",
         "_plan",
         "_pool",
@@ -85,6 +96,7 @@ class Transfer:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
+        self._loop = asyncio.get_running_loop()  # asked for once: it takes a system call each time
         self._curl = new_handle(identity)
         self._curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
         self._curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
@@ -95,6 +107,7 @@ class Transfer:
         """Where a connection is left open, if that was asked for."""
         self._before = 0
         """Bytes of the answers that came before over that connection."""
+        self._pauses = Pauses(started=0.0, total=0.0, longest=0.0)
         self.reset()
 
     def reset(self) -> None:
@@ -114,7 +127,6 @@ class Transfer:
         self._head_start = 0
         self._chunks: list[bytes] = []
         self._size = 0
-        self._pauses = Pauses(started=0.0, total=0.0, longest=0.0)
         self._response: Response | None = None
         self._plan: ReadBody | None = None
         self._truncated = False
@@ -157,23 +169,21 @@ class Transfer:
         address: str,
         port: int,
         strict: bool,
-        connect: float,
-        total: float,
-        longest: float,
+        times: Times,
         limits: Limits,
     ) -> Outcome:
-        """Make the request to a checked address, within so many seconds; `strict` takes no doubtful TLS.
+        """Make the request to a checked address, by these times; `strict` takes no doubtful TLS.
 
-        What was left open is used if it leads to this address, with TLS of this kind. `longest` is the total together
-        with the time for which the transfer was paused for want of memory. Cancelling it takes the handle out of the
-        multi handle, which closes the connection.
+        What was left open is used if it leads to this address, with TLS of this kind. Cancelling it takes the handle
+        out of the multi handle, which closes the connection.
         """
         self._request = request
         self._address = address
         self._limits = limits
+        now = self._loop.time()
+        connect, total = times.connect_by - now, times.end_by - now
         self._connect_first = connect < total
-        loop = asyncio.get_running_loop()
-        self._pauses = Pauses(started=loop.time(), total=total, longest=longest)
+        self._pauses = Pauses(started=now, total=total, longest=times.latest - now)
         curl = self._curl
         if strict is not self._strict:
             self._strict = strict
@@ -197,13 +207,13 @@ class Transfer:
         self._before = 0 if self._pool is None else self._counted()
         share = request.share
         if share is not None and (self._size > LARGE or share.memory.is_overdrawn):
-            self._pauses.begin(loop.time())
+            self._pauses.begin(self._loop.time())
             await share.memory.turn()
-            self._pauses.end(loop.time())
+            self._pauses.end(self._loop.time())
         return self._outcome()
 
     async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         cancelled_before = task.cancelling()
         try:
@@ -303,7 +313,7 @@ class Transfer:
         )
 
     def _out_of_memory(self) -> Failed:
-        self._pauses.end(asyncio.get_running_loop().time())
+        self._pauses.end(self._loop.time())
         return self._fail(FailureKind.BUSY, "there was no memory for the body in time")
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
@@ -319,7 +329,7 @@ class Transfer:
                 detail = "the connection that was left open ended without an answer"
                 self._verdict = self._fail(FailureKind.RESET, detail)
                 return int(pycurl.PREREQFUNC_ABORT)
-            loop = asyncio.get_running_loop()
+            loop = self._loop
             self._sent_at = loop.time()
             self._timer = loop.call_later(look_again_in(self._limits), self._look)
         except BaseException as fault:
@@ -329,7 +339,7 @@ class Transfer:
 
     def _look(self) -> None:
         """Called now and then while the transfer lasts: is it still worth waiting for?"""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         now = loop.time()
         if self._verdict is not None:
             self._leave(self._verdict)
@@ -446,7 +456,7 @@ class Transfer:
 
     def _pause(self) -> int:
         """Take nothing more for now; libcurl keeps what it has just offered."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         self._pauses.begin(loop.time())
         loop.call_soon(self._extend)  # no option can be set from within a callback
         return int(pycurl.WRITEFUNC_PAUSE)
@@ -457,12 +467,12 @@ class Transfer:
 
     def _on_room(self) -> None:
         """There is room for the rest; told from anywhere, another transfer's callback too."""
-        asyncio.get_running_loop().call_soon(self._go_on)
+        self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         if not self._pauses.is_on:
             return  # it has ended meanwhile
-        self._pauses.end(asyncio.get_running_loop().time())
+        self._pauses.end(self._loop.time())
         self._flow = None  # its rate is taken anew
         try:
             self._curl.pause(pycurl.PAUSE_CONT)
