@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from tests.zoo.animal import (
+    CHUNK,
     CUT,
+    DONE,
     Animal,
     Answer,
     Asked,
@@ -23,6 +25,7 @@ from tests.zoo.animal import (
 TEXT = b"<p>On and on it goes.</p>\n" * 2_000
 CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 TIMEOUT = failed("timeout-*")
+MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n"
 NO_END = failed("protocol")
 """What becomes of an answer that never comes to its body."""
 
@@ -58,6 +61,16 @@ def breaking_off(beginning: bytes, *, half: bool = False) -> Answer:
             return
         wire.writer.write_eof()
         await wire.hold()
+
+    return answer
+
+
+def staying(beginning: bytes) -> Answer:
+    """Begins, keeps the connection open for another request, and closes it when there is one."""
+
+    async def answer(_asked: Asked, wire: Wire) -> None:
+        await wire.send(beginning)
+        await wire.reader.read(CHUNK)
 
     return answer
 
@@ -160,6 +173,27 @@ def animals() -> list[Animal]:
             _say_nothing,
             waiting("timeout-*"),
             scheme="https",
+        ),
+        single(
+            "faithless",
+            "keeps the connection of its robots.txt open, and closes it at the next request",
+            says(whole(TEXT)),
+            DONE,
+            robots=staying(MISSING % 0),
+        ),
+        single(
+            "talkative",
+            "answers more than was asked after its robots.txt",
+            says(whole(TEXT)),
+            DONE,
+            robots=staying(MISSING % 0 + head("410 Gone", "Content-Length: 0")),
+        ),
+        single(
+            "unfinished-refusal",
+            "has no robots.txt, and never ends saying so",
+            says(whole(TEXT)),
+            DONE,
+            robots=staying(MISSING % 1_000 + b"not"),
         ),
         single(
             "full",
