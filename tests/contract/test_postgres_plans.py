@@ -45,6 +45,7 @@ USED = {
     "give_up": ["domain_pkey: id"],
     "insert_requests": [],
     "insert_urls": ["url_pkey: domain, fingerprint"],
+    "insert_urls_beside": ["url_pkey: domain, fingerprint"],
     "raise_pending": [],
     "trim": ["url_pending: domain, priority", "url_pkey: domain, fingerprint"],
     "lower_pending": ["domain_pkey: id", "url_pending: domain"],

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from typing import Any
+
+import asyncpg
 
 from rove.frontier.contract import Added
 from rove.frontier.full import FullDomains, Raised, Trimmed, added
@@ -17,6 +20,13 @@ from rove.frontier.withdrawal import ALONE_MS
 from rove.model import NewUrl, NotAccepted
 from rove.pacing import FAILURES_BEFORE_LEAVING
 
+WARY_ADDS = 50
+"""After one that was overtaken: where many processes find the same links, few adds are done twice."""
+
+
+class Overtaken(Exception):
+    """Somebody else has just inserted one of the same URLs, and nothing was added; the server logs a duplicate key."""
+
 
 class PostgresAdding(PostgresWithdrawing):
     """The part of the frontier that takes URLs in."""
@@ -25,6 +35,8 @@ class PostgresAdding(PostgresWithdrawing):
         super().__init__(database)
         self._clock = clock
         self._full = full
+        self._wary = 0
+        """How many adds are to reckon with others that insert the same."""
 
     async def add(
         self,
@@ -38,7 +50,15 @@ class PostgresAdding(PostgresWithdrawing):
             return Added()
         offered, dropped = self._full.sift(urls, kept)
         work = partial(self._add, offered, len(dropped), only_known_domains, kept)
-        unseen, trimmed = await self._database.transaction("add", work)
+        try:
+            query = "insert_urls_beside" if self._wary else "insert_urls"
+            self._wary = max(0, self._wary - 1)
+            unseen, trimmed = await self._database.transaction("add", partial(work, query))
+        except Overtaken:
+            self._wary = WARY_ADDS
+            unseen, trimmed = await self._database.transaction(
+                "add", partial(work, "insert_urls_beside")
+            )
         self._full.note(trimmed)
         return added(unseen, dropped, trimmed)
 
@@ -48,6 +68,7 @@ class PostgresAdding(PostgresWithdrawing):
         dropped: int,
         only_known_domains: bool,
         kept: Collection[int],
+        query: str,
         session: Session,
     ) -> tuple[int, list[Trimmed]]:
         names = {url.domain: url.domain_name for url in urls}
@@ -58,7 +79,7 @@ class PostgresAdding(PostgresWithdrawing):
             within = [url for url in urls if url.domain in known]
             changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
             urls = within
-        unseen = await _insert_urls(session, urls) if urls else {}
+        unseen = await _insert_urls(session, query, urls) if urls else {}
         if unseen:
             raised = await session.fetch(
                 "raise_pending",
@@ -112,21 +133,29 @@ class PostgresAdding(PostgresWithdrawing):
         return [Trimmed(*row) for row in rows]
 
 
-async def _insert_urls(session: Session, urls: Sequence[NewUrl]) -> dict[int, int]:
+async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
     """Insert those that are not known; return how many were not, by domain."""
     columns = columns_of(urls, 9)
     domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
-    inserted = await session.fetch(
-        "insert_urls",
-        domains=domains,
-        fingerprints=fingerprints,
-        urls=texts,
-        depths=depths,
-        hops=hops,
-        bares=bares,
-        sitemaps_of=sitemaps_of,
-        penalties=penalties,
-        retried=RETRIED,
-        urls_per_add=URLS_PER_ADD,
-    )
+    try:
+        inserted = await session.fetch(
+            query,
+            domains=domains,
+            fingerprints=fingerprints,
+            urls=texts,
+            depths=depths,
+            hops=_unless_empty(hops),
+            bares=_unless_empty(bares),
+            sitemaps_of=_unless_empty(sitemaps_of),
+            penalties=_unless_empty(penalties),
+            retried=RETRIED,
+            urls_per_add=URLS_PER_ADD,
+        )
+    except asyncpg.UniqueViolationError as error:
+        raise Overtaken from error
     return dict(inserted)
+
+
+def _unless_empty(column: list[Any]) -> list[Any]:
+    """A column; no element at all where there is nothing in any of them."""
+    return column if any(column) else []

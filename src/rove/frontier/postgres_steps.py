@@ -14,9 +14,8 @@ async def settle_urls(
     session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]
 ) -> Counter[int]:
     """Move URLs out of pending; return how many left it, by domain."""
-    left: Counter[int] = Counter()
     if not rows:
-        return left
+        return Counter()
     domains, fingerprints, states, reasons, visits = columns_of(rows, 5)
     moved = await session.fetch(
         "settle_urls",
@@ -26,11 +25,10 @@ async def settle_urls(
         reasons=reasons,
         visits=visits,
     )
-    for domain, state in moved:
-        left[domain] += 1
-        changes[f"urls.{UrlState(state).name.lower()}"] += 1
-    changes["urls.pending"] -= left.total()
-    return left
+    for state, count in Counter(state for _, state in moved).items():
+        changes[f"urls.{UrlState(state).name.lower()}"] += count
+    changes["urls.pending"] -= len(moved)
+    return Counter(domain for domain, _ in moved)
 
 
 async def add_counters(session: Session, deltas: Mapping[str, int]) -> None:

@@ -1,0 +1,67 @@
+"""Adds on PostgreSQL that meet somebody who is inserting the same URLs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from rove.frontier.contract import Added, Frontier
+from rove.frontier.postgres_add import WARY_ADDS
+from rove.model import NewUrl
+from tests.contract.harness import PostgresHarness, url
+
+INSERT = "INSERT INTO url (domain, fingerprint, url, priority, position, depth) VALUES ($1, $2, $3, 0, 0, 0)"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
+LINKS = [url(f"http://a.test/{number}") for number in range(5)]
+
+
+@asynccontextmanager
+async def inserting(
+    postgres: PostgresHarness, link: NewUrl, *, ends_well: bool
+) -> AsyncIterator[None]:
+    """Somebody has inserted a URL, and commits, or not, once another waits for him."""
+    async with postgres._databases[-1]._pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(INSERT, link.domain, link.fingerprint, link.url)
+        yield
+        async with asyncio.timeout(20):
+            me = connection.get_server_pid()
+            while not (await postgres.rows(WAITING, me))[0][0]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await (transaction.commit() if ends_well else transaction.rollback())
+
+
+async def overtaken(
+    postgres: PostgresHarness, frontier: Frontier, *, ends_well: bool = True
+) -> Added:
+    async with inserting(postgres, LINKS[2], ends_well=ends_well):
+        adding = asyncio.create_task(frontier.add([*LINKS, LINKS[0]]))
+    return await adding
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+async def test_what_another_has_inserted_first_is_left_out(
+    postgres: PostgresHarness, ends_well: bool
+) -> None:
+    frontier = await postgres.open()
+    added = await overtaken(postgres, frontier, ends_well=ends_well)
+    assert added.unseen == 5 - ends_well
+    assert (await frontier.counts()).urls_pending == 5 - ends_well
+    assert await postgres.counted_pending() == {LINKS[0].domain: (5 - ends_well, 5)}
+    await postgres.close()
+
+
+async def test_who_was_overtaken_is_wary_for_a_while(postgres: PostgresHarness) -> None:
+    frontier = await postgres.open()
+    timings = postgres._databases[-1].timings.by_name
+    await overtaken(postgres, frontier)
+    for number in range(WARY_ADDS + 3):
+        await frontier.add([url(f"http://b.test/{number}")])
+    assert timings["query insert_urls"].count == 1 + 3
+    assert timings["query insert_urls_beside"].count == 1 + WARY_ADDS
+    assert (await frontier.counts()).urls_pending == 4 + WARY_ADDS + 3
+    await postgres.close()
