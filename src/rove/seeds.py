@@ -25,8 +25,8 @@ from rove.url import parse_seed
 SLICE = 500
 """Lines read between two looks at what else there is to do."""
 FIRST_BATCH = 1_000
-LARGEST_BATCH = 15_000
-"""Lines added in one transaction. Seeds are of domains all over the table, so that each touches a page of its own: the
+LARGEST_BATCH = 30_000
+"""Lines added in one transaction. Seeds are of domains all over the indexes, so that each touches pages of its own: the
 larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
 LONGEST_LINE = 4_096
 BYTE_ORDER_MARK = "\ufeff"

@@ -135,14 +135,6 @@ class SqliteAdding(SqliteWithdrawing):
 
 def _url_row(url: NewUrl, position: int) -> tuple[int | str, ...]:
     """The values of insert_urls."""
-    return (
-        url.domain,
-        url.fingerprint,
-        url.url,
-        priority_of(url),
-        position,
-        url.depth,
-        url.hops,
-        url.bare,
-        url.sitemap_of,
-    )
+    domain, _, fingerprint, text, depth, hops, bare, sitemap_of, _ = url
+    priority = priority_of(url)
+    return domain, fingerprint, text, priority, position, depth, hops, bare, sitemap_of
