@@ -67,6 +67,16 @@ def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
     return page
 
 
+def _long_link(share: float, unit: str) -> Page:
+    """A link with a long address, and blocks that it goes on in."""
+
+    def page(size: int) -> bytes:
+        link = b'<p><a href="' + repeated(unit, int(size * share)) + b'">'
+        return link + repeated("<p>x", min(size - len(link), 7_900))
+
+    return page
+
+
 def _all() -> Iterator[tuple[str, Page]]:
     for unit in _UNITS:
         yield unit, lambda size, unit=unit: repeated(unit, size)
@@ -79,7 +89,10 @@ def _all() -> Iterator[tuple[str, Page]]:
             ),
         )
     for before in ("<a ", "<p><a ", "<p><b ", "<svg ", "<html ", "</a "):
-        for unit in ("a# ", "a#/", 'a#="" ', 'a#=">"', "a#='>'", 'a# x=">" ', "a<# "):
+        for unit in (
+            *("a# ", "a#/", 'a#="" ', 'a#=">"', "a#='>'", 'a# x=">" ', "a<# "),
+            "a#=\v\" b#='\" >' ",  # a vertical tab is no white space
+        ):
             for share in (1, 8, 40):
                 yield f"{before}{unit}1/{share}", _attributes(before, unit, "<p>x", share)
     three_of_each = "".join(
@@ -92,6 +105,9 @@ def _all() -> Iterator[tuple[str, Page]]:
     yield "long name", lambda size: b"<" + b"x" * size + b">"
     yield "long attribute", lambda size: b"<a " + b"x" * size + b">"
     yield "doctype", lambda size: b"<!doctype " + b"x " * (size // 2)
+    for share in (0.2, 0.5, 0.9):
+        yield f"long link {share}", _long_link(share, "x")
+        yield f"long link of tags {share}", _long_link(share, "x>")
     yield "long links", lambda size: repeated(f"<a href='?#{'é' * 600}'>x</a>", size)
     yield "tabs", lambda size: repeated("x_ \n", size)
 

@@ -48,7 +48,11 @@ def test_no_evil_page_holds_up_the_event_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["<div>", "<p><b a#>|<p>x", "<p><a a# 1/8", '<p><b a#=">"1/8', "<html a# 1/1"]
+    "name",
+    [
+        *("<div>", "<p><b a#>|<p>x", "<p><a a# 1/8", '<p><b a#=">"1/8', "<html a# 1/1"),
+        *("long link 0.5", "long link of tags 0.9"),
+    ],
 )
 def test_evil_pages_are_not_plain(name: str) -> None:
     assert not is_plain(EVIL_PAGES[name](60_000))

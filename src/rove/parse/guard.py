@@ -6,8 +6,8 @@ cheap since it sees far less than a parser does:
 
 - open elements: for many tags the parser walks over all that are open, so that n tags take up to n² steps;
 - attributes: each one is compared with those before it in its tag;
-- formatting elements (<b>, <font>): those that are left open are made anew in every block that follows, with all
-  their attributes; <html> and <body> gather the attributes of all their tags.
+- formatting elements (<b>, <font>, <a>): those that are left open are made anew in every block that follows, with all
+  their attributes, however long; <html> and <body> gather the attributes of all their tags.
 
 A page that is not plain is not evil: most are long. It is read elsewhere (reader.py). What is said here of times was
 measured; the tests hold the worst pages that were found to them.
@@ -31,6 +31,8 @@ _WINDOW_TIMES_TAGS = 500_000
 _COPIED_TIMES_TAGS = 1_200_000
 """Bounds the copying of all others."""
 _LONGEST_COPIED = 2_000
+_LINK_TIMES_TAGS = 20 * 1024 * 1024
+"""Bounds the bytes of one link that are copied into every block, 2 ms for each MiB."""
 _MAX_UNSETTLED = 4_000
 _UNSETTLED_TIMES_TAGS = 200_000
 """Attributes that there may be where it is not known whether a tag ends."""
@@ -43,13 +45,25 @@ _COPIED = re.compile(
     rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
 )
 """A tag that may be copied and has attributes."""
-_ATTRIBUTES = re.compile(
-    rb"""(?:[\s/]*+[^\s"'<>/=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=][^\s"'<>]*+))?+)*+[\s/]*+>"""
+
+
+def _with_spaces(pattern: bytes) -> re.Pattern[bytes]:
+    """A pattern in which _ is white space as HTML has it, where a vertical tab is a letter."""
+    return re.compile(pattern.replace(b"_", rb"\t\n\f\r "))
+
+
+_ATTRIBUTES = _with_spaces(
+    rb"""(?:[_/]*+[^_"'<>/=]++(?:[_]*+=[_]*+(?:"[^"]*+"|'[^']*+'|[^_"'<>=][^_"'<>]*+))?+)*+[_/]*+>"""
 )
 """The rest of a tag, written so that there is no doubt about its end."""
-_TO_THE_END = rb"""(?:[^>=]*+(?<![\s/"'=])=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))*+[^>=]*+>"""
-_ENDS_FROM_DOUBLE = re.compile(rb'[^"]*+"' + _TO_THE_END)
-_ENDS_FROM_SINGLE = re.compile(rb"[^']*+'" + _TO_THE_END)
+_MAYBE_LONG_LINK = _with_spaces(
+    rb"<[Aa][_/](?!(?:[_/]*+[^_\"'<>/=]{1,100}+(?:[_]*+=[_]*+"
+    rb"(?:\"[^\"<]{0,900}+\"|'[^'<]{0,900}+'|[^_\"'<>=][^_\"'<>]{0,900}+))?+){0,9}+[_/]*+>)"
+)
+"""A link of which it is not plain to see that it has less than 10,000 bytes, which all pages may have."""
+_TO_THE_END = rb"""(?:[^>=]*+(?<![_/"'=])=[_]*+(?:"[^"]*+"|'[^']*+'|[^_>"'][^_>]*+))*+[^>=]*+>"""
+_ENDS_FROM_DOUBLE = _with_spaces(rb'[^"]*+"' + _TO_THE_END)
+_ENDS_FROM_SINGLE = _with_spaces(rb"[^']*+'" + _TO_THE_END)
 """The end of a tag, from inside of a quoted value."""
 _OPENS_AFTER = b"= \t\n\f\r"
 _SEPARATORS = b" \t\n\f\r/\"'"
@@ -67,7 +81,7 @@ def is_plain(raw: bytes) -> bool:
 
 
 def _copies_little(raw: bytes, tags: int) -> bool:
-    """Whether the elements that may all be copied have few attributes."""
+    """Whether the elements that may all be copied have few attributes, and no link has long ones."""
     total = 0
     for maybe in _MAYBE_COPIED.finditer(raw):
         copied = _COPIED.match(raw, maybe.start())
@@ -76,7 +90,17 @@ def _copies_little(raw: bytes, tags: int) -> bool:
             if attributes is None:
                 return False
             total += attributes.end() - attributes.start()
-    return total * tags <= _COPIED_TIMES_TAGS
+    if total * tags > _COPIED_TIMES_TAGS:
+        return False
+    return len(raw) * tags <= _LINK_TIMES_TAGS or _has_short_links(raw, _LINK_TIMES_TAGS // tags)
+
+
+def _has_short_links(raw: bytes, most: int) -> bool:
+    """Whether no <a> is longer than so many bytes; it is copied too, but one at a time, as each one ends the last."""
+    return all(
+        len(raw) - maybe.end() <= most or _ATTRIBUTES.match(raw, maybe.end(), maybe.end() + most)
+        for maybe in _MAYBE_LONG_LINK.finditer(raw)
+    )
 
 
 def _has_short_tags(raw: bytes, tags: int) -> bool:
