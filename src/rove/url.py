@@ -176,12 +176,14 @@ class Base:
 
     __slots__ = ("_drops", "_origin", "_site", "_url")
 
-    def __init__(self, url: whatwg.URL | None, drops: Drops | None) -> None:
+    def __init__(
+        self, url: whatwg.URL | None, form: CrawlUrl | None, drops: Drops | None = None
+    ) -> None:
+        """`form`: the canonical form of the URL."""
         self._url = url
         self._drops = drops
-        root = canonical("/", url)
-        self._origin = "" if root is None else root.origin
-        self._site = None if root is None else (root.host, root.domain_name, root.domain)
+        self._origin = "" if form is None else form.origin
+        self._site = None if form is None else (form.host, form.domain_name, form.domain)
 
     def join(self, text: str) -> CrawlUrl | None:
         """What canonical() makes of a link with this as its base."""

@@ -72,12 +72,11 @@ def resolve(
     drops: Drops | None = None,
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
     """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
-    parsed = parse_base(url)
     page = canonical(url, None, drops)
     own = None if page is None else page.fingerprint
-    if base_href is not None and (moved := canonical(base_href, parsed)) is not None:
-        parsed = parse_base(moved.text)
-    base = Base(parsed, drops)
+    base = Base(parse_base(url), page, drops)
+    if base_href is not None and (moved := canonical(base_href, parse_base(url))) is not None:
+        base = Base(parse_base(moved.text), moved, drops)
     found: dict[int, CrawlUrl] = {}
     candidates = _candidates(hrefs)
     if limit:
