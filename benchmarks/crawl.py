@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace, about: dict[str, Any]) -> None:
         self._options = options
+        self._rounds: int = 1 if options.quick else options.rounds
         self._about = about
         only = options.only or [*WEB_NAMES, *FROM_TABLE, *OWN_RUNS]
         needed = {web for part in only if part in FROM_TABLE for web in FROM_TABLE[part][1]}
@@ -71,9 +73,8 @@ class Bench:
 
     def run(self) -> None:
         """Everything, one after the other, or side by side if it is quick."""
-        rounds = 1 if self._options.quick else self._options.rounds
         jobs: list[Job] = []
-        for number in range(rounds):
+        for number in range(self._rounds):
             for web, arena in self.arenas.items():
                 self.rounds[web].append([])
                 chosen = [name for name in arena.contestants if name in self._contestants]
@@ -100,10 +101,13 @@ class Bench:
             _say(f"{web}: {NAMES[contestant]}: {figures.pages_per_s:,.0f} pages/s")
 
     def _part(self, part: str) -> None:
+        run = OWN_RUNS[part]
+        if part == "c":
+            run = partial(run, rounds=self._rounds)
         for name in self._contestants:
             verdicts: Verdicts | None = self._tried(
                 f"{part}: {name}",
-                lambda name=name: OWN_RUNS[part](self._every, [name], quick=self._options.quick),
+                lambda name=name: run(self._every, [name], quick=self._options.quick),
             )
             for verdict in verdicts or []:
                 self.verdicts.append(verdict)
@@ -176,7 +180,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--without", action="append", default=[], choices=CONTESTANTS, help="repeatable"
     )
-    parser.add_argument("--rounds", type=int, default=2, help="of the webs: 2")
+    parser.add_argument("--rounds", type=int, default=2, help="of the webs and of (c): 2")
     parser.add_argument("--quick", action="store_true", help="tiny webs: does it work?")
     parser.add_argument("--json", type=Path, default=default_file, help=str(default_file))
     return parser

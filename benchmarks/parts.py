@@ -180,11 +180,12 @@ def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) 
     return found
 
 
-def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
+def large_frontier(
+    arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool, rounds: int = 2
+) -> Verdicts:
     """(c) The same crawl beside ten million URLs, in turns."""
     trial = arenas["40kb"].trial
     many = 20_000 if quick else MANY_URLS
-    rounds = 1 if quick else 2
     found = []
     for name in BACKENDS:
         if name not in chosen:
