@@ -494,7 +494,7 @@ class Counts:
     pages: int
     bytes: int
     requests: int
-    not_accepted: Mapping[str, int] = msgspec.field(default_factory=dict)
+    not_accepted: Mapping[str, int] = field(default_factory=dict)
     """URLs that were offered and not taken into the frontier, by reason."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed requests by kind."""

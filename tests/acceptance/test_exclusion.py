@@ -148,13 +148,13 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
             assert "the running crawl keeps to it" in said.stdout
             gone = [whole, host, other]
             wait_for(lambda: time.monotonic() > since + NOTICE + 2)
-            ended = time.monotonic()
-            check_silence(web, gone, since, ended)
-            going_on = {
-                request.host for request in web.requests() if request.start > since + NOTICE
-            }
-            assert len(going_on) > HOSTS / 3, "other domains go on"
-            assert sibling in going_on, "so does another host of the same domain"
+
+            def going_on() -> set[str]:
+                return {r.host for r in web.requests() if r.start > since + NOTICE}
+
+            # Other domains go on, and so does another host of the same one, which a busy machine may find slow.
+            wait_for(lambda: len(going_on()) > HOSTS / 3 and sibling in going_on())
+            check_silence(web, gone, since, time.monotonic())
             _check_withdrawn(data, gone)
             before = len(pages_of(web, [whole]))
             lifted = rove("include", whole, f"={host}", "--data-dir", data)

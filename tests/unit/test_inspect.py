@@ -24,7 +24,7 @@ from rove.inspect.pages import (
 from rove.inspect.status import Status, as_json, as_lines, read_status
 from rove.model import Counts, Location, NotAccepted, RequestKind, RequestRow, UrlState
 from rove.url import fingerprint
-from tests.contract.harness import page_row, visited
+from tests.contract.harness import first_urls, page_row, visited
 from tests.unit.scripted import World, crawl_url, offered
 
 COUNTS = Counts(
@@ -295,6 +295,7 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
     )
     lease = await world.claim()
     assert lease is not None
+    lease = lease.but(urls=await first_urls(world.frontier, lease, 3))
     rows = [
         page_row(lease, "http://a.test/robots.txt", 0).but(kind=RequestKind.ROBOTS),
         page_row(lease, "http://a.test/", 1, status=503),
