@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 import uvloop
+from hypothesis import settings
 
 from tests.postgres import server_url
+
+# A machine that does other things as well must not fail an example for its time.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")
