@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,10 @@ SLICE = 500
 FIRST_BATCH = 1_000
 LARGEST_BATCH = 30_000
 """Lines added in one transaction. Seeds are of domains all over the indexes, so that each touches pages of its own: the
-larger the batch, the fewer times a page is written. The first ones are small, for the first fetch to start at once."""
+larger the batch, the fewer times a page is written."""
+EARLY_BATCH = 4_000
+EARLY_SECONDS = 0.8
+"""While the crawling processes begin, batches are small: on SQLite who wants to make the first claim waits for one."""
 LONGEST_LINE = 4_096
 BYTE_ORDER_MARK = "\ufeff"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -110,6 +114,7 @@ class SeedLoader:
             file.seek(source.offset)
             lines = read_lines(file)
             size = FIRST_BATCH
+            started = time.monotonic()
             adding: asyncio.Task[None] | None = None
             try:
                 while not source.finished:
@@ -118,7 +123,10 @@ class SeedLoader:
                         await adding
                     adding = asyncio.create_task(self._add(batch))
                     source = batch.end
-                    size = min(2 * size, LARGEST_BATCH)
+                    is_early = time.monotonic() - started < EARLY_SECONDS
+                    size = min(
+                        2 * size, min(EARLY_BATCH, LARGEST_BATCH) if is_early else LARGEST_BATCH
+                    )
             finally:
                 if adding is not None:
                     await adding
