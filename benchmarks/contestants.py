@@ -12,6 +12,7 @@ from web import ServedWeb, WebPlan, settings
 
 SLACK = 1.5
 """Seconds that a contestant runs on after what is measured of it."""
+LOOP_WARM_UP = 5.0
 HERE = Path(__file__).parent
 ROVE = "rove"
 CRAWLS = {
@@ -64,8 +65,13 @@ class Trial:
     concurrency: int
     delay: float
     warm_up: float
+    """Of a crawl, until it is as it stays; the loops are so at once."""
     seconds: float
     """What is measured of a crawl; the loops, which are steadier, get half."""
+
+    def warm_up_of(self, contestant: str) -> float:
+        """How long a contestant has run before it is measured."""
+        return min(self.warm_up, LOOP_WARM_UP) if contestant in LOOPS else self.warm_up
 
     def seconds_of(self, contestant: str) -> float:
         """What is measured of a contestant."""
@@ -73,7 +79,7 @@ class Trial:
 
     def lasts(self, contestant: str) -> float:
         """How long it runs in all."""
-        return self.warm_up + self.seconds_of(contestant) + SLACK
+        return self.warm_up_of(contestant) + self.seconds_of(contestant) + SLACK
 
 
 def is_there(contestant: str) -> bool:

@@ -199,7 +199,7 @@ def _figures(
     """The log holds what a preparation asked for as well, as the contestant's own counts do."""
     counts = is_page if LOOPS.get(contestant, ("",))[0] != "handshakes" else _is_answer
     pages = [entry for entry in log if counts(entry)]
-    start = begun + trial.warm_up
+    start = begun + trial.warm_up_of(contestant)
     seconds = trial.seconds_of(contestant)
     end = start + seconds
     inside = [entry for entry in pages if start <= entry.end < end]
