@@ -151,7 +151,7 @@ def leave(folder: Path) -> dict[str, Any]:
     report["after a datagram to outside"] = sent()
     seeds = folder / "seeds.txt"
     seeds.write_text("http://somewhere.test/\n")
-    options = ["--email", EMAIL, "--data-dir", folder / "data", "--max-duration", "3s"]
+    options = ["--email", EMAIL, "--data-dir", folder / "data", "--max-duration", "8s"]
     result = rove("crawl", seeds, *options)
     assert result.returncode == 0, result.stderr
     report["after a crawl of a host that has to be looked up"] = sent()
