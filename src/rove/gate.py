@@ -101,24 +101,21 @@ class Gate:
     ) -> list[NewUrl]:
         """The links of a page that may enter the frontier, to be offered to it; counts in `refused` why others may not.
 
-        What `admits` and `CrawlUrl.offer` come to for each link, in one pass, as a page has sixty: what depends on the
-        origin is asked once for each.
+        What `admits` says of each link, in one pass, as a page has sixty: what depends on the origin is asked once.
         """
         offers: list[NewUrl] = []
         refusals: dict[str, NotAccepted | None] = {}
         year = self._year
         for link in links:
-            text, _, origin, name, domain, fingerprint = link
+            origin = link.origin
             if origin in refusals:
                 refusal = refusals[origin]
             else:
                 refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
             if refusal is None:
-                found = penalty(text, year)
+                found = penalty(link.text, year)
                 if found < REFUSED:
-                    # As NewUrl(...) does it, in half the time.
-                    offer = (domain, name, fingerprint, text, depth, 0, False, "", found)
-                    offers.append(tuple.__new__(NewUrl, offer))
+                    offers.append(link.offer(depth=depth, penalty=found))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1
