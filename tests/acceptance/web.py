@@ -12,11 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from rove.demo.profile import PROFILES, adjusted
 from rove.demo.web import SmallWeb
 
 EMAIL = "tester@example.org"
+_MARKER_HOST = "the-test-itself.invalid"
 SIDE_BY_SIDE = 4
 """Scenarios of one file that are under way at a time."""
 
@@ -55,8 +58,19 @@ class ServedWeb:
         return path
 
     def requests(self) -> list[LoggedRequest]:
-        """What the server has logged so far."""
-        return list(read_log(self.log))
+        """What the server has answered so far, all of it.
+
+        The server writes its log a moment late. While it runs, it is asked for something by a name
+        of this call alone: once that is in the log, so is all that was answered before.
+        """
+        marker = f"/{uuid.uuid4().hex}"
+        with suppress(ConnectionRefusedError):
+            connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+            connection.request("GET", marker, headers={"Host": _MARKER_HOST})
+            connection.getresponse().read()
+            connection.close()
+            wait_for(lambda: marker.encode() in self.log.read_bytes())
+        return [entry for entry in read_log(self.log) if entry.host != _MARKER_HOST]
 
     def expected(self, hosts: Sequence[str] | None = None) -> set[str]:
         """The pages that a crawl of these hosts (all of them), run to its end, has stored."""

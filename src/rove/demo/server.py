@@ -37,7 +37,7 @@ from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_rubbish, parse_hea
 from rove.errors import RoveError
 
 ADDRESS = "127.0.0.1"
-FLUSH_SECONDS = 0.2
+FLUSH_SECONDS = 0.02
 _BACKLOG = 4_096
 
 
