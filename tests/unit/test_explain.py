@@ -17,16 +17,9 @@ from rove.cli import complaints
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
-from rove.inspect.explain import (
-    HISTORY_SHOWN,
-    Explanation,
-    Known,
-    Past,
-    Verdict,
-    explanation,
-    read_known,
-)
+from rove.inspect.explain import Explanation, Verdict, explanation
 from rove.inspect.explain_text import as_json, as_lines
+from rove.inspect.known import HISTORY_SHOWN, Known, Past, read_known
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, whole_text
 from rove.model import (

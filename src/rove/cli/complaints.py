@@ -11,8 +11,9 @@ from rove.archive import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import UsageError
-from rove.inspect.explain import explanation, read_known
+from rove.inspect.explain import explanation
 from rove.inspect.explain_text import as_json, as_lines
+from rove.inspect.known import read_known
 from rove.inspect.nodes import is_alive
 from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given

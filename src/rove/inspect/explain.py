@@ -1,19 +1,20 @@
 """Would rove fetch a URL now, and why or why not: all that decides about it, gathered, and a verdict drawn from it.
 
-The verdict is a pure function of records: it asks nothing and changes nothing. How it is told is in explain_text.py.
+The verdict is a pure function of the records that known.py gathers: it asks nothing and changes nothing. How it is told
+is in explain_text.py.
 """
 
 from __future__ import annotations
 
 import enum
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rove.config import Settings
 from rove.exclusions import Exclusions
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.inspect.known import Known
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
 from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
@@ -24,7 +25,6 @@ from rove.text import seconds_text
 from rove.traps import REFUSED, Sign, signs
 from rove.url import CrawlUrl
 
-HISTORY_SHOWN = 20
 _CAPPED = "its domain has had as many pages as --max-pages-per-domain allows"
 
 
@@ -74,31 +74,6 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """What the ledger has of a URL and of its domain."""
-
-    requests: int = 0
-    """For the URL, whatever they came to."""
-    newest: Sequence[RequestRow] = ()
-    """The last of them, oldest first."""
-    last_of_domain: RequestRow | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The records that the answer is drawn from."""
-
-    settings: Settings
-    record: UrlRecord | None
-    domain: DomainRecord | None
-    origin: OriginRecord | None
-    exclusions: Sequence[Exclusion]
-    """All there ever were."""
-    past: Past
-    is_running: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """The answer, and all that it rests on."""
 
@@ -127,53 +102,6 @@ class Explanation:
     def penalty(self) -> int:
         """How far behind other links it would come, if a page names it."""
         return sum(sign.penalty for sign in self.trap_signs)
-
-
-async def read_known(
-    reader: FrontierReader,
-    url: CrawlUrl,
-    *,
-    settings: Settings,
-    exclusions: Sequence[Exclusion],
-    is_running: bool,
-) -> Known:
-    """Everything that the frontier knows that has to do with a URL."""
-    origins = await reader.origins([(url.domain, url.origin)])
-    return Known(
-        settings=settings,
-        record=await reader.url(url.domain, url.fingerprint),
-        domain=await reader.domain(url.domain),
-        origin=origins[0] if origins else None,
-        exclusions=exclusions,
-        past=await _past(reader, url),
-        is_running=is_running,
-    )
-
-
-async def _past(reader: FrontierReader, url: CrawlUrl) -> Past:
-    """One pass over what was asked of the domain; of a robots.txt also what led there from elsewhere."""
-    count, last = 0, None
-    newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
-    async for row in reader.visits(url.domain):
-        last = row
-        if row.fingerprint == url.fingerprint:
-            count += 1
-            newest.append(row)
-    led_here, found = await _led_here(reader.elsewhere(url.domain), url.fingerprint)
-    merged = sorted((*newest, *found), key=lambda row: row.started)
-    return Past(requests=count + led_here, newest=merged[-HISTORY_SHOWN:], last_of_domain=last)
-
-
-async def _led_here(
-    rows: AsyncIterator[RequestRow], fingerprint: int
-) -> tuple[int, deque[RequestRow]]:
-    count = 0
-    newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
-    async for row in rows:
-        if row.fingerprint == fingerprint:
-            count += 1
-            newest.append(row)
-    return count, newest
 
 
 def explanation(given: str, url: CrawlUrl, known: Known, *, now: float) -> Explanation:
