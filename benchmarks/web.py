@@ -53,8 +53,9 @@ class WebPlan:
 
     @cached_property
     def few(self) -> frozenset[str]:
-        """The hosts that all links lead to, if they lead to few."""
-        return frozenset(map(self.web.host_name, range(int(self.profile.linked_hosts))))
+        """The hosts that all links lead to, if they do not lead to all."""
+        linked = int(self.profile.linked_hosts)
+        return frozenset(map(self.web.host_name, range(linked if linked < self.hosts else 0)))
 
     def with_knobs(self, *knobs: str) -> WebPlan:
         """The same with more knobs turned."""

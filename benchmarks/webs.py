@@ -33,7 +33,7 @@ CRAWLERS = ("rove-2", "postgres-2", SCRAPY)
 
 def arenas(*, quick: bool) -> dict[str, Arena]:
     """The webs by name; quick ones are tiny."""
-    few_pages = "pages_per_host=100000"
+    many_pages = "pages_per_host=100000"
     # A crawl that goes on for days seldom asks for a robots.txt: it is measured once it has met every host.
     usual = Trial(
         plan=WebPlan(hosts=20_000, knobs=(LATENCY,)),
@@ -74,9 +74,14 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
             trial=replace(
                 wide,
                 plan=replace(
-                    wide.plan.with_knobs(f"linked_hosts={FEW}", few_pages), clogged=50_000
+                    wide.plan.with_knobs(f"linked_hosts={FEW}", many_pages), clogged=50_000
                 ),
             ),
+            contestants=("rove-2", "postgres-2"),
+        ),
+        "spread": Arena(
+            about="the same with links to all of the 200,000, and with nothing ahead in the queue",
+            trial=replace(wide, plan=wide.plan.with_knobs("linked_hosts=200000", many_pages)),
             contestants=("rove-2", "postgres-2"),
         ),
     }

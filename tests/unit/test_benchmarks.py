@@ -71,7 +71,7 @@ def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached:
     from parts import few_hosts
 
     clogged = figures("rove-2", 500, details={"other_pages_per_s": others})
-    table = {"200k": {"rove-2": figures("rove-2", 100)}, "few": {"rove-2": clogged}}
+    table = {"spread": {"rove-2": figures("rove-2", 100)}, "few": {"rove-2": clogged}}
     (verdict,) = few_hosts(table)
     assert verdict.is_reached is reached
 

@@ -32,7 +32,7 @@ class PlainPages:
         """The page at a place of a host."""
         draw = Draw(self._plan.seed, f"{host.name} {place}")
         listed = (
-            self._links_to_few(draw)
+            self._links_elsewhere(draw)
             if self._profile.linked_hosts
             else self._links(host, place, draw)
         )
@@ -64,13 +64,13 @@ class PlainPages:
             elsewhere.encode(),
         ]
 
-    def _links_to_few(self, draw: Draw) -> list[bytes]:
-        """Pages of the first hosts and of no others."""
-        few = min(int(self._profile.linked_hosts), self._plan.hosts)
-        names = [self._plan.domain_name(index) for index in range(few)]
+    def _links_elsewhere(self, draw: Draw) -> list[bytes]:
+        """Pages of the first hosts, of few or of all, and of no others."""
+        linked = min(int(self._profile.linked_hosts), self._plan.hosts)
         places = self._profile.pages_per_host[0]
+        name = self._plan.domain_name
         links = (
-            f'<li><a href="{self._scheme}://{draw.pick(names)}/page-{1 + draw.below(places - 1)}">see</a>\n'
+            f'<li><a href="{self._scheme}://{name(draw.below(linked))}/page-{1 + draw.below(places - 1)}">see</a>\n'
             for _ in range(draw.between(self._profile.links_per_page))
         )
         return ["".join(links).encode()]
