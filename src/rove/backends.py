@@ -59,9 +59,9 @@ def backend_for(
     read_only: bool = False,
     on_news: Callable[[str], None] | None = None,
 ) -> Backend:
-    """The database of a crawl; `on_news` is told when it goes away and comes back."""
+    """The database of a crawl; `on_news` is told when it goes away and comes back, or is brought up to date."""
     if remote is None:
-        return SqliteBackend(data.frontier, read_only=read_only)
+        return SqliteBackend(data.frontier, read_only=read_only, on_news=on_news)
     from rove.frontier.postgres_backend import PostgresBackend  # its driver takes a while to load
 
     return PostgresBackend(

@@ -123,7 +123,7 @@ def frame(view: View) -> Frame:
     domains = view.counts.domains
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
-    table.add_column(min_width=26)
+    table.add_column(min_width=14)
     table.add_column(style="dim")
     table.add_column()
     table.add_row(

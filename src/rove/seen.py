@@ -2,8 +2,9 @@
 
 Most links of a page are known already; dropping them here spares the database. It has no false positives (that
 would be a lost page): a fingerprint enters only after the commit that put it into the frontier. One that is taken out
-later, as its domain has better ones, may stay here for a while: it was not worth a visit, and is hardly so now. The
-frontier is correct without it.
+later, as its domain has better ones, may stay here for a while: it was not worth a visit, and is hardly so now; the
+writer offers it all the same where a redirect has led there. With --seeds-only, links out of scope enter too, and stay
+so for this process if another machine adds their domain to the seeds. The frontier is correct without it.
 """
 
 from __future__ import annotations

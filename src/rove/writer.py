@@ -163,20 +163,25 @@ class GroupWriter:
 
     async def _add_links(self, group: Sequence[Journal]) -> None:
         links: dict[int, NewUrl] = {}
+        kept: set[int] = set()
         for journal in group:
-            for link in self._seen.unseen(journal.links):
+            offered = self._seen.unseen(journal.links)
+            fetched = {*journal.settled, *journal.deferred}
+            led_to = [link for link in journal.links if link.fingerprint in fetched]
+            if led_to:
+                # Where a redirect led was fetched in the same visit. Both ends must be there to be settled: also if the
+                # target was known and has had to make room since, or there is no room for it.
+                kept |= fetched
+                offered += led_to
+            for link in offered:
                 known = links.get(link.fingerprint)
                 if known is None or link.depth < known.depth:
                     links[link.fingerprint] = link
-        # Where a redirect led was fetched in the same visit: it must be there to be settled.
-        fetched = {f for j in group for f in (*j.settled, *j.deferred)}
         offers = list(links.values())
         for start in range(0, len(offers), LINKS_PER_ADD):
             part = offers[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                part,
-                only_known_domains=self._only_known_domains,
-                kept=fetched.intersection(link.fingerprint for link in part),
+                part, only_known_domains=self._only_known_domains, kept=kept
             )
             self._seen.update(
                 link.fingerprint for link in part if link.fingerprint not in added.refused

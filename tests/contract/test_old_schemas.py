@@ -57,6 +57,12 @@ async def test_sqlite(tmp_path: Path, version: int) -> None:
         with pytest.raises(UsageError, match="resume the crawl once"):
             await reader.open()
         await reader.close()
+    news: list[str] = []
+    for _ in range(2):
+        backend = SqliteBackend(path, on_news=news.append)
+        await backend.open(create=True)
+        await backend.close()
+    assert [f"bringing {path}" in sentence for sentence in news] == [True]
     backend = SqliteBackend(path)
     await check(backend)
     await backend.close()

@@ -368,6 +368,30 @@ class TestRoom:
         )
         assert (await place.counts()).pages == 3
 
+    @pytest.mark.parametrize("target", ["2", "new"])
+    async def test_both_ends_of_a_redirect_are_settled_although_others_need_the_room(
+        self, place: Place, target: str
+    ) -> None:
+        """Somebody adds better URLs in the very moment: the one that was known has to go, and nothing more may come."""
+        first, second, *_ = LINKED
+        led_to = f"http://h0.test/{target}"
+        better = ["http://h0.test/a", "http://h0.test/b"]
+        place.fetcher = ScriptedFetcher(
+            {"http://h0.test/": page_with_links(first, second), first: redirect(f"/{target}")}
+            | dict.fromkeys([led_to, *better], page())
+        )
+        await place.open("http://h0.test/", horizon=0.1)
+
+        async def add_better(request: Request) -> None:
+            if request.url == first:
+                await place.frontier.add([offered(url) for url in better])
+
+        place.fetcher.before_answer = add_better
+        await place.run(concurrency=1)
+        done = ["http://h0.test/", led_to, *better]
+        assert await place.states() == dict.fromkeys(done, "done") | {first: "redirected"}
+        assert (await place.counts()).pages == 4
+
 
 async def test_seeds_are_claimed_as_they_come(place: Place) -> None:
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()})

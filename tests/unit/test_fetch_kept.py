@@ -385,6 +385,34 @@ async def test_a_request_is_never_repeated_in_silence(
     assert asked == [ROBOTS, PAGE, PAGE], "one request for each that was told of"
 
 
+MORE_THAN_ANNOUNCED = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"rules, and more\r\n"]
+"""Content-Length counts characters, say, and the text has more bytes."""
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+@on_loop
+async def test_more_than_was_announced_does_not_spoil_the_next_answer(
+    tmp_path: Path, secure: bool
+) -> None:
+    """With TLS, the rest may have been received and lie where nobody sees it: the page is tried again."""
+    tls = context(tmp_path, certificates.GOOD) if secure else None
+    async with serving(MORE_THAN_ANNOUNCED, tls=tls) as server, fetching() as fetcher:
+        visit = Visitor(fetcher, server, "https" if secure else "http")
+        assert body(await visit.robots()) == b"rules"
+        found = await visit.page()
+        if isinstance(found, Failed):
+            assert found.kind is FailureKind.RESET, found
+            found = await visit.page()
+        assert body(found) == b"hello"
+
+
+@on_loop
+async def test_what_is_no_http_over_a_connection_of_its_own_stays_so() -> None:
+    async with serving(RULES, b"hello\r\n\r\n") as server, fetching() as fetcher:
+        visit = Visitor(fetcher, server)
+        assert failure(await visit.page()) is FailureKind.PROTOCOL
+
+
 @on_loop
 async def test_a_connection_that_has_ended_meanwhile_is_not_used() -> None:
     async with serving(ends_after=ROBOTS) as server, fetching() as fetcher:

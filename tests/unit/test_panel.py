@@ -71,6 +71,14 @@ def words(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_number_is_missing_on_a_narrow_terminal(width: int) -> None:
+    text = words(rendered(TYPICAL, width))
+    for number in ("98,765", "12.3", "5.0 GiB", "432", "ready 30", "waiting 2,000", "1,234,567"):
+        assert number in text
+    assert "of the ceiling 46 %" in text
+
+
 def test_a_typical_view_on_one_line() -> None:
     assert plain_line(TYPICAL) == (
         "1 h 01 min: 98,765 pages, 12.3/s now, 5.7/s on average, 5.0 GiB, 432 in flight, "

@@ -210,7 +210,7 @@ class Transfer:
             self._pauses.begin(self._loop.time())
             await share.memory.turn()
             self._pauses.end(self._loop.time())
-        return self._outcome()
+        return self._unless_left_over(self._outcome())
 
     async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
         task = asyncio.current_task(self._loop)
@@ -243,6 +243,23 @@ class Transfer:
         if self._plan is not None and self._body_is_all(self._plan):
             return self._fetched(self._plan)
         return self._failed()
+
+    def _unless_left_over(self, outcome: Outcome) -> Outcome:
+        """What is no HTTP, over a connection that was used before, may be the rest of the answer before.
+
+        With TLS that rest may have been decrypted already, where `is_silent` does not see it. The connection is to
+        blame then, not the page, which is to be tried again over another one.
+        """
+        if (
+            isinstance(outcome, Failed)
+            and outcome.kind is FailureKind.PROTOCOL
+            and self._response is None
+            and self._sent_at
+            and not self._curl.getinfo(pycurl.NUM_CONNECTS)
+        ):
+            detail = f"over a connection that was left open: {outcome.detail}"
+            return replace(outcome, kind=FailureKind.RESET, detail=detail)
+        return outcome
 
     def _body_is_all(self, plan: ReadBody) -> bool:
         if self._error is None or self._truncated:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rove.frontier.contract import MovedContent, Policy
@@ -19,10 +19,19 @@ from rove.model import Location, RequestRow
 class SqliteBackend:
     """The embedded default."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        on_news: Callable[[str], None] | None = None,
+    ) -> None:
+        """`on_news` is told when a file of an older version is brought up to date, which may take a while."""
         self._path = path
         self.place = str(path.parent)
         self._database = Database(path, read_only=read_only)
+        if on_news is not None:
+            self._database.on_news = on_news
         self.catalog = SqliteCatalog(self._database)
         self.reader = SqliteReader(self._database)
 

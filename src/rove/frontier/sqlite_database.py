@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import re
 import sqlite3
@@ -51,6 +52,8 @@ Row = tuple[Any, ...]
 _encode = msgspec.json.Encoder().encode
 QUERIES = load_queries("sqlite.sql")
 
+log = logging.getLogger(__name__)
+
 
 class Database:
     """One connection in one thread."""
@@ -62,6 +65,8 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._turn = -1
         """A file whose lock is the right to write."""
+        self.on_news: Callable[[str], None] = log.info
+        """Told, in the database's thread, of what may take a while."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do work in the database's thread; sqlite3's errors come back as ours."""
@@ -212,6 +217,10 @@ class Database:
             )
         scripts = [script for number, script in migrations if number > version]
         if scripts:
+            if version:
+                self.on_news(
+                    f"bringing {self.path}, which is from an older rove, up to date: minutes if it is large"
+                )
             # All or nothing: nobody sees a schema that is none.
             self._connection.executescript(
                 "\n".join(
