@@ -47,7 +47,7 @@ from rove.seeds import BadLine, SeedLoader
 from rove.spool import lost_visits, spool_files
 from rove.store.recovery import recover
 from rove.supervisor import Supervisor
-from rove.text import size_text
+from rove.text import counted, size_text
 from rove.worker import WorkOrder
 
 BAD_LINES_SHOWN = 5
@@ -287,8 +287,8 @@ class CrawlApp:
             for source in await stage.backend.catalog.seed_sources():
                 if not source.finished and source.is_here:
                     loaded = await loader.load(source, stage.data.root / source.path)
-                    bad = f", {loaded.bad:,} bad lines left out" if loaded.bad else ""
-                    self._say(f"{loaded.name}: {loaded.good:,} seeds{bad}")
+                    bad = f", {counted(loaded.bad, 'bad line')} left out" if loaded.bad else ""
+                    self._say(f"{loaded.name}: {counted(loaded.good, 'seed')}{bad}")
         finally:
             following.cancel()
 

@@ -17,7 +17,7 @@ from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.model import Counts
 from rove.progress import Progress, ceiling_share
-from rove.text import seconds_text, size_text
+from rove.text import counted, seconds_text, size_text
 
 TERMINAL_SECONDS = 1.0
 PLAIN_SECONDS = 10.0
@@ -100,7 +100,7 @@ class Panel:
         if pages is not None:
             rate = self._progress.pages_per_second()
             time = f" (about {seconds_text(pages / rate)})" if rate > 0 else ""
-            parts.append(f"{max(0, pages):,} pages{time}")
+            parts.append(f"{counted(max(0, pages), 'page')}{time}")
         return ", ".join(parts)
 
 
@@ -109,7 +109,7 @@ def plain_line(view: View) -> str:
     domains, share = view.counts.domains, _percent(view.share)
     errors = view.errors.total()
     return (
-        f"{seconds_text(view.seconds)}: {view.pages:,} pages, {view.rate:.1f}/s now, "
+        f"{seconds_text(view.seconds)}: {counted(view.pages, 'page')}, {view.rate:.1f}/s now, "
         f"{view.average:.1f}/s on average, {size_text(view.bytes)}, {view.in_flight} in flight, "
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased, "
         f"{view.counts.urls_pending:,} URLs pending, {share} of the politeness ceiling, {errors:,} errors"

@@ -20,6 +20,7 @@ from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
 from rove.frontier.contract import Backend, SeedSource, crawled_seconds
 from rove.seeds import has_good_line
+from rove.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ async def _new(order: Order, backend: Backend) -> Settings:
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
             raise UsageError(
-                f"{backend.place} already holds a crawl with {pages:,} pages; add --resume to go on with it, "
+                f"{backend.place} already holds a crawl with {counted(pages, 'page')}; add --resume to go on with it, "
                 "or choose another place for this one"
             )
     return Settings(**order.options).checked()

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def counted(count: int, name: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "page"), counted(1200, "page")
+    ('1 page', '1,200 pages')
+    """
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
 def size_text(count: float) -> str:
     """Bytes in a unit that fits.
 

@@ -85,7 +85,7 @@ async def test_a_crawl_that_is_there_is_not_overwritten(data: DataDir, seeds: Pa
         row = page_row(lease, "http://a.test/")
         await frontier.settle([visited(lease, UrlState.DONE, requests=[row])])
     before = {p: p.read_bytes() for p in data.root.rglob("*.txt")}
-    with pytest.raises(UsageError, match=r"already holds a crawl with 1 pages.*--resume"):
+    with pytest.raises(UsageError, match=r"already holds a crawl with 1 page;.*--resume"):
         async with prepared(order_for(data, seeds), data):
             pytest.fail("overwritten")
     assert {p: p.read_bytes() for p in data.root.rglob("*.txt")} == before

@@ -18,7 +18,8 @@ from rove.inspect.nodes import is_alive
 from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given
 from rove.inspect.report_html import write_html
-from rove.inspect.report_text import counted, json_records, text_lines
+from rove.inspect.report_text import json_records, text_lines
+from rove.text import counted
 
 data_dir = data_dir_option("the crawl to look at")
 

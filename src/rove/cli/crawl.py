@@ -30,7 +30,7 @@ from rove.drops import parse_names
 from rove.panel import Panel
 from rove.politeness import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.prepare import Order
-from rove.text import seconds_text, size_text
+from rove.text import counted, seconds_text, size_text
 from rove.tuning import tune_process
 
 _NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
@@ -267,7 +267,7 @@ def _show_summary(console: Console, order: Order, summary: Summary) -> None:
     progress, counts = summary.progress, summary.counts
     pending = counts.urls_pending
     console.print(
-        f"{summary.ending}: {progress.pages:,} pages, {size_text(progress.bytes)}, "
+        f"{summary.ending}: {counted(progress.pages, 'page')}, {size_text(progress.bytes)}, "
         f"{progress.requests:,} requests in {seconds_text(summary.seconds)} "
         f"({progress.pages / max(summary.seconds, 0.001):.1f} pages/s)"
     )

@@ -22,7 +22,6 @@ from rove.inspect.report_text import (
     ELSEWHERE,
     copies_left_out,
     copy_title,
-    counted,
     due_text,
     gap_text,
     in_short,
@@ -34,6 +33,7 @@ from rove.inspect.report_text import (
 from rove.inspect.requests import one_line, outcome_text, utc_text
 from rove.inspect.timeline import as_svg
 from rove.model import RequestRow
+from rove.text import counted
 
 MOST_ROWS = 10_000
 """Requests that are listed, the newest: a browser can show so many."""

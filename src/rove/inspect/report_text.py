@@ -31,7 +31,7 @@ from rove.inspect.requests import (
 from rove.model import RequestRow
 from rove.politeness import user_agent
 from rove.robots import PRODUCT_TOKEN
-from rove.text import size_text
+from rove.text import counted, size_text
 
 MOST_ROBOTS_TEXT = 20_000
 """Characters that are shown of one robots.txt; --json has all of it."""
@@ -259,11 +259,6 @@ def _request_line(row: RequestRow, *, is_here: bool) -> str:
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
     parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *request_notes(row)]
     return "      " + "  ".join(parts)
-
-
-def counted(count: int, name: str) -> str:
-    """A number of things."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 async def json_records(report: Report, reader: FrontierReader) -> AsyncIterator[dict[str, Any]]:
