@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pycurl
-
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
@@ -22,6 +20,7 @@ from rove.fetch.handle import Identity
 from rove.fetch.kept import KeptConnection, Route
 from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
+from rove.fetch.multi import CurlLoop
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
@@ -66,7 +65,7 @@ class CurlFetcher:
         self._connect_to = ConnectTo(connect_to)
         self._limits = limits or Limits()
         self._places = None if per_address is None else PerAddress(per_address)
-        self._multi = pycurl.AsyncCurlMulti()
+        self._multi = CurlLoop()
         self._idle: list[Transfer] = []
         self._kept: set[KeptConnection] = set()
         self._in_flight = 0
@@ -103,7 +102,7 @@ class CurlFetcher:
             self._lag.close()
         for kept in list(self._kept):
             kept.close()
-        await self._multi.aclose()
+        self._multi.close()
         await self._resolver.close()
         for transfer in self._idle:
             transfer.close()

@@ -38,6 +38,7 @@ from rove.fetch.head import (
     parse_status,
 )
 from rove.fetch.limits import Limits
+from rove.fetch.multi import CurlLoop
 from rove.fetch.pauses import Pauses
 from rove.fetch.tls import doubt_of
 from rove.memory import LARGE
@@ -121,7 +122,7 @@ class Transfer:
         self._sent_at = 0.0
         self._flow: Flow | None = None
         self._connect_first = False
-        self._future: asyncio.Future[pycurl.Curl] | None = None
+        self._future: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._lines: list[bytes] = []
         self._head_start = 0
@@ -163,7 +164,7 @@ class Transfer:
 
     async def run(
         self,
-        multi: pycurl.AsyncCurlMulti,
+        multi: CurlLoop,
         request: Request,
         *,
         address: str,
@@ -212,12 +213,12 @@ class Transfer:
             self._pauses.end(self._loop.time())
         return self._unless_left_over(self._outcome())
 
-    async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
+    async def _perform(self, multi: CurlLoop) -> None:
         task = asyncio.current_task(self._loop)
         assert task is not None
         cancelled_before = task.cancelling()
         try:
-            self._future = multi.add_handle(self._curl)
+            self._future = multi.start(self._curl)
             await self._future
         except pycurl.error as error:
             self._error = (error.args[0], str(error.args[1]))
@@ -229,6 +230,7 @@ class Transfer:
             if self._verdict is None:
                 self._verdict = self._fail(FailureKind.ABORTED, "the fetcher was closed")
         finally:
+            multi.take_out(self._curl)
             if self._timer is not None:
                 self._timer.cancel()
             assert self._request is not None
