@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
+from rove.fetch.flow import look_again_in
 from rove.fetch.handle import Identity
 from rove.fetch.kept import KeptConnection, Route
 from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
+from rove.fetch.looks import Looks
 from rove.fetch.multi import CurlLoop
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
@@ -70,6 +73,7 @@ class CurlFetcher:
         self._kept: set[KeptConnection] = set()
         self._in_flight = 0
         self._lag: LoopLag | None = None
+        self._looks: Looks | None = None
 
     @property
     def in_flight(self) -> int:
@@ -100,6 +104,8 @@ class CurlFetcher:
         """Abort what is under way, then free the handles and the resolver."""
         if self._lag is not None:
             self._lag.close()
+        if self._looks is not None:
+            self._looks.close()
         for kept in list(self._kept):
             kept.close()
         self._multi.close()
@@ -251,7 +257,10 @@ class CurlFetcher:
                 self._put_away(transfer)
 
     def _unused(self) -> Transfer:
-        return self._idle.pop() if self._idle else Transfer(self._identity)
+        if self._idle:
+            return self._idle.pop()
+        self._looks = self._looks or Looks(look_again_in(self._limits))
+        return Transfer(self._identity, self._looks)
 
     def _put_away(self, transfer: Transfer) -> None:
         """Leave nothing open; another request may have the handle."""
