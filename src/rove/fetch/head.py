@@ -6,8 +6,8 @@ Pure, and apart from the transfer: header lines in, a Response and a decision ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
@@ -31,7 +31,7 @@ _BODILESS = frozenset({204, 205, 304})
 _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
 
 
-class ReadBody(NamedTuple):
+class ReadBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body is wanted."""
 
     codings: tuple[str, ...]

@@ -72,6 +72,7 @@ class CurlFetcher:
         self._idle: list[Transfer] = []
         self._kept: set[KeptConnection] = set()
         self._in_flight = 0
+        self._clock: Callable[[], float] | None = None
         self._lag: LoopLag | None = None
         self._looks: Looks | None = None
 
@@ -82,7 +83,7 @@ class CurlFetcher:
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
-        clock = asyncio.get_running_loop().time
+        clock = self._clock = self._clock or asyncio.get_running_loop().time
         started = clock()
         deadline = started + min(self._limits.total, request.timeout)
         lag = self._lag = self._lag or LoopLag()

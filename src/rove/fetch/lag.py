@@ -23,7 +23,8 @@ class LoopLag:
     @property
     def seconds(self) -> float:
         """How late it was so far, and is: a timer that is due and has not come counts already."""
-        return self._seconds + max(0.0, time.monotonic() - self._due)
+        late = time.monotonic() - self._due
+        return self._seconds + late if late > 0 else self._seconds
 
     def close(self) -> None:
         """Count no more."""

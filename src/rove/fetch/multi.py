@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from math import inf
 
 import pycurl
@@ -60,8 +59,7 @@ class CurlLoop:
     def take_out(self, curl: pycurl.Curl) -> None:
         """End a transfer, if it is under way: its connection is closed."""
         if self._waiting.pop(curl, None) is not None:
-            with suppress(pycurl.error):
-                self._multi.remove_handle(curl)
+            self._remove(curl)
 
     def close(self) -> None:
         """End everything that is under way; who waits for it sees its future cancelled."""
@@ -129,12 +127,17 @@ class CurlLoop:
         for curl, code, message in failed:
             self._end(curl, pycurl.error(code, message))
 
+    def _remove(self, curl: pycurl.Curl) -> None:
+        try:
+            self._multi.remove_handle(curl)
+        except pycurl.error:
+            return  # it is not in, as adding it failed
+
     def _end(self, curl: pycurl.Curl, error: pycurl.error | None) -> None:
         future = self._waiting.pop(curl, None)
         if future is None:
             return
-        with suppress(pycurl.error):
-            self._multi.remove_handle(curl)
+        self._remove(curl)
         if future.done():
             return
         if error is None:

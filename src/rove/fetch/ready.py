@@ -70,8 +70,10 @@ class EpollSockets:
         """See ReadySockets."""
         if descriptor in self._watched:
             self._watched.discard(descriptor)
-            with suppress(OSError):
+            try:
                 self._epoll.unregister(descriptor)
+            except OSError:
+                return  # the system forgets what is closed
 
     def ready(self) -> Ready:
         """See ReadySockets."""

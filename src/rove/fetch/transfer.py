@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import select
-from typing import NamedTuple
 
+import msgspec
 import pycurl
 from msgspec.structs import replace
 
@@ -55,7 +55,7 @@ _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
 
 
-class Times(NamedTuple):
+class Times(msgspec.Struct, frozen=True, kw_only=True):
     """Moments of the event loop's clock."""
 
     connect_by: float
