@@ -78,8 +78,7 @@ UNREACHABLE_FAILURES = frozenset(
 """Failures after which a bare domain of the seeds is tried over http: https is not spoken there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One GET to be made."""
 
     url: str
@@ -99,8 +98,7 @@ class Request:
     """Its connection is left open on that line, if the server does: the same origin is asked for more at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """The head of an answer."""
 
     url: str
@@ -134,8 +132,7 @@ class Response:
         return sent.strip().lower()[:MAX_MEDIA_TYPE]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """A 2xx answer whose body was read."""
 
     response: Response
@@ -147,30 +144,26 @@ class Fetched:
     """The body was longer than the cap and is cut."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redirected:
+class Redirected(msgspec.Struct, frozen=True, kw_only=True):
     """A 3xx answer with a Location, which is as sent (perhaps relative)."""
 
     response: Response
     location: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
     """The server's status says no: 4xx, 5xx, or a 3xx that leads nowhere."""
 
     response: Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongType:
+class WrongType(msgspec.Struct, frozen=True, kw_only=True):
     """A 2xx answer of a type that is not read; closed after the headers."""
 
     response: Response
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
     """No usable answer."""
 
     kind: FailureKind

@@ -118,6 +118,8 @@ async def serve(
         yield server
     finally:
         listening.close()
+        for _ in range(3):  # whoever was let in last is not among them yet
+            await asyncio.sleep(0)
         for writer in writers:
             writer.transport.abort()
         if tasks:

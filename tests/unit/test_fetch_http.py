@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from dataclasses import replace
 from typing import Any
 
 import brotli
 import pytest
+from msgspec.structs import replace
 
 from rove.fetch.head import MAX_HEAD_LINES
 from rove.fetch.limits import Limits, limits_within

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rove.fetch import flow, kept
 from rove.fetch.address import AddressGuard

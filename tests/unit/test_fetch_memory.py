@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rove.fetch.http import Limits
 from rove.memory import Memory, Share

@@ -10,7 +10,6 @@ import math
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -18,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status

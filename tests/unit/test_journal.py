@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from rove.journal import Journal
 from rove.model import (
@@ -47,7 +48,7 @@ def note(journal: Journal, outcome: Outcome, *, started: float = 10.0, now: floa
 
 
 def gzipped() -> Fetched:
-    return replace(page("x" * 1000), wire_body=b"short", truncated=True)
+    return structs.replace(page("x" * 1000), wire_body=b"short", truncated=True)
 
 
 @pytest.mark.parametrize(

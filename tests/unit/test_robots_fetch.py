@@ -7,6 +7,7 @@ from dataclasses import replace
 from email.utils import formatdate
 
 import pytest
+from msgspec import structs
 
 from rove.model import FailureKind, Fetched, OriginRecord, Outcome, Refused, RobotsStatus
 from rove.politeness import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
@@ -69,7 +70,7 @@ async def ask(
 
 def sent(text: str, *headers: tuple[str, str]) -> Fetched:
     """A robots.txt with headers of its own."""
-    return replace(robots(text), response=response(200, *headers))
+    return structs.replace(robots(text), response=response(200, *headers))
 
 
 def refusal(status: int, *headers: tuple[str, str]) -> Refused:

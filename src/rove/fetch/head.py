@@ -6,8 +6,9 @@ Pure, and apart from the transfer: header lines in, a Response and a decision ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
 from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
@@ -30,7 +31,7 @@ _BODILESS = frozenset({204, 205, 304})
 _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content-length"})
 
 
-class ReadBody(NamedTuple):
+class ReadBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body is wanted."""
 
     codings: tuple[str, ...]
@@ -54,11 +55,12 @@ def parse_status(status_line: bytes) -> int | None:
 def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -> Response:
     """The Response for the lines of a head, each with its end, from the status line on, without the blank one."""
     status_line, *fields = b"".join(lines).decode("latin-1").split("\n")
-    headers: list[tuple[str, str]] = []
-    for field in fields:
-        name, colon, value = field.partition(":")
-        if colon:  # libcurl refuses lines without one, and joins folded lines (RFC 9112 5.2)
-            headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
+    # libcurl refuses lines without a colon, and joins folded lines (RFC 9112 5.2)
+    headers = [
+        (name.rstrip(_BLANK), value.strip(_BLANK))
+        for name, colon, value in [field.partition(":") for field in fields]
+        if colon
+    ]
     return Response(
         url=url,
         status=status,

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import pycurl
+from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
+from rove.fetch.flow import look_again_in
 from rove.fetch.handle import Identity
 from rove.fetch.kept import KeptConnection, Route
 from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
+from rove.fetch.looks import Looks
+from rove.fetch.multi import CurlLoop
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
@@ -66,11 +68,13 @@ class CurlFetcher:
         self._connect_to = ConnectTo(connect_to)
         self._limits = limits or Limits()
         self._places = None if per_address is None else PerAddress(per_address)
-        self._multi = pycurl.AsyncCurlMulti()
+        self._multi = CurlLoop()
         self._idle: list[Transfer] = []
         self._kept: set[KeptConnection] = set()
         self._in_flight = 0
+        self._clock: Callable[[], float] | None = None
         self._lag: LoopLag | None = None
+        self._looks: Looks | None = None
 
     @property
     def in_flight(self) -> int:
@@ -79,7 +83,7 @@ class CurlFetcher:
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request; never raises for what the web does. Cancelling closes the connection."""
-        clock = asyncio.get_running_loop().time
+        clock = self._clock = self._clock or asyncio.get_running_loop().time
         started = clock()
         deadline = started + min(self._limits.total, request.timeout)
         lag = self._lag = self._lag or LoopLag()
@@ -101,9 +105,11 @@ class CurlFetcher:
         """Abort what is under way, then free the handles and the resolver."""
         if self._lag is not None:
             self._lag.close()
+        if self._looks is not None:
+            self._looks.close()
         for kept in list(self._kept):
             kept.close()
-        await self._multi.aclose()
+        self._multi.close()
         await self._resolver.close()
         for transfer in self._idle:
             transfer.close()
@@ -252,7 +258,10 @@ class CurlFetcher:
                 self._put_away(transfer)
 
     def _unused(self) -> Transfer:
-        return self._idle.pop() if self._idle else Transfer(self._identity)
+        if self._idle:
+            return self._idle.pop()
+        self._looks = self._looks or Looks(look_again_in(self._limits))
+        return Transfer(self._identity, self._looks)
 
     def _put_away(self, transfer: Transfer) -> None:
         """Leave nothing open; another request may have the handle."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from rove.fetch.transfer import Transfer
 
@@ -12,7 +13,7 @@ KEPT_SECONDS = 3.0
 """For which a connection is left open; the next request mostly comes within a few milliseconds."""
 
 
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Where to dial for a URL."""
 
     addresses: Sequence[str]

@@ -16,9 +16,15 @@ class LoopLag:
     """The seconds by which the event loop was late, all in all, since this was made in it."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._seconds = 0.0
         self._loop = asyncio.get_running_loop()
         self._plan()
+
+    @property
+    def seconds(self) -> float:
+        """How late it was so far, and is: a timer that is due and has not come counts already."""
+        late = time.monotonic() - self._due
+        return self._seconds + late if late > 0 else self._seconds
 
     def close(self) -> None:
         """Count no more."""
@@ -29,5 +35,5 @@ class LoopLag:
         self._timer = self._loop.call_later(TICK, self._look)
 
     def _look(self) -> None:
-        self.seconds += max(0.0, time.monotonic() - self._due)
+        self._seconds = self.seconds
         self._plan()

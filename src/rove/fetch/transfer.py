@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import select
-from dataclasses import replace
-from typing import NamedTuple
 
+import msgspec
 import pycurl
+from msgspec.structs import replace
 
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
-from rove.fetch.flow import Flow, look_again_in, received_bytes
+from rove.fetch.flow import Flow, received_bytes
 from rove.fetch.handle import (
     HEADERS,
     Identity,
@@ -38,6 +38,8 @@ from rove.fetch.head import (
     parse_status,
 )
 from rove.fetch.limits import Limits
+from rove.fetch.looks import Looks
+from rove.fetch.multi import CurlLoop
 from rove.fetch.pauses import Pauses
 from rove.fetch.tls import doubt_of
 from rove.memory import LARGE
@@ -53,7 +55,7 @@ _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
 
 
-class Times(NamedTuple):
+class Times(msgspec.Struct, frozen=True, kw_only=True):
     """Moments of the event loop's clock."""
 
     connect_by: float
@@ -70,6 +72,8 @@ class Transfer:
         "_before",
         "_chunks",
         "_connect_first",
+        "_connect_ms",
+        "_connect_to",
         "_curl",
         "_error",
         "_fault",
@@ -80,6 +84,7 @@ class Transfer:
         "_identity",
         "_limits",
         "_lines",
+        "_looks",
         "_loop",
         "_pauses",
         "_plan",
@@ -89,13 +94,17 @@ class Transfer:
         "_sent_at",
         "_size",
         "_strict",
-        "_timer",
+        "_total_ms",
         "_truncated",
         "_verdict",
+        "look_at",
     )
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, looks: Looks) -> None:
         self._identity = identity
+        self._looks = looks
+        self.look_at = 0.0
+        """See Watched."""
         self._loop = asyncio.get_running_loop()  # asked for once: it takes a system call each time
         self._curl = new_handle(identity)
         self._curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
@@ -103,6 +112,9 @@ class Transfer:
         self._curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self._has_own_headers = False
         self._strict = True
+        self._connect_to = ""
+        self._connect_ms = self._total_ms = 0
+        """These three are what the handle was told last: they are often the same the next time."""
         self._pool: pycurl.CurlShare | None = None
         """Where a connection is left open, if that was asked for."""
         self._before = 0
@@ -121,8 +133,7 @@ class Transfer:
         self._sent_at = 0.0
         self._flow: Flow | None = None
         self._connect_first = False
-        self._future: asyncio.Future[pycurl.Curl] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._future: asyncio.Future[None] | None = None
         self._lines: list[bytes] = []
         self._head_start = 0
         self._chunks: list[bytes] = []
@@ -163,7 +174,7 @@ class Transfer:
 
     async def run(
         self,
-        multi: pycurl.AsyncCurlMulti,
+        multi: CurlLoop,
         request: Request,
         *,
         address: str,
@@ -191,8 +202,10 @@ class Transfer:
         curl.setopt(pycurl.URL, request.url)
         # '::' stands for any host and any port: whatever the URL says, curl dials the checked
         # address and has no name left to resolve.
-        dialled = f"[{address}]" if ":" in address else address
-        curl.setopt(pycurl.CONNECT_TO, [f"::{dialled}:{port}"])
+        connect_to = f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"
+        if connect_to != self._connect_to:
+            curl.setopt(pycurl.CONNECT_TO, [connect_to])
+            self._connect_to = connect_to
         if request.headers:
             self._has_own_headers = True
             curl.setopt(pycurl.HTTPHEADER, [*HEADERS, *header_lines(request.headers)])
@@ -201,8 +214,11 @@ class Transfer:
         if self._pool is not None:
             curl.setopt(pycurl.FORBID_REUSE, 0 if request.more_follows else 1)
         # 0 would mean no limit
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(1, int(connect * 1000)))
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(total * 1000)))
+        connect_ms, total_ms = max(1, round(connect * 1000)), max(1, round(total * 1000))
+        if connect_ms != self._connect_ms:
+            curl.setopt(pycurl.CONNECTTIMEOUT_MS, connect_ms)
+            self._connect_ms = connect_ms
+        self._set_total(total_ms)
         await self._perform(multi)
         self._before = 0 if self._pool is None else self._counted()
         share = request.share
@@ -212,12 +228,17 @@ class Transfer:
             self._pauses.end(self._loop.time())
         return self._unless_left_over(self._outcome())
 
-    async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
+    def _set_total(self, milliseconds: int) -> None:
+        if milliseconds != self._total_ms:
+            self._curl.setopt(pycurl.TIMEOUT_MS, milliseconds)
+            self._total_ms = milliseconds
+
+    async def _perform(self, multi: CurlLoop) -> None:
         task = asyncio.current_task(self._loop)
         assert task is not None
         cancelled_before = task.cancelling()
         try:
-            self._future = multi.add_handle(self._curl)
+            self._future = multi.start(self._curl)
             await self._future
         except pycurl.error as error:
             self._error = (error.args[0], str(error.args[1]))
@@ -229,8 +250,8 @@ class Transfer:
             if self._verdict is None:
                 self._verdict = self._fail(FailureKind.ABORTED, "the fetcher was closed")
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            multi.take_out(self._curl)
+            self.look_at = 0.0
             assert self._request is not None
             if self._request.share is not None:
                 self._request.share.wait_no_more()
@@ -305,7 +326,7 @@ class Transfer:
         if self._error[0] == pycurl.E_OPERATION_TIMEDOUT:
             if self._pauses.is_on:
                 return self._out_of_memory()
-            in_connect = self._connect_first and self._timer is None
+            in_connect = self._connect_first and not self._sent_at
             kind = FailureKind.TIMEOUT_CONNECT if in_connect else FailureKind.TIMEOUT_TOTAL
             return self._fail(kind, detail)
         os_errno = self._curl.getinfo(pycurl.OS_ERRNO)
@@ -346,18 +367,16 @@ class Transfer:
                 detail = "the connection that was left open ended without an answer"
                 self._verdict = self._fail(FailureKind.RESET, detail)
                 return int(pycurl.PREREQFUNC_ABORT)
-            loop = self._loop
-            self._sent_at = loop.time()
-            self._timer = loop.call_later(look_again_in(self._limits), self._look)
+            self._sent_at = self._loop.time()
+            self._looks.ask(self)
         except BaseException as fault:
             self._fault = fault
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Called now and then while the transfer lasts: is it still worth waiting for?"""
-        loop = self._loop
-        now = loop.time()
+        now = self._loop.time()
         if self._verdict is not None:
             self._leave(self._verdict)
             return
@@ -382,7 +401,7 @@ class Transfer:
             if trouble is not None:
                 self._leave(self._fail(*trouble))
                 return
-        self._timer = loop.call_later(look_again_in(self._limits), self._look)
+        self._looks.ask(self)
 
     def _counted(self) -> int:
         """Bytes of head and body, of all answers that came over the connection."""
@@ -480,7 +499,7 @@ class Transfer:
 
     def _extend(self) -> None:
         if self._pauses.is_on:
-            self._curl.setopt(pycurl.TIMEOUT_MS, max(1, int(self._pauses.longest * 1000)))
+            self._set_total(max(1, round(self._pauses.longest * 1000)))
 
     def _on_room(self) -> None:
         """There is room for the rest; told from anywhere, another transfer's callback too."""
