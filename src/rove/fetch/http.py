@@ -17,12 +17,10 @@ from msgspec.structs import replace
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
-from rove.fetch.flow import look_again_in
 from rove.fetch.handle import Identity
 from rove.fetch.kept import KeptConnection, Route
 from rove.fetch.lag import LoopLag
 from rove.fetch.limits import Limits
-from rove.fetch.looks import Looks
 from rove.fetch.multi import CurlLoop
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
@@ -74,7 +72,6 @@ class CurlFetcher:
         self._in_flight = 0
         self._clock: Callable[[], float] | None = None
         self._lag: LoopLag | None = None
-        self._looks: Looks | None = None
 
     @property
     def in_flight(self) -> int:
@@ -105,8 +102,6 @@ class CurlFetcher:
         """Abort what is under way, then free the handles and the resolver."""
         if self._lag is not None:
             self._lag.close()
-        if self._looks is not None:
-            self._looks.close()
         for kept in list(self._kept):
             kept.close()
         self._multi.close()
@@ -258,10 +253,7 @@ class CurlFetcher:
                 self._put_away(transfer)
 
     def _unused(self) -> Transfer:
-        if self._idle:
-            return self._idle.pop()
-        self._looks = self._looks or Looks(look_again_in(self._limits))
-        return Transfer(self._identity, self._looks)
+        return self._idle.pop() if self._idle else Transfer(self._identity)
 
     def _put_away(self, transfer: Transfer) -> None:
         """Leave nothing open; another request may have the handle."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
-from rove.fetch.flow import Flow, received_bytes
+from rove.fetch.flow import Flow, look_again_in, received_bytes
 from rove.fetch.handle import (
     HEADERS,
     Identity,
@@ -38,7 +38,6 @@ from rove.fetch.head import (
     parse_status,
 )
 from rove.fetch.limits import Limits
-from rove.fetch.looks import Looks
 from rove.fetch.multi import CurlLoop
 from rove.fetch.pauses import Pauses
 from rove.fetch.tls import doubt_of
@@ -84,7 +83,6 @@ class Transfer:
         "_identity",
         "_limits",
         "_lines",
-        "_looks",
         "_loop",
         "_pauses",
         "_plan",
@@ -94,17 +92,14 @@ class Transfer:
         "_sent_at",
         "_size",
         "_strict",
+        "_timer",
         "_total_ms",
         "_truncated",
         "_verdict",
-        "look_at",
     )
 
-    def __init__(self, identity: Identity, looks: Looks) -> None:
+    def __init__(self, identity: Identity) -> None:
         self._identity = identity
-        self._looks = looks
-        self.look_at = 0.0
-        """See Watched."""
         self._loop = asyncio.get_running_loop()  # asked for once: it takes a system call each time
         self._curl = new_handle(identity)
         self._curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
@@ -134,6 +129,7 @@ class Transfer:
         self._flow: Flow | None = None
         self._connect_first = False
         self._future: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._lines: list[bytes] = []
         self._head_start = 0
         self._chunks: list[bytes] = []
@@ -251,7 +247,8 @@ class Transfer:
                 self._verdict = self._fail(FailureKind.ABORTED, "the fetcher was closed")
         finally:
             multi.take_out(self._curl)
-            self.look_at = 0.0
+            if self._timer is not None:
+                self._timer.cancel()
             assert self._request is not None
             if self._request.share is not None:
                 self._request.share.wait_no_more()
@@ -368,13 +365,16 @@ class Transfer:
                 self._verdict = self._fail(FailureKind.RESET, detail)
                 return int(pycurl.PREREQFUNC_ABORT)
             self._sent_at = self._loop.time()
-            self._looks.ask(self)
+            self._look_later()
         except BaseException as fault:
             self._fault = fault
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
-    def look(self) -> None:
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(look_again_in(self._limits), self._look)
+
+    def _look(self) -> None:
         """Called now and then while the transfer lasts: is it still worth waiting for?"""
         now = self._loop.time()
         if self._verdict is not None:
@@ -401,7 +401,7 @@ class Transfer:
             if trouble is not None:
                 self._leave(self._fail(*trouble))
                 return
-        self._looks.ask(self)
+        self._look_later()
 
     def _counted(self) -> int:
         """Bytes of head and body, of all answers that came over the connection."""
