@@ -165,19 +165,18 @@ class GroupWriter:
         links: dict[int, NewUrl] = {}
         for journal in group:
             for link in self._seen.unseen(journal.links):
-                known = links.get(link.fingerprint)
-                if known is None or link.depth < known.depth:
+                known = links.setdefault(link.fingerprint, link)
+                if link.depth < known.depth:
                     links[link.fingerprint] = link
         # Where a redirect led was fetched in the same visit: it must be there to be settled.
         fetched = {f for j in group for f in (*j.settled, *j.deferred)}
-        offers = list(links.values())
+        fingerprints, offers = list(links), list(links.values())
         for start in range(0, len(offers), LINKS_PER_ADD):
-            part = offers[start : start + LINKS_PER_ADD]
+            part = fingerprints[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                part,
+                offers[start : start + LINKS_PER_ADD],
                 only_known_domains=self._only_known_domains,
-                kept=fetched.intersection(link.fingerprint for link in part),
+                kept=fetched.intersection(part),
             )
-            self._seen.update(
-                link.fingerprint for link in part if link.fingerprint not in added.refused
-            )
+            refused = added.refused
+            self._seen.update([f for f in part if f not in refused] if refused else part)
