@@ -23,10 +23,12 @@ from rove.store.contract import Store
 
 GROUP = 256
 """Visits written in one go."""
-LINKS_PER_ADD = 4_096
-"""Links added in one transaction: few enough that a claim does not wait long for its turn."""
+LINKS_PER_ADD = 8_192
+"""Links added in one transaction: few enough that a claim does not wait long for its turn (a tenth of a second)."""
 GROUP_SECONDS = 0.1
-"""How long a visit waits for others to be written with."""
+"""How long a visit waits for others to be written with; and as long again where many come."""
+MANY = 16
+"""Visits that came meanwhile. A busy crawl gathers for longer: the more links, the more share a page of the indexes."""
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +113,8 @@ class GroupWriter:
         """Wait for a group's worth of visits, or for as long as the first of them may wait, or for a settle's end."""
         await self._something.wait()
         if 0 < len(self._waiting) < GROUP and not self._finishing:
+            await asyncio.sleep(GROUP_SECONDS)
+        if MANY <= len(self._waiting) < GROUP and not self._finishing:
             await asyncio.sleep(GROUP_SECONDS)
         if len(self._waiting) <= GROUP and not self._finishing:
             self._something.clear()
