@@ -9,7 +9,7 @@ so for this process if another machine adds their domain to the seeds. The front
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 DEFAULT_LIMIT = 400_000
@@ -49,9 +49,12 @@ class SeenSet:
             if (fingerprint := url.fingerprint) not in young and fingerprint not in old
         ]
 
-    def update(self, fingerprints: Iterable[int]) -> None:
+    def update(self, fingerprints: Sequence[int]) -> None:
         """Remember these: they are committed."""
-        for fingerprint in fingerprints:
+        start = 0
+        while start < len(fingerprints):
             if len(self._young) >= self._half:
                 self._old, self._young = self._young, set()
-            self._young.add(fingerprint)
+            end = start + self._half - len(self._young)
+            self._young.update(fingerprints[start:end])
+            start = end

@@ -23,10 +23,12 @@ from rove.store.contract import Store
 
 GROUP = 256
 """Visits written in one go."""
-LINKS_PER_ADD = 4_096
-"""Links added in one transaction: few enough that a claim does not wait long for its turn."""
+LINKS_PER_ADD = 8_192
+"""Links added in one transaction: few enough that a claim does not wait long for its turn (a tenth of a second)."""
 GROUP_SECONDS = 0.1
-"""How long a visit waits for others to be written with."""
+"""How long a visit waits for others to be written with; and as long again where many come."""
+MANY = 16
+"""Visits that came meanwhile. A busy crawl gathers for longer: the more links, the more share a page of the indexes."""
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +114,8 @@ class GroupWriter:
         await self._something.wait()
         if 0 < len(self._waiting) < GROUP and not self._finishing:
             await asyncio.sleep(GROUP_SECONDS)
+        if MANY <= len(self._waiting) < GROUP and not self._finishing:
+            await asyncio.sleep(GROUP_SECONDS)
         if len(self._waiting) <= GROUP and not self._finishing:
             self._something.clear()
 
@@ -174,15 +178,16 @@ class GroupWriter:
                 kept |= fetched
                 offered += led_to
             for link in offered:
-                known = links.get(link.fingerprint)
-                if known is None or link.depth < known.depth:
+                known = links.setdefault(link.fingerprint, link)
+                if link.depth < known.depth:
                     links[link.fingerprint] = link
-        offers = list(links.values())
+        fingerprints, offers = list(links), list(links.values())
         for start in range(0, len(offers), LINKS_PER_ADD):
-            part = offers[start : start + LINKS_PER_ADD]
+            part = fingerprints[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                part, only_known_domains=self._only_known_domains, kept=kept
+                offers[start : start + LINKS_PER_ADD],
+                only_known_domains=self._only_known_domains,
+                kept=kept,
             )
-            self._seen.update(
-                link.fingerprint for link in part if link.fingerprint not in added.refused
-            )
+            refused = added.refused
+            self._seen.update([f for f in part if f not in refused] if refused else part)

@@ -105,7 +105,7 @@ def test_the_index_made_for_it_is_used(
     [
         *("lease", "settle_urls", "defer_urls", "settle_domains", "reschedule", "postpone"),
         *("reopen_urls", "place_again", "place_contents", "known_contents", "lower_pending"),
-        *("domains_to_raise", "raise_pending", "wake_domains", "known_domains", "url_states"),
+        *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late"),
     ],
 )

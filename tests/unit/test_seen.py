@@ -46,7 +46,7 @@ def test_many_are_asked_about_at_once(limit: int, told: list[int], asked: list[i
     seen = SeenSet(limit)
     seen.update(told)
     urls = [crawl_url(f"http://a.test/{number}") for number in told]
-    seen.update(url.fingerprint for url in urls)
+    seen.update([url.fingerprint for url in urls])
     others = [crawl_url(f"http://a.test/{number}") for number in asked]
     assert seen.unseen(others) == [url for url in others if url.fingerprint not in seen]
 

@@ -161,7 +161,7 @@ SELECT coalesce(max(arrival), 0) FROM url;
 -- name: insert_urls
 -- Those that are known stay as they are. Which were not is asked for afterwards, as one row: RETURNING would keep a
 -- table of them aside and hand them over one by one.
-INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
+INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, bare, sitemap_of)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
@@ -169,24 +169,20 @@ ON CONFLICT DO NOTHING;
 -- The domain of each URL that came after one of them, as a JSON array.
 SELECT json_group_array(domain) FROM url WHERE arrival > :last;
 
--- name: domains_to_raise
--- rows: domains. Those that have a row. Nearly all of them stay as they are but for what they have pending: those of which
--- neither column that wake_domains sets would change, whose indexes need not be touched then.
-SELECT domain.id, pending, excluded, crawl_delay, repeats,
-    (owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone)) IS failing
-        AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before)
-FROM json_each(:rows) AS e
-CROSS JOIN domain ON domain.id = e.value;
-
 -- name: insert_domains
 INSERT INTO domain (id, name, pending, ready_at, failing)
 VALUES (:row);
 
 -- name: raise_pending
--- rows: [domain, unseen URLs].
-UPDATE domain SET pending = pending + (e.value ->> 1)
+-- rows: domains that have equally many unseen URLs, as nearly all of a batch have. Returns those that have a row. Most stay
+-- as they are but for what they have pending: those of which neither column that wake_domains sets would change,
+-- whose indexes need not be touched then.
+UPDATE domain SET pending = pending + :unseen
 FROM json_each(:rows) AS e
-WHERE domain.id = e.value ->> 0;
+WHERE domain.id = e.value
+RETURNING id, pending, excluded, crawl_delay, repeats,
+    (owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone)) IS failing
+        AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before);
 
 -- name: wake_domains
 -- rows: domains. An idle domain is woken, but not before its politeness clock; one that waits for a retry only is drawn

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 
 import msgspec
 
 from rove.budget import DomainBudget
 from rove.frontier.contract import Added
 from rove.frontier.full import FullDomains, Raised, Trimmed, added
-from rove.frontier.order import RETRIED, URLS_PER_ADD, priority_of
+from rove.frontier.order import DEEPEST, RETRIED, URLS_PER_ADD
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.withdrawal import ALONE_MS
 from rove.model import NewUrl, NotAccepted
 from rove.pacing import FAILURES_BEFORE_LEAVING
-
-_KEY_AND_DEPTH = attrgetter("domain", "fingerprint", "depth")
 
 
 class SqliteAdding(SqliteWithdrawing):
@@ -54,11 +51,10 @@ class SqliteAdding(SqliteWithdrawing):
             now = self._now()
             number = self._database.execute("next_number", name="adds", count=1)[0][0]
             first = number * URLS_PER_ADD
-            names = {url.domain: url.domain_name for url in urls}
             if only_known_domains:
-                urls = self._of_known_domains(urls, list(names))
+                urls = self._of_known_domains(urls)
             unseen = self._insert_urls(urls, first)
-            excess = self._full.excess(self._raise_pending(unseen, names, now, changes))
+            excess = self._full.excess(self._raise_pending(unseen, urls, now, changes))
             trimmed = self._trim(excess, kept, first, changes)
             self._count(changes)
         self._full.note(trimmed)
@@ -71,39 +67,53 @@ class SqliteAdding(SqliteWithdrawing):
         shallower, and of those the first, comes before the other and stays.
         """
         last = self._database.execute("last_url")[0][0]
-        keys = list(map(_KEY_AND_DEPTH, urls))
-        order = sorted(range(len(urls)), key=keys.__getitem__)
-        rows = (_url_row(urls[i], first + i) for i in order)
-        self._database.insert("insert_urls", rows)
+        self._database.insert("insert_urls", sorted(_url_rows(urls, first)))
         inserted = self._database.execute("domains_inserted", last=last)[0][0]
         return Counter(msgspec.json.decode(inserted, type=list[int]))
 
     def _raise_pending(
-        self, unseen: Counter[int], names: Mapping[int, str], now: int, changes: Counter[str]
+        self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
     ) -> list[Raised]:
         """Count URLs that were inserted as pending, and make or wake their domains; those that may have too many."""
         rules = {"now": now, "leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
-        known = self._database.batch("domains_to_raise", list(unseen), **rules)
-        ids = {row[0] for row in known}
-        made = [id for id in unseen if id not in ids] if len(ids) < len(unseen) else []
-        self._database.insert(
-            "insert_domains", ((id, names[id], unseen[id], now, 0) for id in made)
-        )
-        self._database.batch("raise_pending", [[row[0], unseen[row[0]]] for row in known])
+        equally: dict[int, list[int]] = {}
+        for id, count in unseen.items():
+            equally.setdefault(count, []).append(id)
+        known = [
+            row
+            for count, ids in equally.items()
+            for row in self._database.batch("raise_pending", ids, unseen=count, **rules)
+        ]
         self._database.batch("wake_domains", [row[0] for row in known if not row[5]], **rules)
+        made = self._make_domains(unseen, {row[0] for row in known}, urls, now)
         changes["urls.pending"] += unseen.total()
         changes["domains.total"] += len(made)
         changes["domains.active"] += len(made)
-        changes["domains.active"] += sum(not row[1] and not row[2] for row in known)
+        changes["domains.active"] += sum(
+            pending == unseen[id] and not excluded for id, pending, excluded, *_ in known
+        )
         least = self._full.least_room
         return [
             *(Raised(id, unseen[id], 0, 0) for id in made if unseen[id] > least),
             *(
-                Raised(id, before + unseen[id], crawl_delay, repeats)
-                for id, before, _, crawl_delay, repeats, _ in known
-                if before + unseen[id] > least
+                Raised(id, pending, crawl_delay, repeats)
+                for id, pending, _, crawl_delay, repeats, _ in known
+                if pending > least
             ),
         ]
+
+    def _make_domains(
+        self, unseen: Counter[int], known: Collection[int], urls: Sequence[NewUrl], now: int
+    ) -> list[int]:
+        """Make the domains that have no row yet."""
+        if len(known) == len(unseen):
+            return []
+        made = [id for id in unseen if id not in known]
+        names = {url.domain: url.domain_name for url in urls}
+        self._database.insert(
+            "insert_domains", ((id, names[id], unseen[id], now, 0) for id in made)
+        )
+        return made
 
     def _trim(
         self, excess: Mapping[int, int], kept: Collection[int], first: int, changes: Counter[str]
@@ -126,15 +136,19 @@ class SqliteAdding(SqliteWithdrawing):
         changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
         return [Trimmed(*row) for row in rows]
 
-    def _of_known_domains(self, urls: Sequence[NewUrl], domains: list[int]) -> list[NewUrl]:
+    def _of_known_domains(self, urls: Sequence[NewUrl]) -> list[NewUrl]:
+        domains = list({url.domain: None for url in urls})
         known = {row[0] for row in self._database.batch("known_domains", domains)}
         kept = [url for url in urls if url.domain in known]
         self._count({f"not_accepted.{NotAccepted.OUT_OF_SCOPE}": len(urls) - len(kept)})
         return kept
 
 
-def _url_row(url: NewUrl, position: int) -> tuple[int | str, ...]:
-    """The values of insert_urls."""
-    domain, _, fingerprint, text, depth, hops, bare, sitemap_of, _ = url
-    priority = priority_of(url)
-    return domain, fingerprint, text, priority, position, depth, hops, bare, sitemap_of
+def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, ...]]:
+    """The values of insert_urls, so that sorted rows are in the order of the key, the depth and the position."""
+    for position, url in enumerate(urls, first):
+        domain, _, fingerprint, text, depth, hops, bare, sitemap_of, penalty = url
+        priority = min(depth + penalty, DEEPEST)
+        # An int, as sqlite3 looks long for a way to bind a bool.
+        is_bare = int(bare)
+        yield domain, fingerprint, depth, position, text, priority, hops, is_bare, sitemap_of
