@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 
 from rove.memory import Share
 from rove.model import (
@@ -39,6 +38,11 @@ LINK_BYTES = 320
 
 class Journal:
     """The notes of one visit."""
+
+    __slots__ = (
+        *("lease", "share", "requests", "pages", "links", "settled", "deferred", "not_accepted"),
+        *("answers", "finished_at", "host", "contents", "_origins", "_page_rows"),
+    )
 
     def __init__(self, lease: Lease, share: Share | None = None) -> None:
         """`share` is what it may hold of the process's memory; None: nobody keeps an account."""
@@ -106,9 +110,7 @@ class Journal:
 
     def origins(self, now: float) -> list[OriginRecord]:
         """The records to be kept, as they are now."""
-        return [
-            replace(record, valid_for=record.valid_for - (now - at)) for record, at in self._origins
-        ]
+        return [record.but(valid_for=record.valid_for - (now - at)) for record, at in self._origins]
 
     def note_unread(self, kind: FailureKind) -> None:
         """Note that nothing comes of the last request: its answer could not be read to the end."""
@@ -154,8 +156,10 @@ class Journal:
     def account(self) -> None:
         """Enter into the account of memory what is kept until the visit is written down."""
         if self.share is not None:
-            pages = sum(_weight(page) for page in self.pages)
-            self.share.keep(pages + LINK_BYTES * len(self.links))
+            weight = LINK_BYTES * len(self.links)
+            for page in self.pages:
+                weight += _weight(page)
+            self.share.keep(weight)
 
     def forget(self) -> None:
         """The visit is written down: nothing of it is needed any more."""

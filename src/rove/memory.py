@@ -120,6 +120,8 @@ class Memory:
         return False
 
     def _change(self, size: int) -> None:
+        if not size:
+            return
         self._used += size
         if size < 0:
             self._look()
