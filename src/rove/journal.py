@@ -93,8 +93,7 @@ class Journal:
         self.finished_at = now
         ended = max(row.began, self._crawl_ms(now))
         self.answers.note(outcome, (ended - row.began) / 1000)
-        marks = outcome.marks if isinstance(outcome, Failed) else outcome.response.marks
-        row = _with_outcome(row.but(ended=ended, error="", marks=marks), outcome)
+        row = _with_outcome(row, outcome, ended)
         self.requests.append(row)
         return row
 
@@ -219,31 +218,31 @@ def _weight(page: Page) -> int:
     return weight
 
 
-def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:
+def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
+    if isinstance(outcome, Failed):
+        return row.but(
+            ended=ended,
+            status=outcome.status,
+            error=outcome.kind.value,
+            address=outcome.address,
+            marks=outcome.marks,
+        )
+    response = outcome.response
+    row = row.but(
+        ended=ended,
+        status=response.status,
+        error="",
+        address=response.address,
+        marks=response.marks,
+        media_type="" if isinstance(outcome, Redirected) else response.media_type,
+        size=len(outcome.wire_body) if isinstance(outcome, Fetched) else 0,
+    )
     match outcome:
-        case Fetched(response=response, wire_body=body, truncated=truncated):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                size=len(body),
-                truncated=truncated,
-                address=response.address,
-            )
-        case Redirected(response=response, location=location):
-            return row.but(status=response.status, target=location, address=response.address)
-        case Refused(response=response):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                error=f"status-{response.status}",
-                address=response.address,
-            )
-        case WrongType(response=response):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                error="wrong-type",
-                address=response.address,
-            )
-        case Failed(kind=kind, status=status, address=address):
-            return row.but(status=status, error=kind.value, address=address)
+        case Fetched(truncated=truncated):
+            return row.but(truncated=True) if truncated else row
+        case Redirected(location=location):
+            return row.but(target=location)
+        case Refused():
+            return row.but(error=f"status-{response.status}")
+        case WrongType():
+            return row.but(error="wrong-type")
