@@ -25,6 +25,7 @@ from rove.url import CrawlUrl
 READABLE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 SHORTEST_REQUEST = 0.5
 """With fewer seconds than this left to the deadline, nothing is asked any more."""
+_CUT_SHORT = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class Asking:
             more_follows=kind is RequestKind.ROBOTS,
         )
         journal.account()
-        outcome: Outcome = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
+        outcome: Outcome = _CUT_SHORT
         row = journal.begin_request(url, kind, now=started)
         around.spool.note(Note(visit=row.visit, domain=row.domain, row=row))
         try:

@@ -15,6 +15,8 @@ from rove.robots import MAX_CRAWL_DELAY, rules_of
 from rove.traps import REFUSED, penalty
 from rove.url import CrawlUrl
 
+_new_tuple = tuple.__new__
+
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
@@ -107,15 +109,17 @@ class Gate:
         refusals: dict[str, NotAccepted | None] = {}
         year = self._year
         for link in links:
-            origin = link.origin
+            text, _, origin, name, domain, fingerprint = link
             if origin in refusals:
                 refusal = refusals[origin]
             else:
                 refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
             if refusal is None:
-                found = penalty(link.text, year)
+                found = penalty(text, year)
                 if found < REFUSED:
-                    offers.append(link.offer(depth=depth, penalty=found))
+                    # As link.offer(...) does it, without a call for each.
+                    values = (domain, name, fingerprint, text, depth, 0, False, "", found)
+                    offers.append(_new_tuple(NewUrl, values))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1

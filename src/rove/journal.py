@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 
 from rove.memory import Share
 from rove.model import (
@@ -39,6 +38,11 @@ LINK_BYTES = 320
 
 class Journal:
     """The notes of one visit."""
+
+    __slots__ = (
+        *("lease", "share", "requests", "pages", "links", "settled", "deferred", "not_accepted"),
+        *("answers", "finished_at", "host", "contents", "_origins", "_page_rows"),
+    )
 
     def __init__(self, lease: Lease, share: Share | None = None) -> None:
         """`share` is what it may hold of the process's memory; None: nobody keeps an account."""
@@ -89,8 +93,7 @@ class Journal:
         self.finished_at = now
         ended = max(row.began, self._crawl_ms(now))
         self.answers.note(outcome, (ended - row.began) / 1000)
-        marks = outcome.marks if isinstance(outcome, Failed) else outcome.response.marks
-        row = _with_outcome(row.but(ended=ended, error="", marks=marks), outcome)
+        row = _with_outcome(row, outcome, ended)
         self.requests.append(row)
         return row
 
@@ -106,9 +109,7 @@ class Journal:
 
     def origins(self, now: float) -> list[OriginRecord]:
         """The records to be kept, as they are now."""
-        return [
-            replace(record, valid_for=record.valid_for - (now - at)) for record, at in self._origins
-        ]
+        return [record.but(valid_for=record.valid_for - (now - at)) for record, at in self._origins]
 
     def note_unread(self, kind: FailureKind) -> None:
         """Note that nothing comes of the last request: its answer could not be read to the end."""
@@ -154,8 +155,10 @@ class Journal:
     def account(self) -> None:
         """Enter into the account of memory what is kept until the visit is written down."""
         if self.share is not None:
-            pages = sum(_weight(page) for page in self.pages)
-            self.share.keep(pages + LINK_BYTES * len(self.links))
+            weight = LINK_BYTES * len(self.links)
+            for page in self.pages:
+                weight += _weight(page)
+            self.share.keep(weight)
 
     def forget(self) -> None:
         """The visit is written down: nothing of it is needed any more."""
@@ -215,31 +218,31 @@ def _weight(page: Page) -> int:
     return weight
 
 
-def _with_outcome(row: RequestRow, outcome: Outcome) -> RequestRow:
+def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
+    if isinstance(outcome, Failed):
+        return row.but(
+            ended=ended,
+            status=outcome.status,
+            error=outcome.kind.value,
+            address=outcome.address,
+            marks=outcome.marks,
+        )
+    response = outcome.response
+    row = row.but(
+        ended=ended,
+        status=response.status,
+        error="",
+        address=response.address,
+        marks=response.marks,
+        media_type="" if isinstance(outcome, Redirected) else response.media_type,
+        size=len(outcome.wire_body) if isinstance(outcome, Fetched) else 0,
+    )
     match outcome:
-        case Fetched(response=response, wire_body=body, truncated=truncated):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                size=len(body),
-                truncated=truncated,
-                address=response.address,
-            )
-        case Redirected(response=response, location=location):
-            return row.but(status=response.status, target=location, address=response.address)
-        case Refused(response=response):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                error=f"status-{response.status}",
-                address=response.address,
-            )
-        case WrongType(response=response):
-            return row.but(
-                status=response.status,
-                media_type=response.media_type,
-                error="wrong-type",
-                address=response.address,
-            )
-        case Failed(kind=kind, status=status, address=address):
-            return row.but(status=status, error=kind.value, address=address)
+        case Fetched(truncated=truncated):
+            return row.but(truncated=True) if truncated else row
+        case Redirected(location=location):
+            return row.but(target=location)
+        case Refused():
+            return row.but(error=f"status-{response.status}")
+        case WrongType():
+            return row.but(error="wrong-type")

@@ -76,7 +76,7 @@ class Memory:
     @property
     def is_short(self) -> bool:
         """Whether it is not the time to begin something new."""
-        return bool(self._waiting) or self.is_overdrawn
+        return bool(self._waiting) or self._used > self._room
 
     @property
     def is_overdrawn(self) -> bool:
@@ -120,6 +120,8 @@ class Memory:
         return False
 
     def _change(self, size: int) -> None:
+        if not size:
+            return
         self._used += size
         if size < 0:
             self._look()
@@ -143,9 +145,10 @@ class Memory:
         self._tell()
 
     def _tell(self) -> None:
-        if self._was_short != self.is_short:
-            self._was_short = not self._was_short
-            (self._on_short if self._was_short else self._on_eased)()
+        is_short = self.is_short
+        if self._was_short is not is_short:
+            self._was_short = is_short
+            (self._on_short if is_short else self._on_eased)()
 
 
 class Share:
@@ -185,6 +188,8 @@ class Share:
 
     def keep(self, size: int) -> None:
         """From now on so much is held, and nothing promised: the body is gone, and this is what came of it."""
+        if size == self._held == self._charged and not (self._has_promise or self.memory._waiting):
+            return  # as it is
         self.memory.held += size - self._held
         self._held = size
         self._has_promise = False

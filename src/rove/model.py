@@ -217,8 +217,7 @@ class Fate(enum.StrEnum):
     """What it found is lost: its process was killed before the visit was settled, or it could not be written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
+class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a stored record lies: a WARC file's name, and the compressed member in it."""
 
     file: str
@@ -456,8 +455,7 @@ class RobotsStatus(enum.StrEnum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginRecord:
+class OriginRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The robots.txt of one origin, and how it fares."""
 
     domain: int
@@ -475,6 +473,10 @@ class OriginRecord:
     """The URL that gave the body, where redirects led; '' if there is no body."""
     etag: str = ""
     last_modified: str = ""
+
+    def but(self, **changes: Any) -> OriginRecord:
+        """The same with other values."""
+        return msgspec.structs.replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

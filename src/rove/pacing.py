@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+
+import msgspec
 
 from rove.model import (
     DelaySource,
@@ -101,9 +102,8 @@ class Answers:
         self.last_seconds = max(0.0, seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """How a domain is to be treated from now on."""
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a domain is to be treated from now on. A Struct, as every request and every visit makes one."""
 
     pace: Pace
     pause: float = 0.0
@@ -119,31 +119,34 @@ def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
         return _unanswered(answers, before, delay)
     backoff = _backoff(answers, before.backoff, delay)
     repeats = _repeats(answers, before.repeats)
-    pauses = {
-        DelaySource.RETRY_AFTER: answers.retry_after or 0.0,
-        DelaySource.BACKOFF: backoff,
-        DelaySource.SLOW: SLOWNESS * answers.last_seconds,
-        DelaySource.REPEATS: pause_for_repeats(repeats, delay),
-    }
-    pause, reason = _longest(pauses, delay)
+    pause, reason = _longest(
+        delay,
+        (answers.retry_after or 0.0, DelaySource.RETRY_AFTER),
+        (backoff, DelaySource.BACKOFF),
+        (SLOWNESS * answers.last_seconds, DelaySource.SLOW),
+        (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
+    )
     pace = Pace(backoff=backoff, repeats=repeats)
     return Verdict(pace=pace, pause=pause, reason=reason)
 
 
-def _longest(pauses: Mapping[DelaySource, float], delay: float) -> tuple[float, DelaySource]:
-    """The longest pause, and its reason where it is longer than the delay."""
-    reason = max(pauses, key=lambda source: pauses[source])
-    return pauses[reason], reason if pauses[reason] > delay else DelaySource.DELAY
+def _longest(delay: float, *pauses: tuple[float, DelaySource]) -> tuple[float, DelaySource]:
+    """The longest pause, and its reason where it is longer than the delay; the first of several that are equal."""
+    longest, because = pauses[0]
+    for pause, reason in pauses:
+        if pause > longest:
+            longest, because = pause, reason
+    return longest, because if longest > delay else DelaySource.DELAY
 
 
 def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
-    pauses = {DelaySource.BACKOFF: before.backoff}
+    backoff = (before.backoff, DelaySource.BACKOFF)
     if answers.failure is None:
-        pause, reason = _longest(pauses, delay)
+        pause, reason = _longest(delay, backoff)
         return Verdict(pace=before, pause=pause, reason=reason)
     failures = before.failures + 1
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
-    pause, reason = _longest(pauses | {DelaySource.FAILURES: pause_after(failures, delay)}, delay)
+    pause, reason = _longest(delay, backoff, (pause_after(failures, delay), DelaySource.FAILURES))
     return Verdict(
         pace=before.but(failures=failures),
         pause=pause,

@@ -57,6 +57,7 @@ _BLANKS = r"(?:[ \t\v\f]|\xc2\xa0|\xef\xbb\xbf)*+"
 """A no-break space and a byte order mark in UTF-8 too, as the text is read in latin-1."""
 _PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
 """What needs no other spelling in a rule, and is neither `*` nor `$`."""
+_PLAIN_PATH = re.compile(rf"{_PLAIN}*+", re.ASCII)
 _RECORD = re.compile(
     rf"\n{_BLANKS}"
     r"( user[-_\ ]?agent | allow | disallow | crawl[-_\ ]?delay | site[-_\ ]?map"
@@ -213,6 +214,8 @@ class Rules:
         path = url[url.index("/", url.index("://") + 3) :]
         if path == "/robots.txt":
             return None
+        if _PLAIN_PATH.fullmatch(path):
+            return self._weight(path)
         if not path.isascii():
             path = path.encode("utf-8", "replace").decode("latin-1")
         weights = [self._weight(spelling) for spelling in _spellings(path)]

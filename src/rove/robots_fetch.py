@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from typing import assert_never
 
@@ -171,8 +171,7 @@ def _none(page: CrawlUrl, response: Response) -> OriginRecord:
 
 def _unchanged(known: OriginRecord, response: Response) -> OriginRecord:
     has_rules = known.status is not RobotsStatus.NONE
-    return replace(
-        known,
+    return known.but(
         status=RobotsStatus.RULES if has_rules else RobotsStatus.NONE,
         failures=0,
         age=0.0,

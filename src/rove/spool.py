@@ -60,8 +60,10 @@ class Spool:
         self._map: mmap.mmap | None = None
         self._size = 0
         self._path = directory
+        self._noted: set[int] = set()
+        """The visits in the file that is written to which are not settled."""
         self._open: dict[Path, set[int]] = {}
-        """The visits in each file that are not settled."""
+        """Likewise in each file."""
 
     def note(self, note: Note) -> None:
         """Write a line; when this returns, it outlives the process."""
@@ -69,9 +71,10 @@ class Spool:
         if self._map is None or self._size + len(line) > len(self._map):
             self._turn(max(FILE_BYTES, len(line)))
         assert self._map is not None, "a new file is mapped"
-        self._map[self._size : self._size + len(line)] = line
-        self._size += len(line)
-        self._open[self._path].add(note.visit)
+        end = self._size + len(line)
+        self._map[self._size : end] = line
+        self._size = end
+        self._noted.add(note.visit)
 
     def settled(self, visits: Iterable[int]) -> None:
         """These visits are in the ledger: forget them."""
@@ -108,7 +111,7 @@ class Spool:
                 ) from error
             raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
         self._size = 0
-        self._open[self._path] = set()
+        self._noted = self._open[self._path] = set()
         if not self._open.get(old, {0}):
             self._delete(old)
 

@@ -120,8 +120,8 @@ _DATES = frozenset(
 )
 _NOTED = _FACETS | _ACTIONS | _ACTION_VALUES.keys() | _PAGES | _OFFSETS | _DATES
 
-_OTHER_NUMBER = re.compile(r"[/-](?!(?:199|20[0-2])[0-9](?![0-9]))[0-9]{4}")
-"""A number of four digits or more that is no year of these times."""
+_OTHER_NUMBER = re.compile(r"[/-][0-9]{4}(?:[0-9]|(?<!199[0-9])(?<!20[0-2][0-9]))")
+"""A number of four digits or more that is no year of these times: it is looked at only where there are four digits."""
 _PAGE_IN_PATH = re.compile(r"/(?:page|seite|pagina)[/-]([0-9]{4,})(?=[/.]|$)")
 _CALENDARS = ("calend", "kalend", "agenda", "schedule", "termine", "veranstalt", "/event")
 _DATE_IN_PATH = re.compile(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
+
+import msgspec
 
 from rove.asking import Asking, Surroundings, VisitOver
 from rove.clearance import Clearance
@@ -49,8 +50,7 @@ JUDGING_SECONDS = 1.0
 """Seconds that one visit may spend on it, likewise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _Step(msgspec.Struct, frozen=True, kw_only=True):
     """A URL that the visit is at, and how it came there."""
 
     url: CrawlUrl
@@ -212,7 +212,7 @@ class Visit:
             canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
-        is_plain_text = fetched.response.media_type == "text/plain"
+        is_plain_text = self._journal.requests[-1].media_type == "text/plain"
         document = reader.read_at_once(answer, is_plain_text=is_plain_text)
         if document is not None:
             return document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
@@ -230,7 +229,7 @@ async def test_copies_of_robots_txt_are_kept_for_ever(harness: Harness) -> None:
     unkept = [b"gone", b"down"]
     for body, status in zip(unkept, (RobotsStatus.NONE, RobotsStatus.UNREACHABLE), strict=True):
         await frontier.put_origins([origin(lease, body, status=status)])
-    await frontier.put_origins([origin(lease, RULES), replace(origin(lease), origin="http://b")])
+    await frontier.put_origins([origin(lease, RULES), origin(lease).but(origin="http://b")])
     reader = harness.reader()
     for body in bodies:
         assert await reader.robots_text(fingerprint_bytes(body)) == body
@@ -397,7 +396,7 @@ async def test_where_a_robots_txt_came_from_comes_back(harness: Harness) -> None
     await frontier.put_origins([record])
     harness.advance(40.0)
     key = (lease.domain, "http://a.test")
-    expected = [replace(record, valid_for=960.0, age=40.0)]
+    expected = [record.but(valid_for=960.0, age=40.0)]
     assert await frontier.origins([key]) == expected
     assert await harness.reader().origins([key]) == expected
     fresh = origin(lease, b"", status=RobotsStatus.NONE)

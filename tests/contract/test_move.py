@@ -386,7 +386,7 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_sl
             moved_record = origins[record.origin]
             assert 0 <= moved_record.valid_for - record.valid_for < 1
             assert 0 <= record.age - moved_record.age < 1
-            assert record == replace(moved_record, valid_for=record.valid_for, age=record.age)
+            assert record == moved_record.but(valid_for=record.valid_for, age=record.age)
             text = await there.reader.robots_text(fingerprint_bytes(record.body))
             assert text == record.body
         runs = await here.reader.runs(), await there.reader.runs()

@@ -907,6 +907,30 @@ class TestExclusions:
         states = await place.states()
         assert states == {urls[0]: "done", urls[1]: "blocked", urls[2]: "done"}
 
+    async def test_a_slot_outlives_visits_that_were_cut(self, place: Place) -> None:
+        """Even one that ends in another error: the only slot goes on, and its next visit can be cut as well."""
+        urls = front_pages(3)
+        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await place.open(*urls)
+
+        async def exclude(request: Request) -> None:
+            asked = place.fetcher.pages_asked
+            if request.url.endswith("robots.txt") or len(asked) == 3:
+                return
+            place.exclusions.put_nowait([url.split("/")[2] for url in asked])
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if len(asked) == 1:
+                    raise ValueError("as it was cut") from None
+                raise
+
+        place.fetcher.before_answer = exclude
+        assert await place.run(concurrency=1) is Ending.EXHAUSTED
+        assert len(place.fetcher.pages_asked) == 3
+        assert place.progress.errors["internal"] == 1
+        assert place.progress.errors["aborted"] == 2
+
     async def test_a_robots_txt_that_led_to_an_excluded_host_is_cut(self, place: Place) -> None:
         """Not the domain of the visit counts, but the host that is being asked."""
         other = "http://x.test/r"

@@ -68,7 +68,7 @@ ORIGIN = OriginRecord(
     age=6_400.0,
     source=f"{URL.origin}/robots.txt",
 )
-FORBIDDING = replace(ORIGIN, body=b"# no\nUser-agent: rove\nAllow: /y\nDisallow: /x # <script>\n")
+FORBIDDING = ORIGIN.but(body=b"# no\nUser-agent: rove\nAllow: /y\nDisallow: /x # <script>\n")
 EXCLUSION = Exclusion(pattern="a.test", at=5, wall=NOW - 3_600, who="alice", reason="asked by mail")
 ROW = RequestRow(
     visit=7,
@@ -106,7 +106,7 @@ def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]
 
 
 FETCHED_ON = "was fetched on 2027-01-15 07:43:20 UTC"
-UNREACHABLE = replace(ORIGIN, status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
+UNREACHABLE = ORIGIN.but(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
 DAY_LONG = replace(DOMAIN, crawl_delay=MAX_CRAWL_DELAY + 1)
 FALLBACK = "if robots.txt, asked for first, allows it"
 ACCEPTED = "is not known to this crawl; it would be accepted from a page that links to it"
@@ -143,12 +143,12 @@ REFUSED = "is not known to this crawl; it would be refused: "
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
-            {"origin": replace(ORIGIN, valid_for=0.0)},
+            {"origin": ORIGIN.but(valid_for=0.0)},
             Verdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
-            {"origin": replace(ORIGIN, status=RobotsStatus.NONE, body=b"")},
+            {"origin": ORIGIN.but(status=RobotsStatus.NONE, body=b"")},
             Verdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s",
         ),
@@ -158,7 +158,7 @@ REFUSED = "is not known to this crawl; it would be refused: "
             "would not be fetched: robots.txt forbids it",
         ),
         (
-            {"origin": replace(FORBIDDING, valid_for=-1.0)},
+            {"origin": FORBIDDING.but(valid_for=-1.0)},
             Verdict.FORBIDDEN,
             "would not be fetched: robots.txt forbade it 1 h 46 min ago, but is asked for again first",
         ),
@@ -168,7 +168,7 @@ REFUSED = "is not known to this crawl; it would be refused: "
             "would not be fetched now: robots.txt could not be had; it is asked for again in 2 min 20 s",
         ),
         (
-            {"origin": replace(UNREACHABLE, valid_for=-1.0)},
+            {"origin": UNREACHABLE.but(valid_for=-1.0)},
             Verdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
@@ -178,7 +178,7 @@ REFUSED = "is not known to this crawl; it would be refused: "
             "would not be fetched: its domain asks to be left alone",
         ),
         (
-            {"origin": replace(ORIGIN, crawl_delay=MAX_CRAWL_DELAY + 1)},
+            {"origin": ORIGIN.but(crawl_delay=MAX_CRAWL_DELAY + 1)},
             Verdict.LEFT_ALONE,
             "would not be fetched: its domain asks to be left alone",
         ),
@@ -471,11 +471,11 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID],
         ),
         (
-            replace(ORIGIN, body=b"User-agent: *\nAllow: /x\nDisallow: /"),
+            ORIGIN.but(body=b"User-agent: *\nAllow: /x\nDisallow: /"),
             ["has rules", "line 2 allows it: Allow: /x (User-agent: *)", VALID],
         ),
         (
-            replace(ORIGIN, status=RobotsStatus.NONE, body=b"", source=""),
+            ORIGIN.but(status=RobotsStatus.NONE, body=b"", source=""),
             ["there is none: everything is allowed", VALID],
         ),
         (
@@ -486,7 +486,7 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ],
         ),
         (
-            replace(ORIGIN, valid_for=-1.0),
+            ORIGIN.but(valid_for=-1.0),
             [
                 "has rules",
                 "no line is about this URL: it is allowed",
@@ -494,7 +494,7 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ],
         ),
         (
-            replace(ORIGIN, source="https://b.test/robots.txt"),
+            ORIGIN.but(source="https://b.test/robots.txt"),
             [
                 "has rules",
                 "no line is about this URL: it is allowed",
@@ -517,9 +517,7 @@ def test_the_deciding_rule_for_programs() -> None:
 
 def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
     body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
-    (_, line, _) = section(
-        explained(origin=replace(ORIGIN, body=body + b"Disallow: /x")), "robots.txt"
-    )
+    (_, line, _) = section(explained(origin=ORIGIN.but(body=body + b"Disallow: /x")), "robots.txt")
     assert "\x1b" not in line
     found = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
     assert section(found, "state") == [r"failed (a\x1b[31m\u202eb)"]

@@ -263,7 +263,7 @@ def test_a_robots_txt_is_kept_for_as_long_as_it_is_valid(journal: Journal) -> No
     journal.note_copy(record)
     journal.note_origin(record)
     (kept,) = journal.origins(now=42.0)
-    assert kept == replace(record, valid_for=70.0)
+    assert kept == record.but(valid_for=70.0)
     assert journal.requests[-1].content_hash == fingerprint_bytes(record.body)
 
 

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from rove.errors import DiskFull, StoreError
 from rove.model import Content, Location
@@ -38,7 +39,7 @@ def is_purged(url: str) -> bool:
 
 def of_domain(domain: str, number: int, size: int = 1) -> Page:
     made = page(number, f"text {number} of {domain} " * size)
-    return replace(made, url=f"https://{domain}/{number}")
+    return structs.replace(made, url=f"https://{domain}/{number}")
 
 
 @dataclass(kw_only=True)
@@ -409,7 +410,9 @@ def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> 
             writer = store(directory, keep)
             for index, domain in enumerate(group):
                 one = of_domain(domain, 10 * number + index)
-                same = replace(one, url=one.url + "/same", text=SHARED.encode(), content_hash=hash)
+                same = structs.replace(
+                    one, url=one.url + "/same", text=SHARED.encode(), content_hash=hash
+                )
                 known = {hash: _content(*first[0])} if first else {}
                 for each, at in zip(
                     [one, same], await writer.write([one, same], known), strict=True

@@ -39,12 +39,13 @@ def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
     changes: Counter[str] = Counter()
     for visit in visits:
         changes["leases"] += 1
-        if visit.unasked_because:
+        if not visit.asked:
             changes[f"unasked.{visit.unasked_because}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
-            changes["copies"] += row.is_copy and row.fate is Fate.SETTLED
+            if row.is_copy and row.fate is Fate.SETTLED:
+                changes["copies"] += 1
             for mark in row.marks:
                 changes[f"marks.{mark}"] += 1
         for settled in visit.settled:

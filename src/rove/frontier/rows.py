@@ -170,23 +170,16 @@ def ledger_rows(
     values = []
     for visit in visits:
         crawl_delay = crawl_delays.get(visit.lease.token)
+        is_late = crawl_delay is None
         delay, source = delay_in_force(
             visit,
             policy.delay,
             visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000,
         )
-        is_late = crawl_delay is None
-        values += [
-            request_row_values(
-                row.but(
-                    delay=delay,
-                    delay_from=source,
-                    process=process,
-                    fate=Fate.LATE if is_late else row.fate,
-                )
-            )
-            for row in visit.requests
-        ]
+        for row in visit.requests:
+            fate = Fate.LATE if is_late else row.fate
+            entered = row.but(delay=delay, delay_from=source, process=process, fate=fate)
+            values.append(request_row_values(entered))
     return values
 
 

@@ -286,7 +286,7 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
                         left[visit.lease.domain],
                         int(visit.asked),
                         round(max(0.0, visit.since_finish) * 1000),
-                        sum(s.state is UrlState.DONE for s in visit.settled),
+                        [s.state for s in visit.settled].count(UrlState.DONE),
                         round(visit.pause * 1000),
                         round(visit.pace.backoff * 1000),
                         visit.pace.failures,
@@ -327,12 +327,11 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
             for visit in visits
             for s in visit.settled
         ]
-        left: Counter[int] = Counter()
-        for domain, state in self._database.batch("settle_urls", rows):
-            left[domain] += 1
-            changes[f"urls.{UrlState(state).name.lower()}"] += 1
-        changes["urls.pending"] -= left.total()
-        return left
+        settled = self._database.batch("settle_urls", rows)
+        for state, count in Counter(state for _, state in settled).items():
+            changes[f"urls.{UrlState(state).name.lower()}"] += count
+        changes["urls.pending"] -= len(settled)
+        return Counter(domain for domain, _ in settled)
 
     def _defer_urls(self, visits: list[VisitResult], now: int) -> None:
         self._database.batch(
@@ -352,11 +351,11 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
         )
 
     def _insert_requests(self, rows: list[list[Any]], changes: Counter[str]) -> None:
-        for size, error in self._database.insert("insert_requests", rows):
-            changes["requests"] += 1
-            changes["bytes"] += size
-            if error:
-                changes[f"errors.{error}"] += 1
+        inserted = self._database.insert("insert_requests", rows)
+        changes["requests"] += len(inserted)
+        changes["bytes"] += sum(size for size, _ in inserted)
+        for error, count in Counter(error for _, error in inserted if error).items():
+            changes[f"errors.{error}"] += count
 
     def _put_origins(self, records: Sequence[OriginRecord]) -> None:
         with self._database.transaction():

@@ -11,4 +11,6 @@ _FOUND = re.compile("[\0\ud800-\udfff]")
 
 def storable(text: str) -> str:
     """A text without what cannot be stored."""
+    if text.isascii() and "\0" not in text:
+        return text  # as most are: the search takes three times as long
     return text.translate(UNSTORABLE) if _FOUND.search(text) else text

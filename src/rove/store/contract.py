@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from rove.model import Content, Fetched, Location
 
@@ -18,8 +19,7 @@ class Keep(enum.StrEnum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A page to be stored."""
 
     url: str
@@ -33,8 +33,7 @@ class Page:
     """By which its text may be known; None: it is stored whatever is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the records of a page went; None for what was not asked to be kept."""
 
     text: Location | None
