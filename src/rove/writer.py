@@ -171,12 +171,11 @@ class GroupWriter:
         for journal in group:
             offered = self._seen.unseen(journal.links)
             fetched = {*journal.settled, *journal.deferred}
-            led_to = [link for link in journal.links if link.fingerprint in fetched]
-            if led_to:
+            if len(fetched) > 1:
                 # Where a redirect led was fetched in the same visit. Both ends must be there to be settled: also if the
                 # target was known and has had to make room since, or there is no room for it.
                 kept |= fetched
-                offered += led_to
+                offered += [link for link in journal.links if link.fingerprint in fetched]
             for link in offered:
                 known = links.setdefault(link.fingerprint, link)
                 if link.depth < known.depth:
