@@ -187,12 +187,11 @@ class Visit:
         if document.noindex:
             self._settle(step, UrlState.BLOCKED, "noindex")
             return
-        text = document.text.encode("utf-8", "replace")
-        content_hash = fingerprint_bytes(text)
+        content_hash = fingerprint_bytes(document.utf8)
         page = Page(
             url=step.url.text,
             fetched_at=self._journal.requests[-1].started,
-            text=text,
+            text=document.utf8,
             source=fetched if self._around.keep_raw else None,
             content_hash=content_hash,
         )

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rove.parse.html import Answer, Document, read_html, read_plain
-from rove.parse.text import BREAK, tidy, tidy_line
+from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 
 
 def text(html: str) -> str:
@@ -199,13 +199,15 @@ def test_unprintable(html: str, shown: str) -> None:
 
 
 def test_lone_surrogates_are_removed() -> None:
-    assert tidy("a\ud800b") == "ab"
+    assert tidy("a \ud800 b") == b"a b"
 
+
+KEPT = keep_lines(" ")
 
 CHARACTERS = st.one_of(
     st.characters(max_codepoint=0x7F),
     st.characters(max_codepoint=0xFF),
-    st.sampled_from(f"a  {BREAK}{BREAK}\u3000\u2003\u2028Жё漢😀\ud800\udfff"),
+    st.sampled_from(f"a  {BREAK}{BREAK}{KEPT}\x85\xa0\u3000\u2003\u2028Жё漢😀\ud800\udfff"),
 )
 
 
@@ -219,15 +221,18 @@ def one_by_one(text: str) -> str:
         return "" if is_control else char
 
     lines = ("".join(map(meant, line)).strip() for line in text.split(BREAK))
-    return "\n".join(re.sub(" +", " ", line) for line in lines if line)
+    single = (re.sub(" +", " ", line).replace(KEPT, " ").rstrip() for line in lines)
+    return "\n".join(filter(None, single))
 
 
 @settings(deadline=None)
 @given(st.lists(CHARACTERS).map("".join))
 @example("a\x85\xa0b\x7f")
 @example("Ж\x85\xa0b\x7f\n\tc")
+@example(f"\x85 {KEPT}\x85{KEPT}a \x85")
 def test_every_character_is_dealt_with(text: str) -> None:
-    assert tidy(text) == one_by_one(text)
+    assert tidy(text) == one_by_one(text).encode()
+    assert tidy_line(text, 10) == " ".join(one_by_one(text[:50]).split())[:10].rstrip()
 
 
 @pytest.mark.parametrize(

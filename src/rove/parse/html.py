@@ -27,7 +27,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import (
+    LexborCSSSelector,
+    LexborDocumentOptions,
+    LexborHTMLParser,
+    LexborNode,
+)
 
 from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.charset import decode, to_utf8
@@ -44,6 +49,8 @@ LINKS_CUT = "links-cut"
 TEXT_CUT = "text-cut"
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
+_SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
+"""One for all pages, which are read in one thread: a tree that is asked makes one of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +58,19 @@ class Document:
     """What was read from one page."""
 
     title: str
-    text: str
+    utf8: bytes
+    """The text, encoded as it is stored."""
     links: tuple[CrawlUrl, ...]
     noindex: bool
     nofollow: bool
     encoding: str
     marks: tuple[str, ...] = ()
     """What was cut."""
+
+    @property
+    def text(self) -> str:
+        """The text, decoded for who wants to read it."""
+        return self.utf8.decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +100,7 @@ class _TooManyNodes(Exception):
 
 
 # What an element is to us; one that is in no list is a block, as are elements unknown to HTML.
-_INLINE, _ANCHOR, _DROPPED, _META, _LINK, _BASE, _PREFORMATTED = range(1, 8)
+_INLINE, _ANCHOR, _DROPPED, _TITLE, _META, _LINK, _BASE, _PREFORMATTED = range(1, 9)
 _TAGS = {
     _INLINE: (
         "abbr acronym b bdi bdo big blink cite code data del dfn em embed font i img input"
@@ -97,8 +110,9 @@ _TAGS = {
     _ANCHOR: "a area",
     _DROPPED: (
         "applet audio canvas datalist iframe math noembed noframes noscript object script select"
-        " style svg template textarea title video"
+        " style svg template textarea video"
     ),
+    _TITLE: "title",
     _META: "meta",
     _LINK: "link",
     _BASE: "base",
@@ -155,11 +169,11 @@ def read_html_at_once(answer: Answer) -> Document | None:
 def read_plain(answer: Answer) -> Document:
     """What a plain text says; its lines and indents are kept."""
     decoded, encoding = decode(answer.body, answer.content_type)
-    text, is_cut = _cut(tidy(keep_lines(decoded)), answer.max_text)
+    utf8, is_cut = _cut(tidy(keep_lines(decoded)), answer.max_text)
     asked = read_headers(answer.robots_tags, now=answer.now)
     return Document(
         title="",
-        text=text,
+        utf8=utf8,
         links=(),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
@@ -183,7 +197,7 @@ def _read(raw: bytes, encoding: str, answer: Answer, *, most: int | None) -> Doc
     found = _gather(tree, nodes)
     asked = read_headers(answer.robots_tags, now=answer.now)
     asked |= read_metas(found.robots, now=answer.now)
-    text, text_is_cut = _cut(_text(tree, found.preformatted), answer.max_text)
+    utf8, text_is_cut = _cut(_text(tree, found.preformatted), answer.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False
     if not asked.nofollow:
@@ -197,7 +211,7 @@ def _read(raw: bytes, encoding: str, answer: Answer, *, most: int | None) -> Doc
     cuts = {TEXT_CUT: text_is_cut, LINKS_CUT: links_are_cut}
     return Document(
         title=title,
-        text=text,
+        utf8=utf8,
         links=links,
         noindex=asked.noindex,
         nofollow=asked.nofollow,
@@ -206,14 +220,19 @@ def _read(raw: bytes, encoding: str, answer: Answer, *, most: int | None) -> Doc
     )
 
 
-def _cut(text: str, length: int) -> tuple[str, bool]:
+def _cut(utf8: bytes, length: int) -> tuple[bytes, bool]:
     """A text of at most so many characters, and whether it was longer."""
-    return (text, False) if len(text) <= length else (text[:length].rstrip(), True)
+    if len(utf8) <= length:  # no character takes less than a byte
+        return utf8, False
+    text = utf8.decode()
+    return (utf8, False) if len(text) <= length else (text[:length].rstrip().encode(), True)
 
 
 def _title(tree: LexborHTMLParser) -> str:
     # What does not belong into a head ends it early, and the title then lies in the body.
-    node = tree.css_first("head > title") or tree.css_first("title:not(svg *)")
+    in_head = () if tree.head is None else tree.head.iter()
+    titles = (node for node in in_head if _KINDS.get(node.tag_id) == _TITLE)
+    node = next(titles, None) or tree.css_first("title:not(svg *)")
     return "" if node is None else tidy_line(node.text(), MAX_TITLE_LENGTH)
 
 
@@ -234,7 +253,7 @@ def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Findings:
             if href and (not rel or followed(rel)):
                 found.hrefs.append(href)
             node.unwrap(True)
-        elif kind == _DROPPED:
+        elif kind in (_DROPPED, _TITLE):
             node.decompose(False)
         elif kind == _PREFORMATTED:
             found.preformatted.append(node)
@@ -245,7 +264,7 @@ def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Findings:
 
 
 def _drop_hidden(root: LexborNode) -> None:
-    for node in root.css("[hidden]"):
+    for node in _SELECTOR.find("[hidden]", root):
         # Some pages hide themselves until a script has run; «until-found» can be found and read.
         shown = node.tag in ("html", "body") or node.attributes["hidden"] == "until-found"
         if not shown:
@@ -281,10 +300,10 @@ def _read_meta(attributes: dict[str, str | None], found: _Findings) -> None:
             found.hrefs.append(target)
 
 
-def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> str:
+def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> bytes:
     body = tree.body
     if body is None:  # a page of frames
-        return ""
+        return b""
     body.merge_text_nodes()
     _keep_lines_of(preformatted)
     return tidy(body.text(separator=BREAK, skip_empty=True))

@@ -80,10 +80,14 @@ def resolve(
     found: dict[int, CrawlUrl] = {}
     candidates = _candidates(hrefs)
     if limit:
+        join = base.join
         for href in islice(candidates, limit + _MAX_UNFIT):
-            link = base.join(href)
-            if link is not None and link.fingerprint != own:
-                found.setdefault(link.fingerprint, link)
+            link = join(href)
+            if link is None:
+                continue
+            fingerprint = link.fingerprint
+            if fingerprint != own and fingerprint not in found:
+                found[fingerprint] = link
                 if len(found) == limit:
                     break
     return tuple(found.values()), next(candidates, None) is not None

@@ -19,58 +19,62 @@ _TAB = _KEPT_SPACE * 4
 
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1f\xa0"
 """What becomes a space."""
-_CONTROLS = bytes(
-    code for code in range(0xA0) if not chr(code).isprintable() and chr(code) not in _BLANKS + BREAK
+_ASCII_CONTROLS = bytes(
+    code for code in range(0x80) if not chr(code).isprintable() and chr(code) not in _BLANKS + BREAK
 )
-_TO_SPACES = bytes.maketrans(_BLANKS.encode("latin-1"), b" " * len(_BLANKS))
-_ASCII_CONTROLS = bytes(code for code in _CONTROLS if code < 0x80)
+_C1_LEAD = b"\xc2"
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 _RUN = re.compile("  +")
 
 
-def tidy(text: str) -> str:
-    """The lines of a text, without anything that is not text."""
-    text = _cleaned(text)
-    lines = [
-        _RUN.sub(" ", line) if "  " in line else line
-        for part in text.split(BREAK)
-        if (line := part.strip())
-    ]
+def tidy(text: str) -> bytes:
+    """The lines of a text, without anything that is not text, in UTF-8.
+
+    Controls are rare: they are looked for in what comes of a text, as that has to be encoded anyway. Where there are
+    none, taking them out first would have made no difference.
+    """
+    for blank in _BLANKS:
+        text = text.replace(blank, " ")
+    try:
+        tidied = _lines(text).encode()
+    except UnicodeEncodeError:
+        pass  # a lone surrogate
+    else:
+        if not _has_controls(tidied):
+            return tidied
+    return _lines(_without_controls(text)).encode()
+
+
+def _lines(text: str) -> str:
+    lines = list(filter(None, map(str.strip, text.split(BREAK))))
+    if "  " in text:
+        lines = [_RUN.sub(" ", line) if "  " in line else line for line in lines]
     if _KEPT_SPACE in text:
         kept = (line.replace(_KEPT_SPACE, " ").rstrip() for line in lines)
         lines = [line for line in kept if line]
     return "\n".join(lines)
 
 
-def _cleaned(text: str) -> str:
-    """A text with spaces for all blanks, without controls and lone surrogates."""
-    try:
-        narrow = text.encode("latin-1")
-    except UnicodeEncodeError:
-        return _cleaned_wide(text)
-    # Python keeps such a text as these bytes, so that there and back they are only copied.
-    return narrow.translate(_TO_SPACES, _CONTROLS).decode("latin-1")
+def _has_controls(raw: bytes) -> bool:
+    # Bytes are looked for one by one, as that is far quicker than for all of them at once.
+    if any(map(raw.__contains__, _ASCII_CONTROLS)):
+        return True
+    return _C1_LEAD in raw and _C1.search(raw) is not None
 
 
-def _cleaned_wide(text: str) -> str:
-    """The same for any text; it is not made anew where nothing has to go, since decoding takes longest."""
-    for blank in _BLANKS:
-        text = text.replace(blank, " ")
-    try:
-        raw = text.encode()
-    except UnicodeEncodeError:
-        raw = text.encode("utf-8", "ignore")
-        text = raw.decode()
-    kept = raw.translate(None, _ASCII_CONTROLS)
-    if b"\xc2" in kept:  # the lead byte of U+0080 to U+00BF
-        kept = _C1.sub(b"", kept)
-    return text if len(kept) == len(raw) else kept.decode()
+def _without_controls(text: str) -> str:
+    """A text without controls and lone surrogates."""
+    raw = text.encode("utf-8", "ignore").translate(None, _ASCII_CONTROLS)
+    return _C1.sub(b"", raw).decode()
 
 
 def tidy_line(text: str, length: int) -> str:
     """A text as one line of at most so many characters."""
     # White space and controls could hide the rest, but not four of five characters of a real title.
-    return " ".join(tidy(text[: 5 * length]).split())[:length].rstrip()
+    start = text[: 5 * length]
+    if not start.isprintable():
+        start = tidy(start).decode()
+    return " ".join(start.split())[:length].rstrip()
 
 
 def keep_lines(text: str) -> str:
