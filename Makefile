@@ -45,7 +45,7 @@ test: lint ## everything that must hold: lint, types, import rules, all tests
 test-long: $(VENV)/.dev ## the same random tests with many more rounds
 	$(BIN)/python -m pytest -m long
 
-bench: $(VENV)/.bench ## a crawl measured on five webs, against the bare loop and Scrapy (an hour and a half; see docs/performance.md)
+bench: $(VENV)/.bench ## a crawl measured on six webs, against the bare loop and Scrapy (an hour and a half; see docs/performance.md)
 	$(BIN)/python benchmarks/crawl.py --json docs/performance/bench.json
 
 bench-quick: $(VENV)/.dev ## the same on tiny webs, to see that it works
