@@ -108,7 +108,7 @@ def _check_files(order: Order) -> None:
     if order.seeds not in (None, "-") and not Path(str(order.seeds)).is_file():
         if Path(str(order.seeds)).exists():
             raise UsageError(
-                f"{order.seeds} is not a file; what comes from a pipe is read with 'rove crawl -'"
+                f"the seed file {order.seeds} is no file; what comes from a pipe is read with 'rove crawl -'"
             )
         raise UsageError(f"there is no seed file {order.seeds}")
     if order.exclude is not None and not order.exclude.is_file():
