@@ -39,6 +39,10 @@ from rove.writer import GROUP, GroupWriter
 MAX_UNSETTLED_VISITS = 2 * GROUP
 """Visits that may wait to be settled, what is being written included, before claiming pauses."""
 MAX_CLAIM = 256
+CLAIM_WHILE_FED = 25
+REST_WHILE_FED = 0.25
+"""While seeds are being loaded a process claims so many at a time, seconds apart: a hundred visits a second. Who loads
+them needs the machine more: a crawl at full speed beside it takes half of it away."""
 GRACE_SECONDS = 5.0
 """What fetches in flight get when the crawl is stopped."""
 LONGEST_NAP = 0.5
@@ -213,9 +217,14 @@ class Crawl:
             if room <= 0:
                 await self._nap(LONGEST_NAP)
                 continue
+            is_fed = await self._is_fed()
+            if not is_fed:
+                room = min(room, CLAIM_WHILE_FED)
             claimed = await self._claim(room)
             if claimed < room:
                 await self._wait_for_due()
+            elif not is_fed:
+                await self._rest(REST_WHILE_FED)
 
     async def _must_wait(self) -> bool:
         """Whether it is not the time to claim, however much room there is."""
@@ -292,6 +301,12 @@ class Crawl:
                 self.stop(Ending.EXHAUSTED)
                 return
         await self._nap(LONGEST_NAP if due is None else min(max(due, 0.01), LONGEST_NAP))
+
+    async def _rest(self, seconds: float) -> None:
+        """Do nothing for a while, unless the crawl ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
 
     async def _nap(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -28,7 +28,7 @@ import rove.writer
 from rove import budget
 from rove.allowance import Allowance
 from rove.config import Limits, Settings
-from rove.crawl import Crawl, Ending
+from rove.crawl import CLAIM_WHILE_FED, REST_WHILE_FED, Crawl, Ending
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.exclusions import Exclusions
 from rove.frontier.clock import steady_seconds
@@ -425,6 +425,26 @@ async def test_a_crawl_is_not_exhausted_while_seeds_are_loaded(place: Place) -> 
 
     assert await place.run(feed) is Ending.EXHAUSTED
     assert await place.states() == {"http://a.test/": "done"}
+
+
+async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(place: Place) -> None:
+    seeds = front_pages(400)
+    place.fetcher = ScriptedFetcher({url: page() for url in seeds})
+    await place.open(*seeds)
+    claimed: list[int] = []
+    loading = 0.0
+
+    async def feed() -> None:
+        nonlocal claimed, loading
+        begun = steady_seconds()
+        await asyncio.sleep(0.6)
+        loading = steady_seconds() - begun
+        claimed += [row[0] for row in await place.rows("SELECT id FROM domain WHERE token > 0")]
+
+    assert await place.run(feed, concurrency=100) is Ending.EXHAUSTED
+    at_most = CLAIM_WHILE_FED * (1 + math.ceil(loading / REST_WHILE_FED))
+    assert 0 < len(claimed) <= at_most
+    assert set((await place.states()).values()) == {"done"}
 
 
 async def test_an_empty_crawl_is_exhausted(place: Place) -> None:

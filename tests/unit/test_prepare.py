@@ -224,7 +224,10 @@ BAD_ORDERS: list[tuple[dict[str, Any], str]] = [
     ({"options": {"email": "nobody"}}, "not an e-mail"),
     ({"options": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
-    ({"seeds": "."}, "the seed file . is no file; what comes from a pipe is read with 'rove crawl -'"),
+    (
+        {"seeds": "."},
+        "the seed file . is no file; what comes from a pipe is read with 'rove crawl -'",
+    ),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
     ({"resume": True}, "holds no crawl to resume"),
     ({"resume": True, "seeds": None}, "holds no crawl to resume"),
