@@ -65,7 +65,7 @@ _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("dns", ("pycares/",)),
     ("fetch", ("rove/fetch/",)),
     ("fetch", ("pycurl/",)),
-    ("offers of links", ("._meet ",)),
+    ("offers of links", ("._meet",)),
     ("known links dropped", ("._add_links ",)),
     ("journal and rows", ("rove/journal.py",)),
     ("handing over to threads", ("run_in_executor",)),
