@@ -39,8 +39,8 @@ from rove.writer import GROUP, GroupWriter
 MAX_UNSETTLED_VISITS = 2 * GROUP
 """Visits that may wait to be settled, what is being written included, before claiming pauses."""
 MAX_CLAIM = 256
-CLAIM_WHILE_FED = 25
-REST_WHILE_FED = 0.25
+CLAIM_WHILE_FEEDING = 25
+REST_WHILE_FEEDING = 0.25
 """While seeds are being loaded a process claims so many at a time, seconds apart: a hundred visits a second. Who loads
 them needs the machine more: a crawl at full speed beside it takes half of it away."""
 GRACE_SECONDS = 5.0
@@ -219,12 +219,12 @@ class Crawl:
                 continue
             is_fed = await self._is_fed()
             if not is_fed:
-                room = min(room, CLAIM_WHILE_FED)
+                room = min(room, CLAIM_WHILE_FEEDING)
             claimed = await self._claim(room)
             if claimed < room:
                 await self._wait_for_due()
             elif not is_fed:
-                await self._rest(REST_WHILE_FED)
+                await _wait(self._ended, REST_WHILE_FEEDING)
 
     async def _must_wait(self) -> bool:
         """Whether it is not the time to claim, however much room there is."""
@@ -302,16 +302,8 @@ class Crawl:
                 return
         await self._nap(LONGEST_NAP if due is None else min(max(due, 0.01), LONGEST_NAP))
 
-    async def _rest(self, seconds: float) -> None:
-        """Do nothing for a while, unless the crawl ends."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ended.wait()
-
     async def _nap(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._work.wait()
+        await _wait(self._work, seconds)
 
     # Visiting
 
@@ -437,6 +429,13 @@ class Crawl:
         else:
             await self._frontier.note_alive(self._vitals(is_leaving=True))
         return failure
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, but no longer than this."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _origins_of(lease: Lease) -> set[str]:

@@ -15,8 +15,6 @@ from rove.robots import MAX_CRAWL_DELAY, rules_of
 from rove.traps import REFUSED, penalty
 from rove.url import CrawlUrl
 
-_new_tuple = tuple.__new__
-
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
@@ -109,17 +107,15 @@ class Gate:
         refusals: dict[str, NotAccepted | None] = {}
         year = self._year
         for link in links:
-            text, _, origin, name, domain, fingerprint = link
+            origin = link.origin
             if origin in refusals:
                 refusal = refusals[origin]
             else:
                 refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
             if refusal is None:
-                found = penalty(text, year)
+                found = penalty(link.text, year)
                 if found < REFUSED:
-                    # As link.offer(...) does it, without a call for each.
-                    values = (domain, name, fingerprint, text, depth, 0, False, "", found)
-                    offers.append(_new_tuple(NewUrl, values))
+                    offers.append(link.offer(depth=depth, penalty=found))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1

@@ -28,7 +28,7 @@ import rove.writer
 from rove import budget
 from rove.allowance import Allowance
 from rove.config import Limits, Settings
-from rove.crawl import CLAIM_WHILE_FED, REST_WHILE_FED, Crawl, Ending
+from rove.crawl import CLAIM_WHILE_FEEDING, REST_WHILE_FEEDING, Crawl, Ending
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.exclusions import Exclusions
 from rove.frontier.clock import steady_seconds
@@ -442,7 +442,7 @@ async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(place: P
         claimed += [row[0] for row in await place.rows("SELECT id FROM domain WHERE token > 0")]
 
     assert await place.run(feed, concurrency=100) is Ending.EXHAUSTED
-    at_most = CLAIM_WHILE_FED * (1 + math.ceil(loading / REST_WHILE_FED))
+    at_most = CLAIM_WHILE_FEEDING * (1 + math.ceil(loading / REST_WHILE_FEEDING))
     assert 0 < len(claimed) <= at_most
     assert set((await place.states()).values()) == {"done"}
 

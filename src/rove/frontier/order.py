@@ -12,8 +12,6 @@ RETRIED = 1 << 20
 """The priority of URLs to be tried again: behind every depth, ordered by when they are due."""
 HELD = RETRIED + 1
 """The priority of URLs that wait for an origin that keeps failing."""
-DEEPEST = RETRIED - 1
-"""The last priority that a URL can come in with."""
 URLS_PER_LEASE = 2
 """URLs that come with a lease: most visits ask for the first. Each costs a claim a page of the table."""
 URLS_PER_ADD = 1 << 17
@@ -22,4 +20,4 @@ URLS_PER_ADD = 1 << 17
 
 def priority_of(url: NewUrl) -> int:
     """The class that a URL comes into the frontier with."""
-    return min(url.depth + url.penalty, DEEPEST)
+    return min(url.depth + url.penalty, RETRIED - 1)

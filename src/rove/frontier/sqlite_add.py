@@ -11,7 +11,7 @@ import msgspec
 from rove.budget import DomainBudget
 from rove.frontier.contract import Added
 from rove.frontier.full import FullDomains, Raised, Trimmed, added
-from rove.frontier.order import DEEPEST, RETRIED, URLS_PER_ADD
+from rove.frontier.order import RETRIED, URLS_PER_ADD, priority_of
 from rove.frontier.sqlite_database import Database
 from rove.frontier.sqlite_withdrawal import SqliteWithdrawing
 from rove.frontier.withdrawal import ALONE_MS
@@ -147,8 +147,8 @@ class SqliteAdding(SqliteWithdrawing):
 def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, ...]]:
     """The values of insert_urls, so that sorted rows are in the order of the key, the depth and the position."""
     for position, url in enumerate(urls, first):
-        domain, _, fingerprint, text, depth, hops, bare, sitemap_of, penalty = url
-        priority = min(depth + penalty, DEEPEST)
+        domain, _, fingerprint, text, depth, hops, bare, sitemap_of, _ = url
+        priority = priority_of(url)
         # An int, as sqlite3 looks long for a way to bind a bool.
         is_bare = int(bare)
         yield domain, fingerprint, depth, position, text, priority, hops, is_bare, sitemap_of
