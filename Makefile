@@ -46,20 +46,20 @@ test-long: $(VENV)/.dev ## the same random tests with many more rounds
 	$(BIN)/python -m pytest -m long
 
 bench: $(VENV)/.bench ## a crawl measured on six webs, against the bare loop and Scrapy (an hour and a half; see docs/performance.md)
-	$(BIN)/python benchmarks/crawl.py --json docs/performance/bench.json
+	$(BIN)/python -m benchmarks.crawl --json docs/performance/bench.json
 
 bench-quick: $(VENV)/.dev ## the same on tiny webs, to see that it works
-	$(BIN)/python benchmarks/crawl.py --quick
+	$(BIN)/python -m benchmarks.crawl --quick
 
 bench-stages: $(VENV)/.bench ## where the crawler's CPU time goes, page by page
-	$(BIN)/python benchmarks/stages.py --before docs/performance/before.json --svg docs/performance/stages.svg
+	$(BIN)/python -m benchmarks.stages --before docs/performance/before.json --svg docs/performance/stages.svg
 
 bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/frontier.md)
-	$(BIN)/python benchmarks/claim_strategies.py
-	$(BIN)/python benchmarks/frontier.py
+	$(BIN)/python -m benchmarks.claim_strategies
+	$(BIN)/python -m benchmarks.frontier
 
 bench-zoo: $(VENV)/.dev ## whether servers that misbehave slow down the others
-	$(BIN)/python benchmarks/zoo.py
+	$(BIN)/python -m benchmarks.zoo
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

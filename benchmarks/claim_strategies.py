@@ -1,7 +1,7 @@
 """Why domains are leased, not URLs: four ways to claim URLs, and rove's, on one PostgreSQL. Run by hand, ten minutes.
 
-    python benchmarks/claim_strategies.py            a million URLs
-    python benchmarks/claim_strategies.py --quick    under a minute
+    python -m benchmarks.claim_strategies            a million URLs
+    python -m benchmarks.claim_strategies --quick    under a minute
 
 Each of the first four is what a crawler comes to that claims URLs:
 
@@ -35,12 +35,12 @@ from typing import Any, Protocol
 import asyncpg
 import uvloop
 
-import plot
-from frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
-from report import about_machine, machine
+from benchmarks import plot
+from benchmarks.frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
+from benchmarks.report import about_machine, machine
 from rove.frontier.contract import Policy
 from rove.model import Lease, NewUrl, VisitResult
-from rove.url import fingerprint
+from rove.urls.canonical import fingerprint
 
 DELAY = 70.0
 VISIT_SECONDS = 0.005

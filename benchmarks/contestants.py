@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from loops import EMAIL
-from web import ServedWeb, WebPlan, settings
+from benchmarks.loops import EMAIL
+from benchmarks.web import ServedWeb, WebPlan, settings
 
 SLACK = 1.5
 """Seconds that a contestant runs on after what is measured of it."""
@@ -96,14 +96,14 @@ def command_of(
     if contestant in LOOPS:
         kind, processes = LOOPS[contestant]
         return [
-            *(sys.executable, str(HERE / "loops.py"), kind, "--address", web.address),
+            *(sys.executable, "-m", "benchmarks.loops", kind, "--address", web.address),
             *settings(trial.plan.knobs),
             *("--hosts", str(trial.plan.hosts), "--concurrency", str(trial.concurrency)),
             *("--seconds", str(trial.lasts(contestant)), "--processes", str(processes)),
         ]
     delay = trial.delay if contestant == SCRAPY_DELAYED else 0.0
     return [
-        *(sys.executable, str(HERE / "scrapy_spider.py"), str(write_seeds(trial.plan, folder))),
+        *(sys.executable, "-m", "benchmarks.scrapy_spider", str(write_seeds(trial.plan, folder))),
         *("--port", str(web.port), "--seconds", str(trial.lasts(contestant) + SLACK)),
         *("--concurrency", str(SCRAPY_CONCURRENCY), "--delay", str(delay)),
         *("--queue", "plain" if contestant == SCRAPY_PLAIN else "recommended"),

@@ -21,18 +21,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the server for tests serves here as well
-
 from tests.postgres import NoServer
 
-import limits
-import parts
-from contestants import CONTESTANTS, NAMES, is_there
-from measure import Figures, measure
-from parts import FROM_TABLE, Verdicts
-from report import as_text, best, machine, plotted
-from web import BenchmarkFailed
-from webs import Arena, arenas
+from benchmarks import limits, parts
+from benchmarks.contestants import CONTESTANTS, NAMES, is_there
+from benchmarks.measure import Figures, measure
+from benchmarks.parts import FROM_TABLE, Verdicts
+from benchmarks.report import as_text, best, machine, plotted
+from benchmarks.web import BenchmarkFailed
+from benchmarks.webs import Arena, arenas
 
 OWN_RUNS: Mapping[str, Callable[..., Verdicts]] = {
     "b": parts.binding,

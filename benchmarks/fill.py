@@ -14,9 +14,9 @@ from typing import Any
 
 import asyncpg
 
-from contestants import Trial, crawl_command
-from measure import PATIENCE, STOPPED, Ground, ended, let_run, started
-from rove.url import fingerprint
+from benchmarks.contestants import Trial, crawl_command
+from benchmarks.measure import PATIENCE, STOPPED, Ground, ended, let_run, started
+from rove.urls.canonical import fingerprint
 
 PRIORITY = 50
 """Behind all depths that a short crawl comes to."""

@@ -1,7 +1,7 @@
 """What do claims, settles and offered links cost as the frontier grows? Run by hand, about half an hour.
 
-    python benchmarks/frontier.py            10,000 to 10 million URLs, on SQLite and on PostgreSQL
-    python benchmarks/frontier.py --quick    under a minute
+    python -m benchmarks.frontier            10,000 to 10 million URLs, on SQLite and on PostgreSQL
+    python -m benchmarks.frontier --quick    under a minute
 
 A frontier is filled in bulk, with 20 pending URLs in each domain and all domains due, in the order in which a crawl
 meets them: the URLs of a domain lie far apart. Then, through the frontier's own verbs and with nothing else around:
@@ -38,23 +38,19 @@ from typing import Any
 import asyncpg
 import psutil
 import uvloop
+from tests.postgres import own_server
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.postgres import own_server  # noqa: E402
-
-import plot  # noqa: E402
-from report import about_machine, machine  # noqa: E402
-from rove.frontier.contract import Frontier, Policy  # noqa: E402
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE  # noqa: E402
-from rove.frontier.postgres import PostgresFrontier  # noqa: E402
-from rove.frontier.postgres_bound import LOWEST  # noqa: E402
-from rove.frontier.postgres_database import QUERIES, SESSION_SETTINGS  # noqa: E402
-from rove.frontier.postgres_database import Database as PostgresDatabase  # noqa: E402
-from rove.frontier.sqlite import SqliteFrontier  # noqa: E402
-from rove.frontier.sqlite_database import Database as SqliteDatabase  # noqa: E402
-from rove.model import (  # noqa: E402
+from benchmarks import plot
+from benchmarks.report import about_machine, machine
+from rove.frontier.contract import Frontier, Policy
+from rove.frontier.postgres.claim_floor import LOWEST
+from rove.frontier.postgres.database import QUERIES, SESSION_SETTINGS
+from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
+from rove.frontier.sqlite.database import Database as SqliteDatabase
+from rove.frontier.sqlite.frontier import SqliteFrontier
+from rove.model import (
     Lease,
     NewUrl,
     RequestKind,
@@ -63,7 +59,9 @@ from rove.model import (  # noqa: E402
     UrlState,
     VisitResult,
 )
-from rove.url import fingerprint  # noqa: E402
+from rove.urls.canonical import fingerprint
+
+ROOT = Path(__file__).resolve().parent.parent
 
 SERVER_SETTINGS: Mapping[str, str] = {
     "fsync": "off",

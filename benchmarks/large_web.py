@@ -1,4 +1,4 @@
-"""A web of large pages on loopback, in a process of its own: `python benchmarks/large_web.py KIND BYTES AT_ONCE`.
+"""A web of large pages on loopback, in a process of its own: `python -m benchmarks.large_web KIND BYTES AT_ONCE`.
 
 Every host has one page of so many bytes of HTML, plain or compressed. The first answers are held until so many pages
 have been asked for at once. It ends with its input, and writes how many connections it had at once and pages it sent.

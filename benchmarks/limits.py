@@ -17,12 +17,21 @@ from typing import Any
 import asyncpg
 import psutil
 
-from contestants import NAMES, crawl_command
-from measure import PATIENCE, STOPPED, Ground, ended, ground, measure, started, wait_until
-from parts import BACKENDS, Verdict, Verdicts
+from benchmarks.contestants import NAMES, crawl_command
+from benchmarks.measure import (
+    PATIENCE,
+    STOPPED,
+    Ground,
+    ended,
+    ground,
+    measure,
+    started,
+    wait_until,
+)
+from benchmarks.parts import BACKENDS, Verdict, Verdicts
+from benchmarks.web import WebPlan
+from benchmarks.webs import DELAY, LATENCY, Arena
 from rove.demo.log import LoggedRequest
-from web import WebPlan
-from webs import DELAY, LATENCY, Arena
 
 MOST_RSS = 300_000_000
 MOST_GROWTH = 0.10

@@ -25,17 +25,18 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from rove.asking import READABLE_TYPES
+from benchmarks.web import WebPlan
 from rove.config import DEFAULT_MAX_BODY
+from rove.crawl.requests import READABLE_TYPES
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
-from rove.model import Fetched, Request
+from rove.model import Fetched
 from rove.parse.html import Answer, read_html
-from rove.politeness import user_agent
-from rove.tuning import tune_process
-from web import WebPlan
+from rove.policy.constants import user_agent
+from rove.resources.runtime import tune_process
 
 EMAIL = "bench@example.org"
 KINDS = ("raw", "fetch", "bare", "handshakes")

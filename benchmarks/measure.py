@@ -23,10 +23,10 @@ from typing import Any
 import psutil
 from tests.postgres import own_server
 
-from contestants import CRAWLS, LOOPS, Trial, command_of
+from benchmarks.contestants import CRAWLS, LOOPS, Trial, command_of
+from benchmarks.watch import Watch
+from benchmarks.web import BenchmarkFailed, ServedWeb, served
 from rove.demo.log import LoggedRequest, LogKind, judge
-from watch import Watch
-from web import BenchmarkFailed, ServedWeb, served
 
 SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
 """PostgreSQL as it comes, with some memory: what it says is committed is on the disk."""

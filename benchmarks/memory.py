@@ -1,4 +1,4 @@
-"""Does a crawling process keep under its ceiling of memory? Run by hand: `python benchmarks/memory.py`, some minutes.
+"""Does a crawling process keep under its ceiling of memory? Run by hand: `python -m benchmarks.memory`, some minutes.
 
 The real `rove crawl`, in one process, meets a web on loopback whose every page is of the largest size that is read, as
 plain HTML and compressed, with 1,000 fetches in flight when the first is answered; and one of ordinary pages, with the
@@ -171,7 +171,7 @@ class Served:
 @contextmanager
 def served(case: Case) -> Iterator[Served]:
     """Serve a web; its figures are there when it has ended."""
-    program = [sys.executable, str(Path(__file__).with_name("large_web.py"))]
+    program = [sys.executable, "-m", "benchmarks.large_web"]
     server = subprocess.Popen(
         [*program, case.kind, str(case.size), str(case.at_once)],
         stdin=subprocess.PIPE,

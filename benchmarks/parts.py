@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import fill
-from contestants import NAMES, SCRAPY, SCRAPY_DELAYED, SCRAPY_PLAIN, is_there
-from measure import Figures, Ground, measure
-from webs import DELAY, Arena
+from benchmarks import fill
+from benchmarks.contestants import NAMES, SCRAPY, SCRAPY_DELAYED, SCRAPY_PLAIN, is_there
+from benchmarks.measure import Figures, Ground, measure
+from benchmarks.webs import DELAY, Arena
 
 BACKENDS = ("rove-2", "postgres-2")
 LEAST_OF_SCRAPY, LEAST_OF_BARE = 12.0, 0.25

@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pycurl
 
-import plot
-from contestants import CRAWLS, LOOPS, NAMES
-from measure import Figures
-from parts import Verdict
-from webs import Arena
+from benchmarks import plot
+from benchmarks.contestants import CRAWLS, LOOPS, NAMES
+from benchmarks.measure import Figures
+from benchmarks.parts import Verdict
+from benchmarks.webs import Arena
 
 Rounds = Sequence[Sequence[Figures]]
 _COLUMNS: dict[str, Callable[[Figures], str]] = {

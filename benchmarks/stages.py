@@ -1,6 +1,6 @@
 """Where does the crawler's CPU time go? A profile of `rove crawl` on the small web, summed up by stage.
 
-    python benchmarks/stages.py --save after.json --before docs/performance/before.json --svg stages.svg
+    python -m benchmarks.stages --save after.json --before docs/performance/before.json --svg stages.svg
 
 The operating system says how much CPU time each thread of the crawl used; a sampling profiler (py-spy, of the bench
 extra) says what the thread was at. Both together, over the pages in the server's log, give milliseconds per page and
@@ -24,14 +24,12 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # the server for tests serves here as well
-
-import plot
-from contestants import ROVE, Trial, crawl_command
-from measure import PATIENCE, STOPPED, ended, is_page, started, wait_until
-from report import about_machine, machine
-from web import WebPlan, served
-from webs import LATENCY
+from benchmarks import plot
+from benchmarks.contestants import ROVE, Trial, crawl_command
+from benchmarks.measure import PATIENCE, STOPPED, ended, is_page, started, wait_until
+from benchmarks.report import about_machine, machine
+from benchmarks.web import WebPlan, served
+from benchmarks.webs import LATENCY
 
 Stack = list[str]
 """From the thread to the innermost call, as 'function (file:line)'."""
@@ -42,10 +40,10 @@ _IDLE = "_worker ("
 _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ledger", ("._insert_requests ",)),
     ("ledger", ("ledger_rows (",)),
-    ("ledger", ("rove/spool.py",)),
-    ("ledger", ("begin_request (rove/journal.py",)),
-    ("ledger", ("end_request (rove/journal.py",)),
-    ("ledger", ("_with_outcome (rove/journal.py",)),
+    ("ledger", ("rove/crawl/inflight_log.py",)),
+    ("ledger", ("begin_request (rove/crawl/visit_record.py",)),
+    ("ledger", ("end_request (rove/crawl/visit_record.py",)),
+    ("ledger", ("_with_outcome (rove/crawl/visit_record.py",)),
     ("add", (": frontier_", "._add ")),
     ("claim", (": frontier_", "._claim ")),
     ("settle", (": frontier_", "._settle ")),
@@ -55,21 +53,21 @@ _STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sync", (": store_", ".sync ")),
     ("records", (": store_",)),
     ("links", ("rove/parse/links.py",)),
-    ("links", ("rove/url.py", "read_html")),
+    ("links", ("rove/urls/canonical.py", "read_html")),
     ("text", ("rove/parse/text.py",)),
     ("text", ("_text (rove/parse/html.py",)),
     ("parse", ("rove/parse/",)),
-    ("gate and robots.txt", ("rove/robots.py",)),
-    ("gate and robots.txt", ("rove/gate.py", ".judge ")),
+    ("gate and robots.txt", ("rove/policy/robots.py",)),
+    ("gate and robots.txt", ("rove/policy/gate.py", ".judge ")),
     ("dns", ("rove/fetch/dns.py",)),
     ("dns", ("pycares/",)),
     ("fetch", ("rove/fetch/",)),
     ("fetch", ("pycurl/",)),
     ("offers of links", ("._meet",)),
     ("known links dropped", ("._add_links ",)),
-    ("journal and rows", ("rove/journal.py",)),
+    ("journal and rows", ("rove/crawl/visit_record.py",)),
     ("handing over to threads", ("run_in_executor",)),
-    ("rest of the visit", ("rove/visit.py",)),
+    ("rest of the visit", ("rove/crawl/visit.py",)),
     ("rest of the loop", ("MainThread",)),
     ("other threads", ()),
 )

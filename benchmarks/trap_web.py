@@ -6,7 +6,7 @@
 - `session-N.test`: two hundred pages, every link with a session id of its own;
 - `deep-N.test`: two hundred pages, and a relative link that leads ever deeper.
 
-Started by `python benchmarks/trap_web.py --log FILE` it prints `listening on 127.0.0.1:PORT` and serves
+Started by `python -m benchmarks.trap_web --log FILE` it prints `listening on 127.0.0.1:PORT` and serves
 until its standard input ends. For each request it writes one letter to the log: G for a page worth having that was not
 asked before, A for one that was, H for a page of the hot domain, T for a trap, R for robots.txt.
 """

@@ -1,7 +1,7 @@
 """Does a web of traps fill the frontier and waste the fetches? Run by hand, about six minutes:
 
-    python benchmarks/traps.py                     # with the defences
-    python benchmarks/traps.py --before REVISION   # and, in turns, the rove of an earlier commit without them
+    python -m benchmarks.traps                     # with the defences
+    python -m benchmarks.traps --before REVISION   # and, in turns, the rove of an earlier commit without them
 
 The real command crawls the web of trap_web.py with a short delay. What it asked is counted by the server; the size of
 the frontier is read from its file, memory is the operating system's. Table, plots and everything as JSON.
@@ -25,8 +25,8 @@ from typing import Any
 
 import psutil
 
-import plot
-from trap_web import hosts
+from benchmarks import plot
+from benchmarks.trap_web import hosts
 
 HERE = Path(__file__).parent
 PERIOD = 2.0
@@ -125,7 +125,7 @@ def _sample(run: Run, pid: int, frontier: Path, started: float) -> None:
 
 @contextmanager
 def _served(log: Path) -> Iterator[int]:
-    command = [sys.executable, str(HERE / "trap_web.py"), "--log", str(log)]
+    command = [sys.executable, "-m", "benchmarks.trap_web", "--log", str(log)]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None and server.stdin is not None
     try:

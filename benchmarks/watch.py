@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import psutil
 
-from web import BenchmarkFailed
+from benchmarks.web import BenchmarkFailed
 
 PERIOD = 0.25
 

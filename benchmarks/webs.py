@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from contestants import SCRAPY, SCRAPY_PLAIN, Trial
-from web import WebPlan
+from benchmarks.contestants import SCRAPY, SCRAPY_PLAIN, Trial
+from benchmarks.web import WebPlan
 
 LATENCY = "latency=0,0.05"
 DELAY = 70.0

@@ -1,7 +1,7 @@
 """Whether servers that misbehave slow down the others: the pace of healthy sites, alone and among the zoo.
 
-    .venv/bin/python benchmarks/zoo.py            # about three minutes
-    .venv/bin/python benchmarks/zoo.py --quick
+    .venv/bin/python -m benchmarks.zoo            # about three minutes
+    .venv/bin/python -m benchmarks.zoo --quick
 
 The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
 asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
@@ -26,12 +26,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # the zoo is part of the tests
+from tests.zoo import healthy
+from tests.zoo.animal import Animal
+from tests.zoo.keeper import Zoo, opened
 
-from tests.zoo import healthy  # noqa: E402
-from tests.zoo.animal import Animal  # noqa: E402
-from tests.zoo.keeper import Zoo, opened  # noqa: E402
+ROOT = Path(__file__).parent.parent
 
 GOAL = 0.90
 EMAIL = "benchmark@example.org"

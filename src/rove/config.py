@@ -7,17 +7,23 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from rove.budget import DEFAULT_HORIZON, DomainBudget
-from rove.drops import CANONICAL_VERSION, CANONICAL_VERSIONS, Drops, drops_of, parse_names
 from rove.errors import UsageError
-from rove.politeness import (
+from rove.humanize import size_text
+from rove.policy.budget import DEFAULT_HORIZON, DomainBudget
+from rove.policy.constants import (
     DEFAULT_DELAY,
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
     VISIT_BUDGET,
     is_plausible_email,
 )
-from rove.text import size_text
+from rove.urls.ignored_params import (
+    CANONICAL_VERSION,
+    CANONICAL_VERSIONS,
+    Drops,
+    drops_of,
+    parse_names,
+)
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0

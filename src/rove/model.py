@@ -12,9 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rove.line import Line
-from rove.memory import Share
-
 MAX_MEDIA_TYPE = 255
 """RFC 6838 4.2: two names of at most 127 characters and a slash; a server may send anything."""
 
@@ -76,26 +73,6 @@ UNREACHABLE_FAILURES = frozenset(
     }
 )
 """Failures after which a bare domain of the seeds is tried over http: https is not spoken there."""
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One GET to be made."""
-
-    url: str
-    max_bytes: int
-    """Cap on the body, both as sent and as decoded; what is over it is cut off."""
-    accept_types: frozenset[str] | None = None
-    """Media types whose body is read; None reads any (robots.txt)."""
-    timeout: float = 60.0
-    """Seconds that the whole request may take."""
-    headers: Sequence[tuple[str, str]] = ()
-    """Sent besides those that every request has."""
-    share: Share | None = None
-    """Of the process's memory, which the body is held in; None: nobody keeps an account."""
-    line: Line | None = None
-    """What the visit's last request left open, for this one to use; None: it has a connection of its own."""
-    more_follows: bool = False
-    """Its connection is left open on that line, if the server does: the same origin is asked for more at once."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ CONTESTANTS = ("bare-2", "handshakes-2", "rove-2")
 @pytest.mark.timeout(240)
 def test_the_benchmark_runs_and_agrees_with_the_servers_log(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
-    command = [sys.executable, "benchmarks/crawl.py", "--quick", "--json", str(file)]
+    command = [sys.executable, "-m", "benchmarks.crawl", "--quick", "--json", str(file)]
     command += [word for part in CHOSEN for word in ("--only", part)]
     command += [word for name in CONTESTANTS for word in ("--contestant", name)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=230)

@@ -22,7 +22,7 @@ import pytest
 
 from rove import __version__
 from rove.demo.log import LogKind, judge
-from rove.politeness import PROJECT_PAGE
+from rove.policy.constants import PROJECT_PAGE
 from tests.acceptance.web import (
     EMAIL,
     Reply,
@@ -37,8 +37,8 @@ from tests.acceptance.web import (
     site,
     status_of,
 )
-from tests.unit import certificates
-from tests.unit.fetch_server import blocking_server
+from tests.unit.fetch import certificates
+from tests.unit.fetch.server import blocking_server
 
 KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()

@@ -42,7 +42,7 @@ def workers_of(process: Process) -> list[psutil.Process]:
         return [
             child
             for child in psutil.Process(process.pid).children()
-            if "rove.worker" in child.cmdline()
+            if "rove.app.worker" in child.cmdline()
         ]
     except psutil.NoSuchProcess:
         return []

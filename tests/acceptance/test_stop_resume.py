@@ -14,7 +14,7 @@ from signal import SIGINT, SIGTERM, Signals
 import pytest
 
 from rove.demo.log import judge
-from rove.url import canonical, domain_of
+from rove.urls.canonical import canonical, domain_of
 from tests.acceptance.web import (
     Process,
     Reply,

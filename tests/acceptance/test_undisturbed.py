@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from rove.url import canonical, domain_of
+from rove.urls.canonical import canonical, domain_of
 from tests.acceptance.web import (
     Completed,
     ServedWeb,

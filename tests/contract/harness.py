@@ -19,16 +19,16 @@ from rove.frontier.contract import (
     MovedContent,
     Policy,
 )
-from rove.frontier.postgres import PostgresFrontier
-from rove.frontier.postgres_backend import PostgresBackend
-from rove.frontier.postgres_catalog import PostgresCatalog
-from rove.frontier.postgres_database import Database as PostgresDatabase
-from rove.frontier.postgres_reader import PostgresReader
-from rove.frontier.sqlite import SqliteFrontier
-from rove.frontier.sqlite_backend import SqliteBackend
-from rove.frontier.sqlite_catalog import SqliteCatalog
-from rove.frontier.sqlite_database import Database
-from rove.frontier.sqlite_reader import SqliteReader
+from rove.frontier.postgres.backend import PostgresBackend
+from rove.frontier.postgres.catalog import PostgresCatalog
+from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.postgres.reader import PostgresReader
+from rove.frontier.sqlite.backend import SqliteBackend
+from rove.frontier.sqlite.catalog import SqliteCatalog
+from rove.frontier.sqlite.database import Database
+from rove.frontier.sqlite.frontier import SqliteFrontier
+from rove.frontier.sqlite.reader import SqliteReader
 from rove.model import (
     Deferred,
     DelaySource,
@@ -43,7 +43,7 @@ from rove.model import (
     UrlState,
     VisitResult,
 )
-from rove.url import canonical
+from rove.urls.canonical import canonical
 
 DELAY = 70.0
 BUDGET = 180.0

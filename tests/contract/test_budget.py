@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rove import budget
+from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import Frontier
-from rove.frontier.full import MEMORY_SECONDS
 from rove.model import (
     Deferred,
     NewUrl,
@@ -17,6 +16,7 @@ from rove.model import (
     UrlState,
     VisitResult,
 )
+from rove.policy import budget
 from tests.contract.harness import DELAY, Harness, first_urls, url, visited
 
 DONE = UrlState.DONE

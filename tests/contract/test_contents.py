@@ -8,7 +8,7 @@ import pytest
 
 from rove.frontier import paging
 from rove.frontier.contract import Frontier, MovedContent
-from rove.frontier.postgres_reader import PostgresReader
+from rove.frontier.postgres.reader import PostgresReader
 from rove.model import Content, Lease, Location, UrlState, VisitResult
 from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rove import enforce
-from rove.exclusions import Exclusions, parse_pattern
-from rove.frontier import withdrawal
+from rove.admin import apply_exclusions as enforce
+from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.contract import Exclusion, Frontier
 from rove.model import Deferred, Lease, Pace, UrlState
-from rove.pacing import FAILURES_BEFORE_LEAVING
-from rove.url import canonical
+from rove.policy.exclusions import Exclusions, parse_pattern
+from rove.policy.pacing import FAILURES_BEFORE_LEAVING
+from rove.urls.canonical import canonical
 from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, url, visited
 
 DONE, BLOCKED, FAILED, PENDING = (

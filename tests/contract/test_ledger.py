@@ -20,7 +20,7 @@ from rove.model import (
     RobotsStatus,
     UrlState,
 )
-from rove.url import fingerprint_bytes
+from rove.urls.canonical import fingerprint_bytes
 from tests.contract.harness import BUDGET, DELAY, START, Harness, page_row, url, visited
 
 DONE = UrlState.DONE

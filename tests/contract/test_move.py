@@ -33,13 +33,13 @@ from rove.frontier.contract import (
     crawled_seconds,
 )
 from rove.frontier.move import Moved, is_moving, move
-from rove.frontier.order import HELD, RETRIED, URLS_PER_ADD
-from rove.frontier.postgres import PostgresFrontier
-from rove.frontier.postgres_backend import PostgresBackend
-from rove.frontier.postgres_database import Database as PostgresDatabase
-from rove.frontier.sqlite import SqliteFrontier
-from rove.frontier.sqlite_backend import SqliteBackend
-from rove.frontier.sqlite_catalog import SqliteCatalog
+from rove.frontier.postgres.backend import PostgresBackend
+from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
+from rove.frontier.sqlite.backend import SqliteBackend
+from rove.frontier.sqlite.catalog import SqliteCatalog
+from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model import (
     Content,
     Deferred,
@@ -53,7 +53,7 @@ from rove.model import (
     UrlState,
     VisitResult,
 )
-from rove.url import fingerprint_bytes
+from rove.urls.canonical import fingerprint_bytes
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)

@@ -11,9 +11,9 @@ import pytest
 
 from rove.errors import UsageError
 from rove.frontier.contract import Machine, Policy
-from rove.frontier.postgres_backend import PostgresBackend
+from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.queries import load_migrations
-from rove.frontier.sqlite_backend import SqliteBackend
+from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model import Fate, UrlState
 from tests.contract.harness import url, visited
 

@@ -13,7 +13,7 @@ from rove.model import (
     RobotsStatus,
     UrlState,
 )
-from rove.pacing import FAILURES_BEFORE_LEAVING
+from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from tests.contract.harness import BUDGET, DELAY, Harness, url, visited
 
 DONE = UrlState.DONE

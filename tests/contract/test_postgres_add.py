@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rove.frontier.contract import Added, Frontier
-from rove.frontier.postgres_add import WARY_ADDS
+from rove.frontier.postgres.add import WARY_ADDS
 from rove.model import NewUrl
 from tests.contract.harness import PostgresHarness, url
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.frontier.postgres_arrays import array_text, with_arrays_as_text
+from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
 from rove.frontier.queries import NumberedQuery
 from rove.model import UrlState
 

@@ -15,11 +15,11 @@ import asyncpg
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier import postgres_database
 from rove.frontier.contract import Policy
-from rove.frontier.postgres import PostgresFrontier
-from rove.frontier.postgres_database import Database, Session
-from rove.frontier.postgres_watch import HeldWatch
+from rove.frontier.postgres import database as postgres_database
+from rove.frontier.postgres.database import Database, Session
+from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.postgres.held_connections import HeldWatch
 from rove.model import UrlState
 from tests.contract.harness import PENDING, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rove.frontier.postgres_database import QUERIES, Database
+from rove.frontier.postgres.database import QUERIES, Database
 from tests.contract.harness import PostgresHarness
 
 SCHEMA = "plans"

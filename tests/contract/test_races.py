@@ -18,13 +18,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rove import budget
-from rove.frontier import full
+from rove.frontier import capacity as full
 from rove.frontier.contract import Policy
-from rove.frontier.postgres import PostgresFrontier
-from rove.frontier.postgres_bound import LOWEST
-from rove.frontier.postgres_database import QUERIES, Database
+from rove.frontier.postgres.claim_floor import LOWEST
+from rove.frontier.postgres.database import QUERIES, Database
+from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.model import Lease, NewUrl, OriginRecord, RobotsStatus, UrlState
+from rove.policy import budget
 from tests.contract.harness import BUDGET, DELAY, PENDING, PostgresHarness, url, visited
 
 DONE = UrlState.DONE

@@ -11,7 +11,7 @@ import pytest
 
 from rove.frontier.queries import load_migrations, load_queries
 
-QUERIES = load_queries("sqlite.sql")
+QUERIES = load_queries("sqlite")
 SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion")
 """Tables of a few rows, or read whole once at the start."""
 KEYS = ("PRIMARY KEY", "domain_key (id=?)", "url_key (domain=? AND fingerprint=?)")

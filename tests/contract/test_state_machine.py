@@ -21,10 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rove import budget
-from rove.frontier import withdrawal
+from rove.frontier import bulk_settle as withdrawal
+from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import MAX_UNSETTLED, Frontier
-from rove.frontier.full import MEMORY_SECONDS
 from rove.model import (
     Deferred,
     Lease,
@@ -35,6 +34,7 @@ from rove.model import (
     UrlState,
     VisitResult,
 )
+from rove.policy import budget
 from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
 
 DELAY = 10.0

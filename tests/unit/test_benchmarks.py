@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +9,8 @@ import pytest
 from rove.demo.log import LoggedRequest
 
 
-@pytest.fixture(autouse=True)
-def _benchmarks_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent.parent / "benchmarks"))
-    # They are programs, not a package; what they import by short names is theirs alone.
-    before = set(sys.modules)
-    yield  # type: ignore[misc]
-    for name in set(sys.modules) - before:
-        if "/benchmarks/" in (getattr(sys.modules[name], "__file__", None) or ""):
-            del sys.modules[name]
-
-
 def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
-    from measure import Figures
+    from benchmarks.measure import Figures
 
     usual: dict[str, Any] = {
         "contestant": contestant,
@@ -56,7 +43,7 @@ def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
 def test_a_crawl_is_held_against_the_bare_loop_and_scrapy(
     bare: float, scrapy: float | None, reached: bool | None
 ) -> None:
-    from parts import not_binding
+    from benchmarks.parts import not_binding
 
     on = {"rove-2": figures("rove-2", 600), "bare-2": figures("bare-2", bare)}
     if scrapy is not None:
@@ -68,7 +55,7 @@ def test_a_crawl_is_held_against_the_bare_loop_and_scrapy(
 
 @pytest.mark.parametrize(("others", "reached"), [(95.0, True), (94.0, False)])
 def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached: bool) -> None:
-    from parts import few_hosts
+    from benchmarks.parts import few_hosts
 
     clogged = figures("rove-2", 500, details={"other_pages_per_s": others})
     table = {"spread": {"rove-2": figures("rove-2", 100)}, "few": {"rove-2": clogged}}
@@ -78,7 +65,7 @@ def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached:
 
 @pytest.mark.parametrize(("alone", "reached"), [(125, True), (126, False), (1e-9, True)])
 def test_https_is_held_against_handshakes(alone: float, reached: bool) -> None:
-    from parts import over_https
+    from benchmarks.parts import over_https
 
     handshakes = figures("handshakes-2", alone)
     (verdict,) = over_https(
@@ -88,7 +75,7 @@ def test_https_is_held_against_handshakes(alone: float, reached: bool) -> None:
 
 
 def test_handshakes_are_added_to_what_a_plain_page_takes() -> None:
-    from parts import over_https
+    from benchmarks.parts import over_https
 
     crawled = figures("rove-2", 100, connections_per_s=200)
     table = {
@@ -100,23 +87,25 @@ def test_handshakes_are_added_to_what_a_plain_page_takes() -> None:
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    from parts import FROM_TABLE
+    from benchmarks.parts import FROM_TABLE
 
     assert [verdict for judge, _ in FROM_TABLE.values() for verdict in judge({})] == []
 
 
 def test_requests_in_flight_are_those_between_start_and_end() -> None:
-    from limits import in_flight
+    from benchmarks.limits import in_flight
 
     log = [LoggedRequest(start=start, end=start + 2.0) for start in (0.0, 1.0, 5.0)]
     assert [in_flight(log, moment) for moment in (-1.0, 0.5, 1.5, 2.5, 4.0)] == [0, 1, 2, 1, 0]
 
 
 def test_a_stack_belongs_to_its_innermost_stage() -> None:
-    from stages import GROUPS, OVERHEAD, Profile, stage_of
+    from benchmarks.stages import GROUPS, OVERHEAD, Profile, stage_of
 
     assert (
-        stage_of(["thread (1): frontier_0", "SqliteFrontier._add (rove/frontier/sqlite.py:1)"])
+        stage_of(
+            ["thread (1): frontier_0", "SqliteFrontier._add (rove/frontier/sqlite/frontier.py:1)"]
+        )
         == "add"
     )
     assert (

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.backends import policy_of
 from rove.config import (
     Limits,
     Settings,
@@ -19,9 +18,10 @@ from rove.config import (
     settings_from_json,
     with_limits,
 )
-from rove.drops import CANONICAL_VERSION
 from rove.errors import UsageError
-from rove.politeness import DEFAULT_DELAY
+from rove.frontier.backends import policy_of
+from rove.policy.constants import DEFAULT_DELAY
+from rove.urls.ignored_params import CANONICAL_VERSION
 
 GOOD = Settings(email="me@example.org")
 

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rove.crawl.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
 from rove.model import Failed, Redirected, Refused, WrongType
-from rove.pacing import DAY, retry_after
 from rove.parse.charset import decode as to_text
 from rove.parse.charset import to_utf8
 from rove.parse.guard import is_plain
@@ -36,10 +36,10 @@ from rove.parse.html import (
 )
 from rove.parse.labels import CODECS
 from rove.parse.sitemap import MAX_CHILD_SITEMAPS, children, listed, read_sitemap
-from rove.politeness import ROBOTS_VALID_SECONDS
-from rove.robots import MAX_SITEMAPS, Rules
-from rove.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, valid_for
-from rove.url import MAX_URL_LENGTH, canonical, fingerprint, parse_base, parse_seed
+from rove.policy.constants import ROBOTS_VALID_SECONDS
+from rove.policy.pacing import DAY, retry_after
+from rove.policy.robots import MAX_SITEMAPS, Rules
+from rove.urls.canonical import MAX_URL_LENGTH, canonical, fingerprint, parse_base, parse_seed
 
 URL = "https://site.example/dir/page?q#f"
 SECONDS = 2.0

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from rove.model import UrlState
-from rove.url import canonical
+from rove.urls.canonical import canonical
 from tests.acceptance.ledger import check_audit, entries_of
 from tests.acceptance.web import crawl_options, frontier_rows, started
 from tests.zoo.animal import Animal, Fate

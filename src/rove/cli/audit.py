@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from rove.archive import opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.inspect.audit import audit as audit_ledger
 from rove.inspect.audit_text import as_json, as_lines
+from rove.inspect.open_crawl import opened
 
 
 @click.command(short_help="prove that a crawl was polite")

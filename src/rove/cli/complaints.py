@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from rove.archive import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import UsageError
+from rove.humanize import counted
 from rove.inspect.explain import explanation
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.known import read_known
 from rove.inspect.nodes import is_alive
+from rove.inspect.open_crawl import Archive, opened
 from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
-from rove.text import counted
 
 data_dir = data_dir_option("the crawl to look at")
 

@@ -13,7 +13,9 @@ import click
 import uvloop
 from rich.console import Console
 
-from rove.app import CrawlApp, Running, Summary
+from rove.app.application import CrawlApp, Running, Summary
+from rove.app.panel import Panel
+from rove.app.preparation import Order
 from rove.cli.options import (
     DEFAULT_DATA_DIR,
     crawl_name_option,
@@ -25,13 +27,11 @@ from rove.cli.options import (
     sizes_given,
 )
 from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
-from rove.crawl import Ending
-from rove.drops import parse_names
-from rove.panel import Panel
-from rove.politeness import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
-from rove.prepare import Order
-from rove.text import counted, seconds_text, size_text
-from rove.tuning import tune_process
+from rove.crawl.loop import Ending
+from rove.humanize import counted, seconds_text, size_text
+from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
+from rove.resources.runtime import tune_process
+from rove.urls.ignored_params import parse_names
 
 _NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
 MOST = 1_000_000_000

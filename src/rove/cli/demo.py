@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
+from rove.app.preparation import Order
 from rove.cli.crawl import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
-from rove.prepare import Order
 
 HOSTS = 300
 SEED = 1

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from rove import upkeep
+from rove.admin import upkeep
+from rove.app.preparation import read_exclusions
 from rove.cli.options import data_dir_option
 from rove.errors import UsageError
-from rove.exclusions import domain_around, parse_pattern
 from rove.frontier.contract import Exclusion
-from rove.prepare import read_exclusions
-from rove.text import size_text
+from rove.humanize import size_text
+from rove.policy.exclusions import domain_around, parse_pattern
 
 data_dir = data_dir_option("the crawl, running or not")
 

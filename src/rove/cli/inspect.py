@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from rove.archive import Archive, opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
-from rove.exclusions import Exclusions
+from rove.inspect.open_crawl import Archive, opened
 from rove.inspect.pages import (
     copy_json,
     domain_id,
@@ -24,6 +23,7 @@ from rove.inspect.pages import (
 from rove.inspect.requests import is_stored
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model import UrlState
+from rove.policy.exclusions import Exclusions
 
 DEFAULT_PAGES = 20
 

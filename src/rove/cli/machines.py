@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from rove.admin.move import relocate
+from rove.app.preparation import Order
 from rove.cli.crawl import run_crawl
 from rove.cli.options import (
     crawl_name_option,
@@ -19,8 +21,6 @@ from rove.cli.options import (
     sizes_given,
 )
 from rove.datadir import DataDir
-from rove.prepare import Order
-from rove.relocate import relocate
 
 
 @click.command(short_help="take part in a crawl that another machine started")

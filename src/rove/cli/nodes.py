@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from rove.archive import opened
 from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.inspect.nodes import as_json, as_line, nodes_of
+from rove.inspect.open_crawl import opened
 
 
 @click.command(short_help="who takes part in a crawl")

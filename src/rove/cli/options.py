@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.backends import DEFAULT_CRAWL_NAME
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
-from rove.text import size_text
+from rove.frontier.backends import DEFAULT_CRAWL_NAME
+from rove.humanize import size_text
 
 DEFAULT_DATA_DIR = Path("rove-data")
 

@@ -20,7 +20,7 @@ from rove.demo.plain_page import PlainPages
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
 from rove.demo.site import Entry, Host, SitePlan, Spot
-from rove.url import canonical
+from rove.urls.canonical import canonical
 
 STALL_SECONDS = 3_600.0
 """How long a stalled answer takes: longer than any client waits."""

@@ -16,18 +16,19 @@ from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
+from rove.fetch.contract import Request
+from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.dns import Resolver
 from rove.fetch.handle import Identity
-from rove.fetch.kept import KeptConnection, Route
-from rove.fetch.lag import LoopLag
+from rove.fetch.idle_connection import KeptConnection, Route
 from rove.fetch.limits import Limits
-from rove.fetch.multi import CurlLoop
+from rove.fetch.loop_lag import LoopLag
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
-from rove.model import Failed, FailureKind, Outcome, Request
-from rove.ports import BAD_PORTS
-from rove.url import is_address, parse_base
+from rove.model import Failed, FailureKind, Outcome
+from rove.policy.ports import BAD_PORTS
+from rove.urls.canonical import is_address, parse_base
 
 NO_WAIT = 0.001
 LATE = 0.2

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
+from rove.fetch.contract import Request
+from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
-from rove.fetch.flow import Flow, look_again_in, received_bytes
 from rove.fetch.handle import (
     HEADERS,
     Identity,
@@ -38,11 +39,17 @@ from rove.fetch.head import (
     parse_status,
 )
 from rove.fetch.limits import Limits
-from rove.fetch.multi import CurlLoop
 from rove.fetch.pauses import Pauses
+from rove.fetch.rate_guard import Flow, look_again_in, received_bytes
 from rove.fetch.tls import doubt_of
-from rove.memory import LARGE
-from rove.model import Failed, FailureKind, Fetched, Outcome, Request, Response
+from rove.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    Outcome,
+    Response,
+)
+from rove.resources.memory import LARGE
 
 BODY_CUT = "body-cut"
 """The mark of a body that was longer than the cap."""

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
-from rove.budget import DomainBudget
 from rove.model import (
     Content,
     Counts,
@@ -26,6 +25,7 @@ from rove.model import (
     UrlState,
     VisitResult,
 )
+from rove.policy.budget import DomainBudget
 
 MAX_UNSETTLED = 3
 """Claims of a domain without a settle after which its head URL is taken to kill the process."""
@@ -203,7 +203,7 @@ class Frontier(Protocol):
         """Insert the unseen ones and wake their domains.
 
         Of the same URL twice in a batch, the shallower counts. A domain keeps no more than there is room for
-        (rove/budget.py): its worst URLs, the deepest and of those the latest, are taken out again, new or old, and
+        (policy/budget.py): its worst URLs, the deepest and of those the latest, are taken out again, new or old, and
         counted. Not so seeds and what is as near (depth 0), sitemaps, URLs to be tried again, and those of `kept`,
         by fingerprint: a visit has fetched them and is settled next. One that was taken out is unknown from then on.
         """

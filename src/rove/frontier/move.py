@@ -24,15 +24,15 @@ import asyncpg
 import msgspec
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier import sqlite_database
 from rove.frontier.clock import CrawlClock
 from rove.frontier.contract import Machine
-from rove.frontier.names import redacted
-from rove.frontier.order import RETRIED
-from rove.frontier.postgres_database import CONNECT_SECONDS, Database, Session
-from rove.frontier.postgres_errors import DRIVER_ERRORS
+from rove.frontier.dsn import redacted
+from rove.frontier.postgres.database import CONNECT_SECONDS, Database, Session
+from rove.frontier.postgres.errors import DRIVER_ERRORS
+from rove.frontier.priority import RETRIED
 from rove.frontier.rows import REQUEST_COLUMNS
-from rove.frontier.storable import UNSTORABLE
+from rove.frontier.sanitize import UNSTORABLE
+from rove.frontier.sqlite import database as sqlite_database
 from rove.model import UrlState
 
 SLICE = 20_000

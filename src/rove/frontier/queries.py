@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
@@ -18,22 +19,27 @@ class NumberedQuery:
     parameters: tuple[str, ...]
 
 
-def load_queries(file: str) -> dict[str, str]:
-    """The queries of a file of this package, by name, without their comments."""
-    parts = _NAME.split(resources.files("rove.frontier").joinpath(file).read_text("utf-8"))
+def load_queries(backend: str) -> dict[str, str]:
+    """Return the queries of a backend by name, without their comments."""
+    file = _folder(backend).joinpath("queries.sql")
+    parts = _NAME.split(file.read_text("utf-8"))
     return {name: _uncommented(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def load_numbered_queries(file: str) -> dict[str, NumberedQuery]:
+def load_numbered_queries(backend: str) -> dict[str, NumberedQuery]:
     """The same, with parameters by number instead of by name."""
-    return {name: _numbered(text) for name, text in load_queries(file).items()}
+    return {name: _numbered(text) for name, text in load_queries(backend).items()}
 
 
 def load_migrations(backend: str) -> list[tuple[int, str]]:
     """The numbered migrations of a backend, in order."""
-    folder = resources.files("rove.frontier").joinpath("migrations", backend)
+    folder = _folder(backend).joinpath("migrations")
     files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
     return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
+
+
+def _folder(backend: str) -> Traversable:
+    return resources.files("rove.frontier").joinpath(backend)
 
 
 def _uncommented(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, MovedContent, Policy
-from rove.frontier.storable import storable
+from rove.frontier.sanitize import storable
 from rove.model import (
     Content,
     DelaySource,
@@ -21,7 +21,7 @@ from rove.model import (
     RobotsStatus,
     VisitResult,
 )
-from rove.url import fingerprint_bytes
+from rove.urls.canonical import fingerprint_bytes
 
 REQUEST_COLUMNS = (
     *("visit", "seq", "domain", "kind", "url", "fingerprint", "started", "status", "error"),

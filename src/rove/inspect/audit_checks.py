@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rove.exclusions import Exclusions
 from rove.frontier.contract import Exclusion
+from rove.humanize import seconds_text
 from rove.inspect.audit_findings import (
     Check,
     Evidence,
@@ -29,10 +29,10 @@ from rove.model import (
     RequestRow,
     Response,
 )
-from rove.politeness import MAX_REQUESTS_PER_VISIT
-from rove.retry import is_temporary
-from rove.text import seconds_text
-from rove.url import canonical, parse_base
+from rove.policy.constants import MAX_REQUESTS_PER_VISIT
+from rove.policy.exclusions import Exclusions
+from rove.policy.retry import is_temporary
+from rove.urls.canonical import canonical, parse_base
 
 ROUNDING_MS = 5
 """Times are noted in whole milliseconds, and computed from two clocks: so much is not meant."""

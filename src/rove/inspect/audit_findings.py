@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rove.model import DelaySource, RequestKind, RequestRow
-from rove.url import canonical
+from rove.urls.canonical import canonical
 
 MAX_KEPT = 1_000
 """Violations of one kind that are kept with their evidence; the others are counted."""

@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rove.config import Settings
-from rove.exclusions import Exclusions
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.humanize import seconds_text
 from rove.inspect.known import Known
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
 from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
-from rove.pacing import pause_after, pause_for_repeats
-from rove.ports import BAD_PORTS, WEB_PORTS, port_of
-from rove.robots import MAX_CRAWL_DELAY, Rule, Rules
-from rove.text import seconds_text
-from rove.traps import REFUSED, Sign, signs
-from rove.url import CrawlUrl
+from rove.policy.exclusions import Exclusions
+from rove.policy.pacing import pause_after, pause_for_repeats
+from rove.policy.ports import BAD_PORTS, WEB_PORTS, port_of
+from rove.policy.robots import MAX_CRAWL_DELAY, Rule, Rules
+from rove.policy.traps import REFUSED, Sign, signs
+from rove.urls.canonical import CrawlUrl
 
 _CAPPED = "its domain has had as many pages as --max-pages-per-domain allows"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import Exclusion
+from rove.humanize import seconds_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.pages import iso_time
 from rove.inspect.requests import (
@@ -18,8 +19,7 @@ from rove.inspect.requests import (
     utc_text,
 )
 from rove.model import OriginRecord, RequestRow, RobotsStatus
-from rove.text import seconds_text
-from rove.traps import REFUSED
+from rove.policy.traps import REFUSED
 
 _STATUSES = {
     RobotsStatus.RULES: "has rules",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
 from rove.model import OriginRecord, RequestRow
-from rove.url import CrawlUrl
+from rove.urls.canonical import CrawlUrl
 
 HISTORY_SHOWN = 20
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.contract import Participant
-from rove.text import seconds_text
+from rove.humanize import seconds_text
 
 ALIVE_SECONDS = 15.0
 """A process that has been silent for longer is taken to be gone; they say something every few seconds."""

@@ -6,11 +6,11 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from rove.drops import Drops
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
 from rove.model import Content, Location, RequestKind, RequestRow
-from rove.url import CrawlUrl, canonical, domain_of, parse_seed
+from rove.urls.canonical import CrawlUrl, canonical, domain_of, parse_seed
+from rove.urls.ignored_params import Drops
 
 
 def domain_id(name: str) -> int:

@@ -14,13 +14,13 @@ from statistics import median
 
 from rove.config import Settings
 from rove.errors import UsageError
-from rove.exclusions import Exclusions, domain_around
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
 from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
 from rove.inspect.requests import is_stored, outcome_text
 from rove.inspect.timeline import Spans, Timeline
 from rove.model import DelaySource, Fate, RequestKind, RequestRow
-from rove.url import domain_of, parse_seed
+from rove.policy.exclusions import Exclusions, domain_around
+from rove.urls.canonical import domain_of, parse_seed
 
 MOST_COPIES = 100
 """Copies of robots.txt that are listed, the newest; a site of many hosts may have had any number."""

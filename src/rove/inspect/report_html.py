@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
+from rove.humanize import counted
 from rove.inspect.report import Report, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.report_text import (
     ELSEWHERE,
@@ -33,7 +34,6 @@ from rove.inspect.report_text import (
 from rove.inspect.requests import one_line, outcome_text, utc_text
 from rove.inspect.timeline import as_svg
 from rove.model import RequestRow
-from rove.text import counted
 
 MOST_ROWS = 10_000
 """Requests that are listed, the newest: a browser can show so many."""

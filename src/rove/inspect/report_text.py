@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
+from rove.humanize import counted, size_text
 from rove.inspect.explain_text import exclusion_json, exclusion_text
 from rove.inspect.pages import iso_time
 from rove.inspect.report import (
@@ -29,9 +30,8 @@ from rove.inspect.requests import (
     whole_text,
 )
 from rove.model import RequestRow
-from rove.politeness import user_agent
-from rove.robots import PRODUCT_TOKEN
-from rove.text import counted, size_text
+from rove.policy.constants import user_agent
+from rove.policy.robots import PRODUCT_TOKEN
 
 MOST_ROBOTS_TEXT = 20_000
 """Characters that are shown of one robots.txt; --json has all of it."""

@@ -6,9 +6,9 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from rove.humanize import seconds_text
 from rove.inspect.pages import iso_time
 from rove.model import DelaySource, Fate, RequestRow
-from rove.text import seconds_text
 
 DELAY_REASONS = {
     DelaySource.DELAY: "chosen by who runs the crawl",

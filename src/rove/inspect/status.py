@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.contract import FrontierReader, crawled_seconds
+from rove.humanize import seconds_text, size_text
 from rove.inspect.nodes import is_alive
 from rove.model import Counts, UrlState
-from rove.text import seconds_text, size_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,14 +34,14 @@ from selectolax.lexbor import (
     LexborNode,
 )
 
-from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.guard import MAX_PLAIN_BYTES, MAX_PLAIN_NODES, is_plain
 from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
-from rove.politeness import DEFAULT_MAX_LINKS
-from rove.url import CrawlUrl
+from rove.policy.constants import DEFAULT_MAX_LINKS
+from rove.urls.canonical import CrawlUrl
+from rove.urls.ignored_params import CANONICAL_VERSION, Drops, drops_of
 
 MAX_TITLE_LENGTH = 1_000
 MAX_TEXT_LENGTH = 1024 * 1024

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from rove.drops import Drops
-from rove.politeness import DEFAULT_MAX_LINKS
-from rove.url import MAX_URL_LENGTH, Base, CrawlUrl, canonical, parse_base
+from rove.policy.constants import DEFAULT_MAX_LINKS
+from rove.urls.canonical import MAX_URL_LENGTH, Base, CrawlUrl, canonical, parse_base
+from rove.urls.ignored_params import Drops
 
 _MAX_UNFIT = 3_000
 """Different links of a page that are looked at besides: bounds the time when most turn out unfit."""

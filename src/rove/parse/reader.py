@@ -20,7 +20,6 @@ from contextlib import suppress
 
 import msgspec
 
-from rove.drops import CANONICAL_VERSION, Drops, drops_of
 from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
 from rove.parse.reading_process import (
     LENGTH_BYTES,
@@ -31,7 +30,8 @@ from rove.parse.reading_process import (
     Task,
     list_sitemap_at_once,
 )
-from rove.politeness import DEFAULT_MAX_LINKS
+from rove.policy.constants import DEFAULT_MAX_LINKS
+from rove.urls.ignored_params import CANONICAL_VERSION, Drops, drops_of
 
 MAX_CPU_SECONDS = 2.0
 """Ten times what the longest ordinary page takes, 5 MiB."""

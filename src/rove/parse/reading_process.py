@@ -18,7 +18,7 @@ from selectolax.lexbor import SelectolaxError
 
 from rove.parse.html import Answer, Document, read_html, read_plain
 from rove.parse.sitemap import children, is_short, listed, read_sitemap
-from rove.url import CrawlUrl
+from rove.urls.canonical import CrawlUrl
 
 URLS_AT_ONCE = 500
 """URLs of a sitemap that are decoded in one piece; it may have 50,000."""

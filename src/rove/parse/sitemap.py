@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from rove.drops import Drops
 from rove.parse.charset import decode
 from rove.parse.guard import MAX_PLAIN_BYTES
-from rove.url import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
+from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
+from rove.urls.ignored_params import Drops
 
 MAX_SITEMAP_BYTES = 10 * 1024 * 1024
 """Unpacked; what is over it is cut off. The protocol's 50 MB are more than one step should hold."""

@@ -1,0 +1,1 @@
+"""Commands that change a crawl from outside: exclude, purge, move."""

@@ -1,0 +1,1 @@
+"""How a crawl is prepared, started, watched and ended."""

@@ -1,0 +1,154 @@
+"""The live view of a running crawl: a panel on a terminal, one plain line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel as Frame
+from rich.table import Table
+from rich.text import Text
+
+from rove.crawl.limits import Allowance
+from rove.crawl.progress import Progress, ceiling_share
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Frontier
+from rove.humanize import counted, seconds_text, size_text
+from rove.model import Counts
+
+TERMINAL_SECONDS = 1.0
+PLAIN_SECONDS = 10.0
+ERRORS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown, at one moment."""
+
+    rate: float
+    average: float
+    pages: int
+    bytes: int
+    in_flight: int
+    counts: Counts
+    share: float | None
+    errors: Counter[str]
+    left: str
+    seconds: float
+    trouble: str = ""
+    """What the crawl is slowed down by, if by anything."""
+
+
+class Panel:
+    """Shows a crawl until it is cancelled."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        progress: Progress,
+        frontier: Frontier,
+        delay: float,
+        allowance: Allowance,
+    ) -> None:
+        self._console = console
+        self._progress = progress
+        self._frontier = frontier
+        self._delay = delay
+        self._allowance = allowance
+
+    async def show(self) -> None:
+        """Show the crawl, now and again and again."""
+        if not self._console.is_terminal:
+            while True:
+                await asyncio.sleep(PLAIN_SECONDS)
+                self._console.print(plain_line(await self._view()), soft_wrap=True)
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                live.update(frame(await self._view()), refresh=True)
+                await asyncio.sleep(TERMINAL_SECONDS)
+
+    async def _view(self) -> View:
+        progress = self._progress
+        counts = await self._frontier.counts()
+        now = steady_seconds()
+        domains = counts.domains
+        with_work = domains["waiting"] + domains["ready"] + domains["leased"]
+        return View(
+            rate=progress.pages_per_second(),
+            average=progress.average(now),
+            pages=progress.pages,
+            bytes=progress.bytes,
+            in_flight=progress.in_flight,
+            counts=counts,
+            share=ceiling_share(progress.visits_per_second(), with_work, self._delay),
+            errors=progress.errors,
+            left=self._left(counts),
+            trouble=progress.trouble,
+            seconds=now - progress.started,
+        )
+
+    def _left(self, counts: Counts) -> str:
+        parts = []
+        seconds = self._allowance.seconds_left()
+        pages = self._allowance.pages_left(counts.pages)
+        if seconds is not None:
+            parts.append(seconds_text(max(0.0, seconds)))
+        if pages is not None:
+            rate = self._progress.pages_per_second()
+            time = f" (about {seconds_text(pages / rate)})" if rate > 0 else ""
+            parts.append(f"{counted(max(0, pages), 'page')}{time}")
+        return ", ".join(parts)
+
+
+def plain_line(view: View) -> str:
+    """The view on one line."""
+    domains, share = view.counts.domains, _percent(view.share)
+    errors = view.errors.total()
+    return (
+        f"{seconds_text(view.seconds)}: {counted(view.pages, 'page')}, {view.rate:.1f}/s now, "
+        f"{view.average:.1f}/s on average, {size_text(view.bytes)}, {view.in_flight} in flight, "
+        f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased, "
+        f"{view.counts.urls_pending:,} URLs pending, {share} of the politeness ceiling, {errors:,} errors"
+        + (f", left: {view.left}" if view.left else "")
+        + (f", {view.trouble}" if view.trouble else "")
+    )
+
+
+def frame(view: View) -> Frame:
+    """The view as a panel."""
+    domains = view.counts.domains
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(min_width=14)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row(
+        "pages", Text(f"{view.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}"
+    )
+    table.add_row(
+        "pages/s now", Text(f"{view.rate:.1f}", style="bold"), "waiting", f"{domains['waiting']:,}"
+    )
+    table.add_row("on average", f"{view.average:.1f}", "leased", f"{domains['leased']:,}")
+    table.add_row("received", size_text(view.bytes), "idle", f"{domains['idle']:,}")
+    table.add_row(
+        "in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}"
+    )
+    table.add_row("running for", seconds_text(view.seconds), "of the ceiling", _percent(view.share))
+    errors = ", ".join(f"{name} {count:,}" for name, count in view.errors.most_common(ERRORS_SHOWN))
+    errors = errors or "none"
+    below = Table.grid(padding=(0, 2))
+    below.add_column(style="dim")
+    below.add_column()
+    below.add_row("errors", errors)
+    below.add_row("left", view.left or "until nothing is left")
+    if view.trouble:
+        below.add_row("limits", Text(view.trouble, style="bold"))
+    return Frame(Group(table, below), title="rove", title_align="left", expand=False)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

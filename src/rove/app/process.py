@@ -1,0 +1,153 @@
+"""The parts of one crawling process, put together and taken apart again."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from rove import __version__
+from rove.admin.apply_exclusions import follow_exclusions
+from rove.config import Settings
+from rove.crawl.inflight_log import Spool
+from rove.crawl.limits import Allowance
+from rove.crawl.loop import Crawl
+from rove.crawl.pressure import Machine
+from rove.crawl.progress import Progress
+from rove.datadir import DataDir
+from rove.fetch.address import AddressGuard
+from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
+from rove.fetch.http import CurlFetcher
+from rove.fetch.limits import limits_within
+from rove.fetch.tls import authorities_for
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Catalog, Frontier
+from rove.parse.reader import PageReader
+from rove.policy.constants import user_agent
+from rove.policy.exclusions import Exclusions
+from rove.policy.gate import Gate
+from rove.resources.spare_files import SpareFiles
+from rove.store.contract import Keep
+from rove.store.warc import WarcStore
+
+SPARE_FILES = 64
+"""Open files that are not fetches: the database, WARC files, the log, the resolver."""
+FILES_PER_FETCH = 2
+"""libcurl keeps a TLS connection open for up to a second after its end."""
+LOG_BYTES = 32 * 1024 * 1024
+LOG_FILES = 3
+
+
+@asynccontextmanager
+async def assembled(
+    *,
+    data: DataDir,
+    settings: Settings,
+    frontier: Frontier,
+    catalog: Catalog,
+    concurrency: int,
+    name: str,
+    allowance: Allowance,
+    on_news: Callable[[str], None],
+) -> AsyncIterator[Crawl]:
+    """A crawl in this process; `name` begins the names of its WARC files, `on_news` tells a person."""
+    fetcher = CurlFetcher(
+        user_agent=user_agent(settings.email, settings.info_url),
+        resolver=CachingResolver(
+            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None)
+        ),
+        guard=AddressGuard(allow_private=settings.allow_private_addresses),
+        connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
+        limits=limits_within(settings.timeout),
+        per_address=settings.per_ip,
+        authorities=authorities_for(strict=settings.strict_tls),
+        strict_tls=settings.strict_tls,
+    )
+    reader = PageReader(
+        max_links=settings.max_links,
+        canonical_version=settings.canonical_version,
+        drop_params=settings.drop_params,
+        max_memory=settings.max_memory,
+    )
+    spare = SpareFiles()
+    spool = Spool(data.spool, frontier.process, spare)
+    store = WarcStore(
+        data.warc,
+        keep=Keep(settings.store),
+        name=name,
+        software=f"rove/{__version__}",
+        info={
+            "operator": settings.email,
+            "http-header-user-agent": user_agent(settings.email, settings.info_url),
+            "robots": "obey",
+        },
+        spare=spare,
+    )
+
+    async def all_fed() -> bool:
+        # Seeds that nobody loads are not waited for; but the scope of --seeds-only would be wrong without them.
+        return all(
+            source.finished or (source.is_abandoned and not settings.seeds_only)
+            for source in await catalog.seed_sources()
+        )
+
+    try:
+        yield Crawl(
+            frontier=frontier,
+            fetcher=fetcher,
+            store=store,
+            gate=await gate_of(catalog, settings),
+            reader=reader,
+            spool=spool,
+            settings=settings,
+            concurrency=concurrency,
+            progress=Progress(started=steady_seconds()),
+            clock=steady_seconds,
+            allowance=allowance,
+            all_fed=all_fed,
+            follow_exclusions=partial(follow_exclusions, catalog),
+            machine=Machine(
+                settings,
+                concurrency=concurrency,
+                directory=data.root,
+                clock=steady_seconds,
+                on_news=on_news,
+            ),
+        )
+    finally:
+        await fetcher.close()
+        await reader.close()
+        await store.close()
+        spool.close()
+        spare.close()
+
+
+async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
+    """What may be asked at all."""
+    return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
+
+
+def raise_open_files() -> int | None:
+    """Raise the soft limit of open files, which processes inherit, to the hard one; None: there is none."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def fitting(open_files: int) -> int:
+    """How many fetches a process can have in flight with so many open files."""
+    return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
+
+
+def start_logging(file: Path, level: str) -> None:
+    """Write a log file of the data directory."""
+    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    root = logging.getLogger("rove")
+    root.setLevel(level.upper())
+    root.addHandler(handler)

@@ -1,0 +1,147 @@
+"""Domains and hosts never to be touched: what a pattern means. Pure.
+
+- `example.com` is that host and everything below it; so is `*.example.com`, as whoever writes that rather means too
+  much than too little;
+- `=www.example.com` is that host alone;
+- a `*` anywhere else stands for any letters, dots included: `shop*.example.com`, `*-ads.*`; what is below a host that
+  matches is meant as well;
+- an address is itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rove.errors import UsageError
+from rove.urls.canonical import canonical, domain_of, is_address, is_in_one_domain
+
+_NO_PATTERN = re.compile(r"[\x00-\x20\x7f]|^=?/")
+_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_GLOB = re.compile(r"[a-z0-9_*-]+(\.[a-z0-9_*-]+)*")
+
+
+class Exclusions:
+    """What is excluded at a time."""
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        self._names: set[str] = set()
+        self._hosts: set[str] = set()
+        self._globs: dict[str, re.Pattern[str]] = {}
+        for pattern in patterns:
+            if pattern.startswith("="):
+                self._hosts.add(pattern[1:])
+            elif "*" in pattern:
+                self._globs[pattern] = _glob(pattern)
+            else:
+                self._names.add(pattern)
+        self._any_glob = re.compile("|".join(f"(?:{g.pattern})" for g in self._globs.values()))
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._hosts) + len(self._globs)
+
+    def covers(self, host: str) -> bool:
+        """Whether a host is excluded, by its own name or by one above it."""
+        if self._names and self._name_covering(host) is not None:
+            return True
+        return (bool(self._hosts) and host in self._hosts) or (
+            bool(self._globs) and self._any_glob.fullmatch(host) is not None
+        )
+
+    def covers_all_of(self, name: str) -> bool:
+        """Whether a name is excluded with everything below it."""
+        return self._name_covering(name) is not None or (
+            bool(self._globs) and self._any_glob.fullmatch(name) is not None
+        )
+
+    def covers_url(self, text: str) -> bool:
+        """Whether the host of a URL is excluded."""
+        url = canonical(text)
+        return url is not None and self.covers(url.host)
+
+    def covering(self, host: str) -> str | None:
+        """The pattern that excludes a host."""
+        name = self._name_covering(host)
+        if name is not None:
+            return name
+        if host in self._hosts:
+            return f"={host}"
+        for pattern, glob in self._globs.items():
+            if glob.fullmatch(host):
+                return pattern
+        return None
+
+    def _name_covering(self, host: str) -> str | None:
+        if is_address(host):
+            return host if host in self._names else None
+        name = host
+        while name not in self._names:
+            _, dot, name = name.partition(".")
+            if not dot:
+                return None
+        return name
+
+
+def parse_pattern(text: str) -> str:
+    """A pattern as it is kept, from what a person wrote; UsageError if it means nothing, or everything."""
+    given = text.strip().lower()
+    if given.startswith("*.") and "*" not in given[2:]:
+        given = given[2:]
+    if "*" in given:
+        if _GLOB.fullmatch(given) is None:
+            raise UsageError(f"{text!r} is not a domain, and not a pattern of one")
+        if not given.strip("*."):
+            raise UsageError(f"{text!r} would exclude everything")
+        return given
+    is_exact = given.startswith("=")
+    host = given.removeprefix("=")
+    url = canonical(host if "://" in host else f"http://{host}")
+    if url is None or _NO_PATTERN.search(given) or not _is_host(url.host):
+        raise UsageError(f"{text!r} is not a domain")
+    return f"={url.host}" if is_exact else url.host
+
+
+def _is_host(host: str) -> bool:
+    return is_address(host) or _HOST.fullmatch(host) is not None
+
+
+def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:
+    """The patterns in a file; a line that is none is an error, as a typo would be impolite."""
+    found: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.lstrip("\ufeff").partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            found.append(parse_pattern(text))
+        except UsageError as error:
+            raise UsageError(f"{name}, line {number}: {error}") from error
+    return found
+
+
+def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
+    """The registrable domains that patterns name, by their ids."""
+    found = {}
+    for pattern in patterns:
+        if not pattern.startswith("=") and "*" not in pattern:
+            name, domain = domain_of(pattern)
+            if name == pattern:
+                found[domain] = name
+    return found
+
+
+def domain_around(pattern: str) -> int | None:
+    """The domain that all hosts of a pattern are in; None where it may be any."""
+    host = pattern.removeprefix("=").rpartition("*")[2]
+    if "*" in pattern:
+        _, dot, host = host.partition(".")
+        if not dot or is_address(host):
+            return None
+    return domain_of(host)[1] if is_in_one_domain(host) else None
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Each part is taken where it comes first, for good: that leaves the most to the rest, and takes no time to try."""
+    first, *middle, last = (re.escape(part) for part in pattern.split("*"))
+    start = rf"(?>(?:.*?\.)??{first})" if first else ""
+    return re.compile(start + "".join(rf"(?>.*?{part})" for part in middle if part) + rf".*{last}")

@@ -1,0 +1,1 @@
+"""URLs: canonical form, domain, origin, fingerprint, ignored parameters."""

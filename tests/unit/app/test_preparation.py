@@ -1,0 +1,309 @@
+"""From an order to a crawl that can start, or to one sentence and nothing changed."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rove.app.preparation import Order, check, prepare
+from rove.config import Limits, Settings, settings_from_json
+from rove.datadir import DataDir
+from rove.errors import UsageError
+from rove.frontier.contract import Policy
+from rove.frontier.sqlite.backend import SqliteBackend
+from rove.model import UrlState
+from tests.contract.harness import page_row, url, visited
+
+EMAIL = {"email": "me@example.org"}
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    path = tmp_path / "seeds.txt"
+    path.write_text("a.test\nb.test\n")
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path / "data")
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+@asynccontextmanager
+async def prepared(order: Order, data: DataDir) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
+    """A crawl made ready as the application does it."""
+    backend = SqliteBackend(data.frontier)
+    await check(order, backend)
+    with data.held():
+        try:
+            yield await prepare(order, data, backend), backend
+        finally:
+            await backend.close()
+
+
+def order_for(data: DataDir, seeds: Path | str | None, **more: Any) -> Order:
+    more = {"options": EMAIL, **more}
+    return Order(data_dir=data.root, seeds=None if seeds is None else str(seeds), **more)
+
+
+async def test_a_new_crawl_is_remembered_with_its_seeds(data: DataDir, seeds: Path) -> None:
+    async with prepared(order_for(data, seeds), data) as (settings, backend):
+        kept = await backend.catalog.settings()
+        assert kept is not None
+        assert settings_from_json(kept) == settings == Settings(**EMAIL)
+        (source,) = await backend.catalog.seed_sources()
+        assert source.name == str(seeds)
+        assert (source.offset, source.lines, source.finished) == (0, 0, False)
+        assert (data.root / source.path).read_text() == "a.test\nb.test\n"
+
+
+async def test_standard_input_is_kept_first(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = SimpleNamespace(buffer=io.BytesIO(b"a.test\n"))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    async with prepared(order_for(data, "-"), data) as (_, backend):
+        (source,) = await backend.catalog.seed_sources()
+        assert source.name == "standard input"
+        assert (data.root / source.path).read_bytes() == b"a.test\n"
+
+
+async def test_a_crawl_that_is_there_is_not_overwritten(data: DataDir, seeds: Path) -> None:
+    async with prepared(order_for(data, seeds), data) as (_, backend):
+        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
+        await frontier.add([url("http://a.test/")])
+        (lease,) = await frontier.claim(1)
+        row = page_row(lease, "http://a.test/")
+        await frontier.settle([visited(lease, UrlState.DONE, requests=[row])])
+    before = {p: p.read_bytes() for p in data.root.rglob("*.txt")}
+    with pytest.raises(UsageError, match=r"already holds a crawl with 1 page;.*--resume"):
+        async with prepared(order_for(data, seeds), data):
+            pytest.fail("overwritten")
+    assert {p: p.read_bytes() for p in data.root.rglob("*.txt")} == before
+    async with prepared(order_for(data, None, resume=True, options={}), data) as (_, backend):
+        assert len(await backend.catalog.seed_sources()) == 1
+
+
+async def test_a_start_that_was_killed_before_it_was_remembered_can_be_repeated(
+    data: DataDir, seeds: Path
+) -> None:
+    data.root.mkdir()
+    backend = SqliteBackend(data.frontier)
+    await backend.open(create=True)
+    await backend.close()
+    async with prepared(order_for(data, seeds), data) as (_, backend):
+        assert len(await backend.catalog.seed_sources()) == 1
+
+
+async def test_on_resume_what_was_given_is_remembered(data: DataDir, seeds: Path) -> None:
+    first = {**EMAIL, "delay": 100.0, "max_depth": 3, "connect_to": ("*.test=127.0.0.1:80",)}
+    async with prepared(order_for(data, seeds, options=first, max_pages=7), data):
+        pass
+    again = order_for(data, None, resume=True, options={"max_depth": 5})
+    async with prepared(again, data) as (settings, _):
+        assert settings.email == "me@example.org"
+        assert (settings.delay, settings.max_depth) == (100.0, 5)
+        assert settings.connect_to == ("*.test=127.0.0.1:80",)
+        assert settings.limits == Limits(max_pages=7)
+    async with prepared(order_for(data, None, resume=True, options={}), data) as (settings, _):
+        assert settings.max_depth == 5, "what is given on resume is remembered too"
+
+
+async def test_seeds_given_on_resume_are_added(data: DataDir, seeds: Path, tmp_path: Path) -> None:
+    async with prepared(order_for(data, seeds), data):
+        pass
+    more = tmp_path / "more.txt"
+    more.write_text("c.test\n")
+    async with prepared(order_for(data, more, resume=True, options={}), data) as (_, backend):
+        names = [source.name for source in await backend.catalog.seed_sources()]
+        assert names == [str(seeds), str(more)]
+
+
+async def test_limits_given_on_resume_count_anew(data: DataDir, seeds: Path) -> None:
+    limits = {"max_pages": 5, "max_pages_per_domain": 2}
+    async with prepared(order_for(data, seeds, **limits), data) as (settings, backend):
+        assert settings.limits.epoch == 1
+        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
+        await frontier.add([url("http://a.test/"), url("http://b.test/")])
+        leases = await frontier.claim(2)
+        rows = [page_row(lease, lease.urls[0].url) for lease in leases]
+        await frontier.settle(
+            [
+                visited(lease, UrlState.DONE, requests=[row])
+                for lease, row in zip(leases, rows, strict=True)
+            ]
+        )
+    again = order_for(data, None, resume=True, options={}, max_pages=9)
+    async with prepared(again, data) as (settings, _):
+        assert (settings.limits.max_pages, settings.limits.pages_before) == (9, 2)
+        assert (settings.limits.max_pages_per_domain, settings.limits.epoch) == (2, 1)
+
+
+async def test_exclusions_are_remembered_and_added_to(
+    data: DataDir, seeds: Path, tmp_path: Path
+) -> None:
+    exclude = tmp_path / "exclude.txt"
+    exclude.write_bytes(b"\xef\xbb\xbfx.test\r\n# comment\nY.test\n")
+    async with prepared(order_for(data, seeds, exclude=exclude), data) as (_, backend):
+        assert await backend.catalog.exclusions() == ["x.test", "y.test"]
+    exclude.write_text("z.test\nx.test\n")
+    again = order_for(data, None, resume=True, options={}, exclude=exclude)
+    async with prepared(again, data) as (_, backend):
+        assert await backend.catalog.exclusions() == ["x.test", "y.test", "z.test"]
+
+
+async def test_on_resume_a_changed_setting_is_checked(data: DataDir, seeds: Path) -> None:
+    async with prepared(order_for(data, seeds), data):
+        pass
+    with pytest.raises(UsageError, match="--allow-short-delay"):
+        async with prepared(order_for(data, None, resume=True, options={"delay": 2.0}), data):
+            pytest.fail("a short delay")
+
+
+async def test_a_crawl_of_another_canonical_form_is_not_gone_on_with(
+    data: DataDir, seeds: Path
+) -> None:
+    async with prepared(order_for(data, seeds), data) as (settings, backend):
+        text = settings.to_json().replace('"canonical_version":2', '"canonical_version":99')
+        assert "99" in text
+        await backend.catalog.save(text, None)
+    with pytest.raises(UsageError, match="version 99 of the canonical"):
+        async with prepared(order_for(data, None, resume=True, options={}), data):
+            pytest.fail("resumed")
+
+
+async def test_a_crawl_keeps_the_canonical_form_it_was_started_with(
+    data: DataDir, seeds: Path
+) -> None:
+    async with prepared(order_for(data, seeds), data) as (settings, backend):
+        assert settings.canonical_version == 2 and settings.drops is not None
+        old = settings.to_json().replace(
+            '"canonical_version":2,"drop_params":[]', '"canonical_version":1'
+        )
+        assert "drop_params" not in old, "as it was before there was a second version"
+        await backend.catalog.save(old, None)
+    for _ in range(2):
+        async with prepared(order_for(data, None, resume=True, options={}), data) as (again, _):
+            assert again.canonical_version == 1 and again.drops is None
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "complaint"),
+    [
+        (("a", "b"), ("a",), "started with --drop-param a --drop-param b; that cannot be changed"),
+        ((), ("a",), "started without --drop-param; that cannot be changed"),
+    ],
+)
+async def test_what_a_crawl_drops_cannot_be_changed(
+    data: DataDir, seeds: Path, first: tuple[str, ...], then: tuple[str, ...], complaint: str
+) -> None:
+    async with prepared(order_for(data, seeds, options={**EMAIL, "drop_params": first}), data):
+        pass
+    for options in ({}, {"drop_params": first}):
+        async with prepared(order_for(data, None, resume=True, options=options), data) as (kept, _):
+            assert kept.drop_params == first
+    with pytest.raises(UsageError, match=complaint):
+        async with prepared(
+            order_for(data, None, resume=True, options={"drop_params": then}), data
+        ):
+            pytest.fail("changed")
+
+
+BAD_ORDERS: list[tuple[dict[str, Any], str]] = [
+    ({"seeds": None}, "say where to start"),
+    ({"options": {}}, "--email is missing"),
+    ({"options": {"email": "nobody"}}, "not an e-mail"),
+    ({"options": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
+    ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
+    (
+        {"seeds": "."},
+        "the seed file . is no file; what comes from a pipe is read with 'rove crawl -'",
+    ),
+    ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
+    ({"resume": True}, "holds no crawl to resume"),
+    ({"resume": True, "seeds": None}, "holds no crawl to resume"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_ORDERS)
+async def test_a_bad_order_changes_nothing(
+    data: DataDir, seeds: Path, changes: dict[str, Any], message: str
+) -> None:
+    before = sorted(seeds.parent.iterdir())
+    order = Order(**{"data_dir": data.root, "seeds": str(seeds), "options": EMAIL} | changes)
+    with pytest.raises(UsageError, match=message) as caught:
+        async with prepared(order, data):
+            pytest.fail("prepared")
+    assert caught.value.exit_code == 2
+    assert sorted(seeds.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "# only comments\n", "nothing good\n/here\n", "\ufeff"]
+)
+async def test_seeds_without_a_good_line_are_refused(data: DataDir, seeds: Path, text: str) -> None:
+    write(seeds, text)
+    with pytest.raises(UsageError, match="holds no domain or URL to start from"):
+        async with prepared(order_for(data, seeds), data):
+            pytest.fail("prepared")
+    assert not data.root.exists()
+
+
+async def test_bad_seeds_on_resume_leave_the_crawl_as_it_was(
+    data: DataDir, seeds: Path, tmp_path: Path
+) -> None:
+    async with prepared(order_for(data, seeds), data):
+        pass
+    bad = tmp_path / "bad.txt"
+    bad.write_text("nothing good\n")
+    with pytest.raises(UsageError, match="holds no domain"):
+        async with prepared(order_for(data, bad, resume=True, options={"max_depth": 9}), data):
+            pytest.fail("prepared")
+    async with prepared(order_for(data, None, resume=True, options={}), data) as (kept, backend):
+        assert kept.max_depth is None
+        assert len(await backend.catalog.seed_sources()) == 1
+    assert [p.name for p in data.seeds.iterdir()] == ["0001.txt"]
+
+
+@pytest.mark.parametrize("text", [b"two words\n", b"\xff\xfe"])
+async def test_a_bad_exclusion_file_is_refused_before_anything_is_made(
+    data: DataDir, seeds: Path, tmp_path: Path, text: bytes
+) -> None:
+    exclude = tmp_path / "exclude.txt"
+    exclude.write_bytes(text)
+    with pytest.raises(UsageError, match=r"exclude\.txt"):
+        async with prepared(order_for(data, seeds, exclude=exclude), data):
+            pytest.fail("prepared")
+    assert not data.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"connect_to": ("nonsense",)}, "connect-to"),
+        ({"dns_servers": ("9.9.9.9", "dns.test")}, "dns.test"),
+        ({"strict_tls": True}, "ca-certificates"),
+    ],
+)
+async def test_options_that_cannot_work_are_refused_before_anything_is_touched(
+    data: DataDir,
+    seeds: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    complaint: str,
+) -> None:
+    monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda: None)
+    order = order_for(data, seeds, options=EMAIL | options)
+    with pytest.raises(UsageError, match=complaint):
+        async with prepared(order, data):
+            pass
+    assert not data.root.exists()

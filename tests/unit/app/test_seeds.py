@@ -1,0 +1,292 @@
+"""Seed files: how lines are read, and how loading goes on from its bookmark."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rove.app.seeds
+from rove.app.seeds import LONGEST_LINE, BadLine, SeedLoader, has_good_line, read_lines
+from rove.errors import FrontierError
+from rove.frontier.contract import Added, SeedSource
+from rove.frontier.sqlite.catalog import SqliteCatalog
+from rove.policy.exclusions import Exclusions
+from rove.policy.gate import Gate
+from rove.urls.ignored_params import Drops, drops_of
+from tests.unit.crawl.scripted import World
+
+
+def texts(data: bytes) -> list[str | None]:
+    return [text for _, text in read_lines(io.BytesIO(data))]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a.test", ["a.test"]),
+        (b"a.test\nb.test\n", ["a.test", "b.test"]),
+        (b"a.test\r\nb.test\r\n", ["a.test", "b.test"]),
+        (b"a.test\n\n\nb.test", ["a.test", "", "", "b.test"]),
+        (b"  a.test \t\n", ["a.test"]),
+        (b"\xef\xbb\xbfa.test\n", ["a.test"]),
+        (b"\xef\xbb\xbf", [""]),
+        (b"\xef\xbb\xbf# comment\n", [""]),
+        (b"# comment\na.test\n", ["", "a.test"]),
+        (b"   # comment\n", [""]),
+        (b"a.test # comment\n", ["a.test"]),
+        (b"a.test\t#comment # more\n", ["a.test"]),
+        (b"http://a.test/#fragment\n", ["http://a.test/#fragment"]),
+        (b"a.test#x\n", ["a.test#x"]),
+        (b"m\xc3\xbcnchen.test\n", ["münchen.test"]),
+        (b"m\xfcnchen.test\nb.test\n", [None, "b.test"]),
+        (b"\xff\xfea\x00.\x00\n\x00b.test\n", [None, "\x00b.test"]),
+        (b"A.TEST\n", ["A.TEST"]),
+    ],
+)
+def test_lines(data: bytes, expected: list[str | None]) -> None:
+    assert texts(data) == expected
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1, 2, LONGEST_LINE, 3 * LONGEST_LINE + 7])
+def test_an_overlong_line_is_one_bad_line(extra: int) -> None:
+    line = b"x" * (LONGEST_LINE - 1 + extra)
+    data = b"a.test\n" + line + b"\nb.test\n"
+    found = texts(data)
+    assert [found[0], *found[2:]] == ["a.test", "b.test"]
+    assert (found[1] is None) is (len(line) + 1 > LONGEST_LINE)
+    assert [size for size, _ in read_lines(io.BytesIO(data))] == [7, len(line) + 1, 7]
+
+
+def test_an_overlong_line_is_read_in_pieces() -> None:
+    asked: list[int] = []
+
+    class Endless(io.BytesIO):
+        def readline(self, size: int | None = -1) -> bytes:
+            assert size is not None
+            asked.append(size)
+            return super().readline(size)
+
+    lines = read_lines(Endless(b"x" * (1 << 20) + b"\na.test\n"))
+    assert [text for _, text in lines] == [None, "a.test"]
+    assert len(asked) > 200 and set(asked) == {LONGEST_LINE}
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+def test_the_sizes_add_up_to_the_file(data: bytes) -> None:
+    assert sum(size for size, _ in read_lines(io.BytesIO(data))) == len(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", False),
+        (b"# a.test\n\n", False),
+        (b"not good\n\xff\n" + b"x" * 9000, False),
+        (b"not good\n" * 3000 + b"a.test", True),
+        (b"\xef\xbb\xbfa.test", True),
+        (b"http://a.test/", True),
+    ],
+)
+def test_whether_there_is_any_seed(tmp_path: Path, data: bytes, expected: bool) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_bytes(data)
+    assert has_good_line(path) is expected
+
+
+class Loading:
+    """A seed file being loaded into a real frontier."""
+
+    def __init__(self, folder: Path) -> None:
+        self.world = World(folder)
+        self.path = folder / "seeds.txt"
+        self.bad: list[BadLine] = []
+        self.batches = 0
+
+    async def open(self, data: bytes) -> None:
+        self.path.write_bytes(data)
+        await self.world.open()
+        self.catalog = SqliteCatalog(self.world.harness._databases[-1])
+        await self.catalog.save("{}", SeedSource(id=0, path="seeds.txt", name="mine"))
+
+    async def load(
+        self, *, frontier: Any = None, gate: Gate | None = None, drops: Drops | None = None
+    ) -> SeedSource:
+        (source,) = await self.catalog.seed_sources()
+        loader = SeedLoader(
+            frontier=frontier or self.world.frontier,
+            catalog=self.catalog,
+            gate=gate or Gate(Exclusions()),
+            drops=drops,
+            on_added=self.added,
+            on_bad=lambda source, line: self.bad.append(line),
+        )
+        return await loader.load(source, self.path)
+
+    def added(self) -> None:
+        self.batches += 1
+
+
+@pytest.fixture
+def loading(tmp_path: Path) -> Iterator[Loading]:
+    made = Loading(tmp_path)
+    yield made
+    made.world.close()
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(rove.app.seeds, "FIRST_BATCH", 10)
+    monkeypatch.setattr(rove.app.seeds, "LARGEST_BATCH", 10)
+    return 10
+
+
+class FailsAfter:
+    """A frontier that is lost after so many adds."""
+
+    def __init__(self, frontier: Any, adds: int, *, committed: bool) -> None:
+        self._frontier = frontier
+        self._adds = adds
+        self._committed = committed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._frontier, name)
+
+    async def add(self, urls: Any) -> Added:
+        self._adds -= 1
+        if self._adds >= 0 or self._committed:
+            await self._frontier.add(urls)
+        if self._adds < 0:
+            raise FrontierError("lost")
+        return Added()
+
+
+async def test_good_lines_become_seeds(loading: Loading) -> None:
+    await loading.open(b"\xef\xbb\xbfA.test\r\n# no\n\nhttp://b.test/x\nbad line\nc.test/y # why\n")
+    source = await loading.load()
+    assert (source.lines, source.good, source.bad, source.finished) == (6, 3, 1, True)
+    assert source.offset == loading.path.stat().st_size
+    rows = await loading.world.rows("SELECT url, depth, hops, bare FROM url ORDER BY url")
+    assert rows == [
+        ("http://b.test/x", 0, 0, 0),
+        ("https://a.test/", 0, 0, 1),
+        ("https://c.test/y", 0, 0, 0),
+    ]
+    assert loading.bad == [BadLine(5, "bad line")]
+    assert await loading.catalog.seed_sources() == [source]
+
+
+async def test_lines_that_are_no_text_are_named_too(loading: Loading) -> None:
+    await loading.open(b"a.test\n\xff\n" + b"x" * 5000 + b"\nb.test\n")
+    source = await loading.load()
+    assert (source.good, source.bad) == (2, 2)
+    assert [line.number for line in loading.bad] == [2, 3]
+    assert all("not UTF-8" in line.text for line in loading.bad)
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 20, 35])
+async def test_files_of_any_length_are_loaded_whole(
+    loading: Loading, small_batches: int, count: int
+) -> None:
+    await loading.open(b"".join(b"h%d.test\n" % i for i in range(count)))
+    source = await loading.load()
+    assert source.finished and source.lines == source.good == count
+    assert len(await loading.world.states()) == count
+    assert loading.batches == count // small_batches + 1
+
+
+async def test_batches_grow_so_that_the_first_fetch_need_not_wait(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rove.app.seeds, "FIRST_BATCH", 2)
+    monkeypatch.setattr(rove.app.seeds, "LARGEST_BATCH", 8)
+    await loading.open(b"".join(b"h%d.test\n" % i for i in range(25)))
+    sizes = []
+
+    class Watching(FailsAfter):
+        async def add(self, urls: Any) -> Added:
+            sizes.append(len(urls))
+            return await super().add(urls)
+
+    await loading.load(frontier=Watching(loading.world.frontier, 99, committed=True))
+    assert sizes == [2, 4, 8, 8, 3]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("adds", [0, 1, 2, 3])
+async def test_loading_goes_on_from_its_bookmark(
+    loading: Loading, small_batches: int, adds: int, committed: bool
+) -> None:
+    """Killed before or after the commit of a batch, the rest is loaded, and bad lines keep their numbers."""
+    lines = [b"bad line" if i % 7 == 3 else b"h%d.test" % i for i in range(35)]
+    await loading.open(b"\r\n".join(lines))
+    lost = FailsAfter(loading.world.frontier, adds, committed=committed)
+    with pytest.raises(FrontierError):
+        await loading.load(frontier=lost)
+    (source,) = await loading.catalog.seed_sources()
+    assert source.lines == adds * small_batches and not source.finished
+    loading.bad.clear()
+    source = await loading.load()
+    assert source.finished and (source.lines, source.good, source.bad) == (35, 30, 5)
+    assert set(await loading.world.states()) == {
+        f"https://h{i}.test/" for i in range(35) if i % 7 != 3
+    }
+    bad = [i + 1 for i in range(35) if i % 7 == 3 and i >= adds * small_batches]
+    assert [line.number for line in loading.bad] == bad
+
+
+async def test_a_finished_file_is_not_loaded_again(loading: Loading) -> None:
+    await loading.open(b"a.test\n")
+    await loading.load()
+    loading.path.write_bytes(b"a.test\nb.test\n")
+    await loading.load()
+    assert list(await loading.world.states()) == ["https://a.test/"]
+
+
+async def test_the_bookmark_moves_after_the_seeds_are_added(loading: Loading) -> None:
+    await loading.open(b"a.test\n")
+    offsets = []
+
+    class Watching(FailsAfter):
+        async def add(self, urls: Any) -> int:
+            offsets.append((await loading.catalog.seed_sources())[0].offset)
+            return await super().add(urls)
+
+    await loading.load(frontier=Watching(loading.world.frontier, 9, committed=True))
+    assert offsets == [0]
+    assert (await loading.catalog.seed_sources())[0].offset == 7
+
+
+async def test_excluded_seeds_are_good_lines_that_are_not_accepted(loading: Loading) -> None:
+    await loading.open(b"a.test\nwww.x.test\nhttp://x.test/\n")
+    source = await loading.load(gate=Gate(Exclusions(["x.test"])))
+    assert (source.good, source.bad) == (3, 0)
+    assert list(await loading.world.states()) == ["https://a.test/"]
+    counts = await loading.world.frontier.counts()
+    assert counts.not_accepted == {"excluded": 2}
+
+
+async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
+    loading: Loading,
+) -> None:
+    await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
+    await loading.load(drops=drops_of(2, ("mark",)))
+    assert await loading.world.rows("SELECT url, bare, priority FROM url ORDER BY url") == [
+        ("https://a.test/", 1, 0),
+        ("https://b.test/x/x/x/x/x?sid=1", 0, 0),
+    ]
+
+
+async def test_a_seed_twice_is_one_url(loading: Loading) -> None:
+    await loading.open(b"a.test\nA.TEST/\nhttps://a.test\n")
+    source = await loading.load()
+    assert source.good == 3
+    assert await loading.world.rows("SELECT url, bare FROM url") == [("https://a.test/", 1)]

@@ -1,0 +1,466 @@
+"""What each kind of answer to /robots.txt means for its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from email.utils import formatdate
+
+import pytest
+from msgspec import structs
+
+from rove.crawl.robots_fetch import (
+    ROBOTS_LEAST_VALID_SECONDS,
+    RobotsAnswer,
+    fetch_robots,
+    valid_for,
+)
+from rove.model import FailureKind, Fetched, OriginRecord, Outcome, Refused, RobotsStatus
+from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
+from rove.policy.retry import hold_for
+from rove.policy.robots import MAX_ROBOTS_BYTES
+from rove.urls.canonical import CrawlUrl
+from tests.unit.crawl.scripted import (
+    crawl_url,
+    failed,
+    redirect,
+    refused,
+    response,
+    robots,
+    wrong_type,
+)
+
+PAGE = crawl_url("https://www.a.test:8443/some/page?q")
+ROBOTS = "https://www.a.test:8443/robots.txt"
+NONE, RULES, UNREACHABLE = RobotsStatus.NONE, RobotsStatus.RULES, RobotsStatus.UNREACHABLE
+HOUR, DAY = 3_600.0, 86_400.0
+NOW = 1_800_000_000.0
+Headers = Sequence[tuple[str, str]]
+
+
+class Script:
+    """Answers one after the other; what was asked for is kept."""
+
+    def __init__(self, *answers: Outcome) -> None:
+        self._left = list(answers)
+        self.asked: list[str] = []
+        self.headers: list[list[tuple[str, str]]] = []
+
+    async def __call__(self, url: CrawlUrl, headers: Headers) -> Outcome:
+        self.asked.append(url.text)
+        self.headers.append(list(headers))
+        return self._left.pop(0)
+
+
+async def fetch(
+    script: Script, previous: OriginRecord | None, *, delay: float = 70.0
+) -> OriginRecord:
+    """Ask, as the script has it; the record that comes of it."""
+    answer = await fetch_robots(
+        PAGE, ask=script, may_ask=lambda url: True, previous=previous, delay=delay
+    )
+    return answer.record
+
+
+async def ask(
+    *answers: Outcome, failures: int = 0, delay: float = 70.0
+) -> tuple[RobotsAnswer, list[str]]:
+    """Ask, with these answers one after the other; what came of it, and the URLs asked for."""
+    script = Script(*answers)
+    previous = OriginRecord(
+        domain=PAGE.domain,
+        origin=PAGE.origin,
+        status=RobotsStatus.UNREACHABLE if failures else RobotsStatus.RULES,
+        crawl_delay=12.0,
+        failures=failures,
+        valid_for=0.0,
+    )
+    found = await fetch_robots(
+        PAGE, ask=script, may_ask=lambda url: url.host != "x.test", previous=previous, delay=delay
+    )
+    return found, script.asked
+
+
+def sent(text: str, *headers: tuple[str, str]) -> Fetched:
+    """A robots.txt with headers of its own."""
+    return structs.replace(robots(text), response=response(200, *headers))
+
+
+def refusal(status: int, *headers: tuple[str, str]) -> Refused:
+    """A status that is no page, with headers of its own."""
+    return Refused(response=response(status, *headers))
+
+
+KNOWN = OriginRecord(
+    domain=PAGE.domain,
+    origin=PAGE.origin,
+    status=RULES,
+    body=b"User-agent: *\nDisallow: /x\nCrawl-delay: 90\n",
+    crawl_delay=90.0,
+    valid_for=-5.0,
+    age=90_000.0,
+    source=ROBOTS,
+    etag='W/"abc"',
+    last_modified="Wed, 21 Oct 2015 07:28:00 GMT",
+)
+CONDITIONS = [
+    ("If-None-Match", 'W/"abc"'),
+    ("If-Modified-Since", "Wed, 21 Oct 2015 07:28:00 GMT"),
+]
+
+
+async def test_a_host_never_to_be_touched_is_not_asked() -> None:
+    answer, asked = await ask(redirect("http://x.test/robots.txt"))
+    assert asked == [ROBOTS]
+    assert answer.record.status is UNREACHABLE and answer.failure is None
+
+
+async def test_a_crawl_delay_outlives_a_server_in_trouble() -> None:
+    answer, _ = await ask(refused(503))
+    assert answer.record.crawl_delay == 12.0
+    answer, _ = await ask(refused(404))
+    assert answer.record.crawl_delay == 0.0
+
+
+async def test_rules_are_kept_for_a_day() -> None:
+    answer, asked = await ask(robots("User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"))
+    assert asked == [ROBOTS]
+    record = answer.record
+    assert (record.domain, record.origin) == (PAGE.domain, PAGE.origin)
+    assert record.status is RULES
+    assert record.body == b"User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"
+    assert record.crawl_delay == 90.0
+    assert record.valid_for == ROBOTS_VALID_SECONDS == 86_400.0
+    assert (record.failures, answer.failure) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("User-agent: *\nCrawl-delay: 0.5", 0.5),
+        ("User-agent: *\nCrawl-delay: 1000000000", 864_000.0),
+        ("User-agent: *\nCrawl-delay: -5", 0.0),
+        ("User-agent: *\nCrawl-delay: soon", 0.0),
+        ("User-agent: *\nDisallow:", 0.0),
+        ("User-agent: other\nCrawl-delay: 99", 0.0),
+        ("User-agent: rove\nCrawl-delay: 5\n\nUser-agent: *\nCrawl-delay: 99", 5.0),
+        ("", 0.0),
+    ],
+)
+async def test_the_crawl_delay_is_bounded(text: str, expected: float) -> None:
+    answer, _ = await ask(robots(text))
+    assert answer.record.crawl_delay == expected
+
+
+async def test_no_more_than_the_cap_is_kept() -> None:
+    answer, _ = await ask(robots("#" * (MAX_ROBOTS_BYTES + 1000)))
+    assert len(answer.record.body) == MAX_ROBOTS_BYTES
+
+
+@pytest.mark.parametrize("status", [204, 300, 400, 401, 403, 404, 408, 410, 418, 451, 499])
+async def test_a_4xx_means_no_rules(status: int) -> None:
+    answer, _ = await ask(refused(status), failures=2)
+    assert answer.record.status is NONE
+    assert answer.record.failures == 0, "it answered: failures in a row are over"
+    assert answer.record.valid_for == ROBOTS_VALID_SECONDS
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+@pytest.mark.parametrize("failures", [0, 1, 2, 9])
+async def test_a_5xx_means_do_not_fetch_for_longer_and_longer(status: int, failures: int) -> None:
+    answer, _ = await ask(refused(status), failures=failures)
+    record = answer.record
+    assert record.status is UNREACHABLE
+    assert record.failures == failures + 1
+    assert record.valid_for == hold_for(failures + 1, 70.0) > 0
+    assert answer.failure is None, "there was an answer"
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+async def test_no_answer_means_do_not_fetch(kind: FailureKind) -> None:
+    answer, _ = await ask(failed(kind), failures=1, delay=10.0)
+    assert answer.record.status is UNREACHABLE
+    assert (answer.record.failures, answer.record.valid_for) == (2, hold_for(2, 10.0))
+    assert answer.failure == failed(kind)
+
+
+async def test_a_wrong_type_means_no_rules() -> None:
+    answer, _ = await ask(wrong_type())
+    assert answer.record.status is NONE
+
+
+@pytest.mark.parametrize("hops", range(1, MAX_ROBOTS_HOPS + 1))
+async def test_up_to_five_redirects_are_followed(hops: int) -> None:
+    chain = [redirect(f"https://h{i}.test/r") for i in range(hops)]
+    answer, asked = await ask(*chain, robots("User-agent: *\nDisallow: /"))
+    assert asked == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
+    assert answer.record.status is RULES
+    assert answer.record.origin == PAGE.origin, "the rules are those of the origin that was asked"
+    assert answer.record.domain == PAGE.domain
+
+
+async def test_the_sixth_redirect_means_no_rules() -> None:
+    answer, asked = await ask(*[redirect("/robots.txt?x")] * 7)
+    assert len(asked) == 1 + MAX_ROBOTS_HOPS == 6
+    assert answer.record.status is NONE
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("/other.txt", "https://www.a.test:8443/other.txt"),
+        ("other.txt", "https://www.a.test:8443/other.txt"),
+        ("//b.test/robots.txt", "https://b.test/robots.txt"),
+        ("http://b.test/robots.txt#x", "http://b.test/robots.txt"),
+    ],
+)
+async def test_redirects_may_be_relative(location: str, expected: str) -> None:
+    _, asked = await ask(redirect(location), refused(404))
+    assert asked == [ROBOTS, expected]
+
+
+async def test_each_redirect_is_relative_to_the_one_before() -> None:
+    _, asked = await ask(redirect("https://b.test/dir/r"), redirect("s"), refused(404))
+    assert asked == [ROBOTS, "https://b.test/dir/r", "https://b.test/dir/s"]
+
+
+@pytest.mark.parametrize("location", ["ftp://a.test/robots.txt", "http://", "/" + "x" * 3000])
+async def test_a_redirect_to_nowhere_means_no_rules(location: str) -> None:
+    answer, asked = await ask(redirect(location))
+    assert answer.record.status is NONE
+    assert asked == [ROBOTS]
+
+
+@pytest.mark.parametrize(
+    ("last", "status"), [(refused(404), NONE), (refused(500), UNREACHABLE), (failed(), UNREACHABLE)]
+)
+async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) -> None:
+    answer, _ = await ask(redirect("/a"), redirect("/b"), last)
+    assert answer.record.status is status
+
+
+# What is kept of an answer.
+
+
+async def test_where_the_body_came_from_is_kept() -> None:
+    script = Script(
+        redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x"))
+    )
+    record = await fetch(script, None)
+    assert (record.source, record.etag, record.last_modified) == ("https://b.test/r", '"v1"', "x")
+    assert script.headers == [[], []], "nothing was known"
+
+
+@pytest.mark.parametrize("answer", [refused(404), refused(503), failed(), wrong_type()])
+async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
+    record = await fetch(Script(answer), None)
+    assert (record.source, record.etag, record.last_modified) == ("", "", "")
+    assert (record.body, record.crawl_delay) == (b"", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ('"a"', True),
+        ("x" * 1000, True),
+        ("x" * 1001, False),
+        ('"\x01"', False),
+        ('"a\nb"', False),
+        ('"é"', False),
+        ("\x7f", False),
+        ("", False),
+    ],
+)
+async def test_only_what_can_be_sent_back_is_kept(value: str, kept: bool) -> None:
+    record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
+    assert (record.etag, record.last_modified) == ((value, value) if kept else ("", ""))
+
+
+# Asking anew for what is known.
+
+
+async def test_an_expired_copy_is_asked_about() -> None:
+    script = Script(refused(304))
+    record = await fetch(script, KNOWN)
+    assert script.headers == [CONDITIONS]
+    assert record == KNOWN.but(valid_for=DAY, age=0.0)
+
+
+async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
+    record = await fetch(Script(refusal(304, ("Cache-Control", "max-age=7200"))), KNOWN)
+    assert record.valid_for == 7200.0
+
+
+@pytest.mark.parametrize(
+    ("etag", "last_modified", "conditions"),
+    [
+        ('"e"', "", [("If-None-Match", '"e"')]),
+        ("", "d", [("If-Modified-Since", "d")]),
+        ("", "", []),
+    ],
+)
+async def test_only_what_is_known_is_asked_by(
+    etag: str, last_modified: str, conditions: list[tuple[str, str]]
+) -> None:
+    script = Script(refused(404))
+    await fetch(script, KNOWN.but(etag=etag, last_modified=last_modified))
+    assert script.headers == [conditions]
+
+
+async def test_a_changed_copy_takes_the_place_of_the_old_one() -> None:
+    record = await fetch(Script(sent("User-agent: *\nDisallow: /y", ("ETag", '"new"'))), KNOWN)
+    assert record.body == b"User-agent: *\nDisallow: /y"
+    assert (record.etag, record.last_modified, record.crawl_delay) == ('"new"', "", 0.0)
+
+
+async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
+    known = KNOWN.but(source="https://b.test/r")
+    script = Script(redirect("https://b.test/r"), refused(304))
+    assert await fetch(script, known) == known.but(valid_for=DAY, age=0.0)
+    assert script.headers == [[], CONDITIONS]
+    script = Script(redirect("https://c.test/r"), robots(""))
+    assert (await fetch(script, known)).source == "https://c.test/r"
+    assert script.headers == [[], []]
+    script = Script(redirect("https://c.test/r"), robots(""))
+    await fetch(script, KNOWN)
+    assert script.headers == [CONDITIONS, []]
+
+
+@pytest.mark.parametrize(
+    "previous",
+    [
+        None,
+        KNOWN.but(etag="", last_modified=""),
+        KNOWN.but(source="https://b.test/robots.txt"),
+        KNOWN.but(source=""),
+    ],
+)
+async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | None) -> None:
+    script = Script(refused(304))
+    record = await fetch(script, previous)
+    assert script.headers == [[]]
+    assert (record.status, record.failures) == (UNREACHABLE, 1)
+    assert record.valid_for == hold_for(1, 70.0)
+
+
+async def test_a_304_after_a_redirect_away_from_the_known_copy_is_trouble() -> None:
+    script = Script(redirect("https://c.test/r"), refused(304))
+    record = await fetch(script, KNOWN)
+    assert record.status is UNREACHABLE
+
+
+@pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
+async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
+    record = await fetch(Script(trouble), KNOWN)
+    assert record == KNOWN.but(status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0)
+    script = Script(refused(304))
+    renewed = await fetch(script, record)
+    assert script.headers == [CONDITIONS]
+    assert renewed == KNOWN.but(valid_for=DAY, age=0.0), "it is what it was before"
+
+
+async def test_a_file_that_was_taken_away_is_forgotten() -> None:
+    record = await fetch(Script(refused(410)), KNOWN.but(failures=3))
+    assert record == OriginRecord(
+        domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
+    )
+
+
+# Retry-After.
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("value", "least"),
+    [
+        ("7200", 7200.0),
+        ("1", 0.0),
+        ("999999999", DAY),
+        ("soon", 0.0),
+        ("-1", 0.0),
+        ("", 0.0),
+        (formatdate(NOW + 5000, usegmt=True), 5000.0),
+        (formatdate(NOW - 5000, usegmt=True), 0.0),
+        (formatdate(NOW + 5e6, usegmt=True), DAY),
+    ],
+)
+async def test_a_server_may_say_when_to_come_back(status: int, value: str, least: float) -> None:
+    headers = [("Retry-After", value), ("Date", formatdate(NOW, usegmt=True))]
+    record = await fetch(Script(refusal(status, *headers)), None)
+    assert record.status is UNREACHABLE
+    assert record.valid_for == max(least, hold_for(1, 70.0))
+
+
+async def test_the_longer_of_the_pauses_counts() -> None:
+    answer, _ = await ask(refusal(503, ("Retry-After", "200")), failures=3)
+    assert answer.record.valid_for == hold_for(4, 70.0) > 200
+    answer, _ = await ask(refusal(503, ("Retry-After", "86400")), failures=30)
+    assert answer.record.valid_for == DAY
+
+
+@pytest.mark.parametrize("status", [500, 502, 304])
+async def test_no_other_status_asks_to_come_back_later(status: int) -> None:
+    record = await fetch(Script(refusal(status, ("Retry-After", "9999"))), None)
+    assert record.valid_for == hold_for(1, 70.0)
+
+
+# For how long an answer holds.
+
+LATER = formatdate(NOW + 9000, usegmt=True)
+SOON = formatdate(NOW + 60, usegmt=True)
+DATE = ("Date", formatdate(NOW, usegmt=True))
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ([], DAY),
+        ([("Cache-Control", "max-age=7200")], 7200.0),
+        ([("cache-control", "Public, MAX-AGE=7200, immutable")], 7200.0),
+        ([("Cache-Control", "public"), ("Cache-Control", "max-age=7200")], 7200.0),
+        ([("Cache-Control", 'max-age="7200"')], 7200.0),
+        ([("Cache-Control", "max-age=7200, max-age=9000")], 7200.0),
+        ([("Cache-Control", "max-age=60")], HOUR),
+        ([("Cache-Control", "max-age=0")], HOUR),
+        ([("Cache-Control", "max-age=31536000")], DAY),
+        ([("Cache-Control", "s-maxage=7200")], DAY),
+        ([("Cache-Control", "max-age=9000"), ("Age", "1000")], 8000.0),
+        ([("Cache-Control", "max-age=9000"), ("Age", "8000")], HOUR),
+        ([("Cache-Control", "max-age=9000"), ("Age", "10000")], HOUR),
+        ([("Cache-Control", "max-age=9000"), ("Age", "old")], 9000.0),
+        ([("Cache-Control", "max-age=9000"), ("Age", "-5")], 9000.0),
+        ([("Age", "80000")], DAY),
+        ([("Cache-Control", "no-cache")], HOUR),
+        ([("Cache-Control", "no-store")], HOUR),
+        ([("Cache-Control", "private, no-cache, max-age=9000")], HOUR),
+        ([("Cache-Control", 'no-cache="Set-Cookie, X", max-age=9000')], 9000.0),
+        ([("Cache-Control", "no-cached")], DAY),
+        ([("Cache-Control", "max-age=soon")], DAY),
+        ([("Cache-Control", "max-age=-1")], DAY),
+        ([("Cache-Control", "max-age")], DAY),
+        ([("Cache-Control", "max-age=")], DAY),
+        ([("Cache-Control", "max-age=1.5")], DAY),
+        ([("Cache-Control", "max-age=" + "9" * 40)], DAY),
+        ([("Cache-Control", ",;=\"',")], DAY),
+        ([("Cache-Control", "")], DAY),
+        ([("Expires", LATER), DATE], 9000.0),
+        ([("Expires", LATER)], 9000.0),
+        ([("Expires", LATER), ("Date", "nonsense")], 9000.0),
+        ([("Expires", LATER), DATE, ("Age", "1000")], 8000.0),
+        ([("Expires", SOON), DATE], HOUR),
+        ([("Expires", formatdate(NOW - 1e6, usegmt=True)), DATE], HOUR),
+        ([("Expires", formatdate(NOW + 1e7, usegmt=True)), DATE], DAY),
+        ([("Expires", "0")], HOUR),
+        ([("Expires", "-1")], HOUR),
+        ([("Expires", "nonsense")], DAY),
+        ([("Expires", LATER), DATE, ("Cache-Control", "max-age=5000")], 5000.0),
+        ([("Expires", SOON), DATE, ("Cache-Control", "public")], HOUR),
+    ],
+)
+async def test_a_copy_holds_for_as_long_as_its_server_says(
+    headers: list[tuple[str, str]], seconds: float
+) -> None:
+    assert ROBOTS_LEAST_VALID_SECONDS == HOUR
+    assert valid_for(response(200, *headers), NOW) == seconds
+    if not any(value == LATER for _, value in headers) or DATE in headers:
+        for answer in (sent("", *headers), refusal(404, *headers)):
+            assert (await fetch(Script(answer), None)).valid_for == seconds

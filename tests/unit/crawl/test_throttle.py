@@ -1,0 +1,93 @@
+"""How many slots may work: lowered at once, raised slowly, and whom that wakes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rove.crawl.throttle import Throttle
+from tests.unit.fetch.server import on_loop
+
+
+class Clock:
+    """Time that a test sets."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def ready(tasks: list[asyncio.Task[None]]) -> list[int]:
+    """Which of the slots may work."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return [number for number, task in enumerate(tasks) if task.done()]
+
+
+@on_loop
+async def test_slots_below_what_is_allowed_work() -> None:
+    throttle = Throttle(4, clock=Clock())
+    assert throttle.lower(2)
+    slots = [asyncio.create_task(throttle.turn(number)) for number in range(4)]
+    assert await ready(slots) == [0, 1]
+    for _ in range(10):
+        throttle.visited()
+    assert await ready(slots) == [0, 1, 2]
+    for _ in range(20):
+        throttle.visited()
+    assert await ready(slots) == [0, 1, 2, 3]
+    assert throttle.allowed == 4, "never more than was asked for"
+
+
+@on_loop
+async def test_nobody_begins_while_it_is_shut() -> None:
+    throttle = Throttle(2, clock=Clock())
+    throttle.shut()
+    assert throttle.allowed == 0
+    slots = [asyncio.create_task(throttle.turn(number)) for number in range(2)]
+    throttle.visited()
+    assert await ready(slots) == []
+    throttle.open()
+    assert await ready(slots) == [0, 1]
+
+
+@on_loop
+async def test_a_slot_that_is_cancelled_leaves_nothing_behind() -> None:
+    throttle = Throttle(1, clock=Clock())
+    throttle.shut()
+    slot = asyncio.create_task(throttle.turn(0))
+    await asyncio.sleep(0)
+    slot.cancel()
+    await asyncio.wait([slot])
+    throttle.open()
+    assert slot.cancelled()
+
+
+def test_it_falls_to_one_at_the_least_and_only_where_that_is_less() -> None:
+    throttle = Throttle(10, clock=Clock())
+    assert not throttle.lower(10)
+    assert throttle.lower(0.2)
+    assert throttle.allowed == 1
+    assert not throttle.lower(0.2) or throttle.allowed == 1
+
+
+def test_what_is_noticed_right_after_a_fall_has_the_same_reason() -> None:
+    clock = Clock()
+    throttle = Throttle(100, clock=clock)
+    assert throttle.lower(50, again=2.0)
+    assert not throttle.lower(25, again=2.0)
+    clock.now += 2.0
+    assert throttle.lower(25, again=2.0)
+
+
+def test_it_rests_before_it_rises_again() -> None:
+    clock = Clock()
+    throttle = Throttle(100, clock=clock)
+    throttle.lower(50, rest=60.0)
+    for _ in range(100):
+        throttle.visited()
+    assert throttle.allowed == 50
+    clock.now += 60.0
+    for _ in range(101):
+        throttle.visited()
+    assert throttle.allowed == 60

@@ -1,0 +1,227 @@
+"""The small web's oracle against what it serves: a crawl without politeness, over `answer` alone."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+import brotli
+import pytest
+from protego import Protego
+from selectolax.lexbor import LexborHTMLParser
+
+from rove.demo.answer import Answer
+from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind
+from rove.demo.web import STALL_SECONDS, SmallWeb
+from rove.urls.canonical import CrawlUrl, canonical, parse_base
+
+_DECODERS = {"gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
+
+
+def path_of(url: CrawlUrl) -> str:
+    return url.text.removeprefix(url.origin)
+
+
+def header(answer: Answer, name: str) -> str:
+    return next((value for key, value in answer.headers if key == name), "")
+
+
+def text_of(answer: Answer) -> str:
+    decode = _DECODERS.get(header(answer, "Content-Encoding"))
+    body = decode(answer.body) if decode else answer.body
+    declared = re.search(r"charset=([\w-]+)", header(answer, "Content-Type"))
+    if declared:
+        return body.decode(declared[1])
+    in_page = re.search(rb'<meta charset="([\w-]+)"', body)
+    return body.decode(in_page[1].decode() if in_page else "utf-8", errors="replace")
+
+
+def robots_of(web: SmallWeb, host: str) -> Protego | None:
+    """The rules as another parser reads them; None if nothing may be fetched."""
+    answer = web.answer(host, "/robots.txt")
+    if answer.location:
+        answer = web.answer(host, answer.location)
+    if answer.status >= 500:
+        return None
+    return Protego.parse(answer.body.decode("utf-8-sig") if answer.status == 200 else "")
+
+
+class Page:
+    """What a crawler sees of an HTML page."""
+
+    def __init__(self, url: CrawlUrl, html: str) -> None:
+        self.tree = LexborHTMLParser(html)
+        robots = self.tree.css_first('meta[name="robots"]')
+        directives = (robots.attributes.get("content") or "").lower() if robots else ""
+        self.noindex = "noindex" in directives
+        self.nofollow = "nofollow" in directives
+        base = self.tree.css_first("base[href]")
+        self.base = parse_base((base.attributes["href"] if base else None) or url.text)
+
+    def hrefs(self) -> Iterator[tuple[str, bool]]:
+        for node in self.tree.css("a[href]"):
+            yield node.attributes["href"] or "", "nofollow" in (node.attributes.get("rel") or "")
+
+    def links(self) -> Iterator[CrawlUrl]:
+        for href, nofollow in self.hrefs():
+            url = canonical(href, self.base)
+            if url is not None and not nofollow and not self.nofollow:
+                yield url
+
+
+def crawl(web: SmallWeb) -> tuple[set[str], Counter[str]]:
+    """All pages that a polite crawler stores, and how often each host was named in links."""
+    stored: set[str] = set()
+    named: Counter[str] = Counter()
+    rules: dict[str, Protego | None] = {}
+    seeds = [canonical(f"http://{host}/") for host in web.seeds()]
+    queue = deque(url for url in seeds if url is not None)
+    seen = {url.text for url in queue}
+
+    def add(url: CrawlUrl) -> None:
+        named[url.host] += 1
+        if url.text not in seen:
+            seen.add(url.text)
+            queue.append(url)
+
+    while queue:
+        url = queue.popleft()
+        if url.host not in rules:
+            rules[url.host] = robots_of(web, url.host)
+        allowing = rules[url.host]
+        if allowing is None or not allowing.can_fetch(url.text, "rove"):
+            continue
+        answer = web.answer(url.host, path_of(url), again=True)
+        if answer.location:
+            target = canonical(answer.location, parse_base(url.text))
+            assert target is not None
+            add(target)
+            continue
+        media_type = header(answer, "Content-Type").partition(";")[0]
+        failed = answer.delay >= STALL_SECONDS or answer.cut_after is not None
+        if answer.status != 200 or failed or not media_type.startswith("text/"):
+            continue
+        page = Page(url, text_of(answer) if media_type == "text/html" else "")
+        if not page.noindex:
+            stored.add(url.text)
+        for link in page.links():
+            add(link)
+    return stored, named
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        CALM,
+        FULL,
+        replace(CALM, pages_per_host=(20, 30), page_bytes=(9, 9), restricted=0.6),
+        replace(
+            CALM,
+            offsite_share=0.0,
+            entries={**CALM.entries, EntryKind.AWAY: 0},
+            robots={**CALM.robots, RobotsKind.CLOSED: 40},
+        ),
+    ],
+    ids=["calm", "full", "restricted", "islands"],
+)
+def test_what_links_lead_to_is_what_is_expected(seed: int, profile: Profile) -> None:
+    web = SmallWeb(seed, 30, profile)
+    expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
+    stored, named = crawl(web)
+    assert stored == expected
+    assert len(stored) > 100
+    # Islands know no more than the seeds: their own www and blog must be reached from within.
+    assert set(web.all_hosts()) <= set(named) | set(web.seeds())
+
+
+@pytest.mark.parametrize("links", [1, 60])
+def test_a_plain_web_can_be_reached_whole(links: int) -> None:
+    small = replace(
+        BENCH, pages_per_host=(70, 90), page_bytes=(9, 9), links_per_page=(links, links)
+    )
+    web = SmallWeb(1, 5, small)
+    expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
+    stored, _ = crawl(web)
+    assert stored == expected
+    assert 5 * 70 <= len(stored) <= 5 * 90
+
+
+@pytest.mark.parametrize("kind", list(RobotsKind))
+def test_allowed_is_what_another_parser_reads(kind: RobotsKind) -> None:
+    web = SmallWeb(5, 30, replace(FULL, robots={kind: 1}, restricted=0.5))
+    verdicts = Counter[bool]()
+    for host in web.all_hosts():
+        plan_host = web.plan.host(host)
+        assert plan_host is not None
+        assert plan_host.robots.kind is kind
+        rules = robots_of(web, host)
+        entries = [web.plan.entry(plan_host, place) for place in range(plan_host.places)]
+        paths = [web.plan.step(e, step).path for e in entries for step in range(e.steps + 1)]
+        for path in [*paths, "/%70rivate/x", "/private", "/archive/open", "/archive/open/x"]:
+            url = canonical(f"http://{host}{path}")
+            assert url is not None
+            expected = rules is not None and rules.can_fetch(url.text, "rove")
+            assert web.allowed(host, path) == expected, (kind, path)
+            verdicts[expected] += 1
+        asked = 0.0 if rules is None else rules.crawl_delay("rove") or 0.0
+        assert web.crawl_delay(host) == asked
+    open_kinds = {RobotsKind.NONE, RobotsKind.EMPTY, RobotsKind.OPEN, RobotsKind.HTML}
+    shut_kinds = {RobotsKind.CLOSED, RobotsKind.SHUT_OUT, RobotsKind.BROKEN}
+    assert bool(verdicts[False]) == (kind not in open_kinds)
+    assert bool(verdicts[True]) == (kind not in shut_kinds)
+
+
+def test_other_crawlers_are_told_otherwise() -> None:
+    def others(kind: RobotsKind) -> Protego:
+        web = SmallWeb(5, 1, replace(FULL, robots={kind: 1}))
+        rules = robots_of(web, web.host_name(0))
+        assert rules is not None
+        return rules
+
+    assert not others(RobotsKind.LAXER).can_fetch("http://a.test/", "otherbot")
+    assert others(RobotsKind.SHUT_OUT).can_fetch("http://a.test/", "otherbot")
+    assert others(RobotsKind.STRICTER).can_fetch("http://a.test/archive/x", "otherbot")
+
+
+def test_every_link_leads_to_something_that_exists() -> None:
+    web = SmallWeb(9, 60, replace(FULL, page_bytes=(9, 9)))
+    forms = Counter[str]()
+    for host in web.all_hosts():
+        start = canonical(f"http://{host}/")
+        assert start is not None
+        answer = web.answer(host, "/")
+        if answer.status != 200:
+            continue
+        page = Page(start, text_of(answer))
+        for href, _ in page.hrefs():
+            url = canonical(href, page.base)
+            if url is None or not url.host.endswith(".test"):
+                forms["no web address"] += 1
+                continue
+            target = web.plan.host(url.host)
+            assert target is not None, href
+            assert web.plan.find(target, path_of(url)) is not None, href
+            forms["other host" if url.host != host else "own host"] += 1
+            forms["upper case"] += "TEST" in href
+            forms["relative"] += href.startswith(("../", "./"))
+            forms["protocol-relative"] += href.startswith("//")
+            forms["fragment"] += "#" in href
+            forms["other spelling"] += url.text != href
+            forms["letters"] += "é" in href
+    assert min(forms.values()) > 0, forms
+    assert set(forms) == {
+        "no web address",
+        "other host",
+        "own host",
+        "upper case",
+        "relative",
+        "protocol-relative",
+        "fragment",
+        "other spelling",
+        "letters",
+    }

@@ -1,0 +1,281 @@
+"""What the small web serves: the same every time, of every kind, at no cost in memory."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from collections import Counter, defaultdict
+from dataclasses import fields, replace
+
+import brotli
+import pytest
+
+from rove.demo.answer import Answer
+from rove.demo.draw import Draw, Weighted
+from rove.demo.names import domain_index, domain_name
+from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape, adjusted
+from rove.demo.prose import LANGUAGES, LEGACY_CHARSETS, paragraphs
+from rove.demo.web import STALL_SECONDS, SmallWeb
+from rove.errors import UsageError
+from rove.urls.canonical import canonical, domain_of, parse_base
+
+SHORT = replace(FULL, page_bytes=(300, 600), links_per_page=(6, 8))
+"""All kinds of things, in pages that are made quickly."""
+
+
+def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list[Answer]]:
+    answers = defaultdict(list)
+    for name in web.all_hosts():
+        host = web.plan.host(name)
+        assert host is not None
+        for place in range(host.places):
+            entry = web.plan.entry(host, place)
+            answers[entry.kind].append(web.answer(name, entry.path, again=again))
+    return answers
+
+
+def header(answer: Answer, name: str) -> str:
+    return next((value for key, value in answer.headers if key == name), "")
+
+
+@pytest.mark.parametrize("profile", [FULL, CALM, BENCH], ids=["full", "calm", "bench"])
+def test_two_webs_of_one_seed_are_the_same(profile: Profile) -> None:
+    first, second, other = (SmallWeb(seed, 20, profile) for seed in (7, 7, 8))
+    assert list(first.all_hosts()) == list(second.all_hosts())
+    assert list(first.seeds()) != list(other.seeds())
+    # Asked in another order, since nothing may depend on what was asked before.
+    hosts = list(first.all_hosts())
+    paths = ["/", "/robots.txt", "/nothing"]
+    forward = {(h, p): first.answer(h, p) for h in hosts for p in paths}
+    backward = {(h, p): second.answer(h, p) for h in reversed(hosts) for p in reversed(paths)}
+    assert forward == backward
+
+
+def test_names_and_numbers_are_turned_into_each_other() -> None:
+    numbers = [*range(2_000), 199_999, 999_999, 12_345_678]
+    names = [domain_name(3, number) for number in numbers]
+    assert [domain_index(3, name) for name in names] == numbers
+    assert len(set(names)) == len(names)
+    assert all(domain_of("www." + name)[0] == name for name in names[:50])
+    for name in [
+        "example.test",
+        "harbor-fern-0.test",
+        "harbor-nothing-1.test",
+        "harbor-fern-1.com",
+    ]:
+        assert domain_index(3, name) is None
+
+
+def test_hosts_that_are_not_of_this_web_are_unknown() -> None:
+    web = SmallWeb(1, 10, CALM)
+    for host in [web.host_name(10), "example.org", "", "www.www." + web.host_name(0)]:
+        assert web.answer(host, "/").status == 404
+        assert web.answer(host, "/robots.txt").status == 404
+        assert web.allowed(host, "/")
+        assert not web.expected_pages(host)
+
+
+def test_a_million_hosts_cost_no_memory() -> None:
+    web = SmallWeb(1, 1_000_000, FULL)
+    web.answer(web.host_name(0), "/")
+    tracemalloc.start()
+    try:
+        for index in range(0, 1_000_000, 2_000):
+            web.answer(web.host_name(index), "/robots.txt")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
+    assert web.plan.host.cache_info().maxsize is not None
+
+
+def test_all_kinds_of_places_are_served() -> None:
+    web = SmallWeb(4, 100, SHORT)
+    kinds = entry_answers(web)
+    assert set(kinds) == set(EntryKind)
+    statuses = {kind: {answer.status for answer in answers} for kind, answers in kinds.items()}
+    redirects = {301, 302, 303, 307, 308}
+    for kind, found in statuses.items():
+        match kind:
+            case EntryKind.MISSING:
+                assert found == {404}
+            case EntryKind.GONE:
+                assert found == {410}
+            case EntryKind.ERROR:
+                assert found == {500}
+            case EntryKind.UNAVAILABLE | EntryKind.FLAKY:
+                assert found == {503}
+            case _ if kinds[kind][0].location:
+                assert found <= redirects
+            case _:
+                assert found == {200}
+    assert all(0.2 <= answer.delay <= 2.0 for answer in kinds[EntryKind.SLOW])
+    assert all(answer.delay == STALL_SECONDS for answer in kinds[EntryKind.STALLED])
+    assert all(0 < (answer.cut_after or 0) < len(answer.body) for answer in kinds[EntryKind.CUT])
+    assert all(answer.fails_first for answer in kinds[EntryKind.FLAKY])
+    assert all(answer.body == b"" for answer in kinds[EntryKind.EMPTY])
+    later = entry_answers(web, again=True)[EntryKind.FLAKY]
+    assert all(answer.status == 200 and not answer.fails_first for answer in later)
+
+
+def test_a_calm_web_never_fails_and_never_waits() -> None:
+    web = SmallWeb(4, 60, CALM)
+    answers = [answer for found in entry_answers(web).values() for answer in found]
+    answers += [web.answer(host, "/robots.txt") for host in web.all_hosts()]
+    assert {answer.status for answer in answers} <= {200, 301, 302, 303, 307, 308, 404, 410}
+    assert not any(a.delay or a.fails_first or a.cut_after is not None for a in answers)
+
+
+def test_pages_come_in_many_codings_and_charsets() -> None:
+    web = SmallWeb(4, 60, SHORT)
+    pages = entry_answers(web)[EntryKind.PAGE]
+    codings = Counter(header(answer, "Content-Encoding") for answer in pages)
+    assert set(codings) == {"", "gzip", "deflate", "br"}
+    types = Counter(header(answer, "Content-Type") for answer in pages)
+    assert set(types) == {
+        "text/html",
+        "text/html; charset=utf-8",
+        "text/html; charset=iso-8859-1",
+        "text/html; charset=windows-1251",
+        "text/html; charset=shift_jis",
+    }
+    assert {answer.chunked for answer in pages} == {True, False}
+
+
+def test_codings_that_the_client_does_not_take_are_not_used() -> None:
+    web = SmallWeb(4, 30, FULL)
+    decoders = {"gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
+    seen = set()
+    for host in web.all_hosts():
+        coded, plain = web.answer(host, "/"), web.answer(host, "/", codings=())
+        coding = header(coded, "Content-Encoding")
+        seen.add(coding)
+        assert not header(plain, "Content-Encoding")
+        assert plain.body == (decoders[coding](coded.body) if coding else coded.body)
+    assert seen == {"", *decoders}
+
+
+def test_texts_fit_their_charset() -> None:
+    for language in LANGUAGES:
+        text = "".join(paragraphs(Draw(1, "x"), language, 100_000))
+        assert len(text.encode()) >= 100_000
+        assert text.encode(LEGACY_CHARSETS.get(language, "utf-8"))
+
+
+def test_redirects_lead_through_as_many_hops_as_they_should() -> None:
+    web = SmallWeb(4, 80, SHORT)
+    redirects = {EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD}
+    lengths = defaultdict(set)
+    for name in web.all_hosts():
+        host = web.plan.host(name)
+        assert host is not None
+        for place in range(host.places):
+            entry = web.plan.entry(host, place)
+            if entry.kind not in redirects:
+                continue
+            url = canonical(f"http://{name}{entry.path}")
+            hops = 0
+            while url is not None and url.host == name and hops < 20:
+                answer = web.answer(name, url.text.removeprefix(url.origin))
+                if not answer.location:
+                    break
+                url = canonical(answer.location, parse_base(url.text))
+                hops += 1
+            lengths[entry.kind].add(hops)
+    assert lengths[EntryKind.CHAIN] == {1, 2, 3}
+    assert lengths[EntryKind.LONG_CHAIN] == {5}
+    assert lengths[EntryKind.LOOP] == {20}
+    assert lengths[EntryKind.INWARD] == {1}
+
+
+def test_hosts_have_all_kinds_of_rules_and_neighbours() -> None:
+    web = SmallWeb(4, 400, FULL)
+    hosts = [web.plan.host(name) for name in web.all_hosts()]
+    assert {host.robots.kind for host in hosts if host} == set(RobotsKind)
+    assert {host.label for host in hosts if host} == {"", "www.", "blog."}
+    moved = [host for host in hosts if host and host.at_www]
+    assert moved
+    for host in moved:
+        target = canonical(web.answer(host.name, "/").location, parse_base(f"http://{host.name}/"))
+        assert target is not None
+        assert target.text == f"http://www.{host.name}/"
+
+
+def test_paths_are_the_same_in_any_spelling() -> None:
+    web = SmallWeb(4, 20, CALM)
+    for name in web.seeds():
+        host = web.plan.host(name)
+        assert host is not None
+        for place in range(host.places):
+            path = web.plan.entry(host, place).path
+            odd = path.lower().replace("~", "%7e").replace("/notes/", "/./%6eotes/")
+            assert web.answer(name, odd) == web.answer(name, path)
+            assert web.allowed(name, odd) == web.allowed(name, path)
+
+
+def test_plain_pages_are_as_large_as_asked_and_differ() -> None:
+    web = SmallWeb(1, 1_000, BENCH)
+    pages = [
+        web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")
+    ]
+    assert all(answer.status == 200 and answer.headers == _PLAIN for answer in pages)
+    assert all(answer.body.count(b"<a href=") == 60 for answer in pages)
+    assert all(40_000 * 0.95 < len(answer.body) < 40_000 * 1.1 for answer in pages)
+    assert len({answer.body for answer in pages}) == len(pages)
+    assert web.answer(web.host_name(0), "/page-200").status == 404
+
+
+_PLAIN = (("Content-Type", "text/html; charset=utf-8"),)
+
+
+@pytest.mark.parametrize("links", [0, 1, 2, 500])
+def test_plain_pages_of_tiny_hosts(links: int) -> None:
+    web = SmallWeb(1, 3, replace(BENCH, pages_per_host=(1, 3), links_per_page=(links, links)))
+    for host in web.all_hosts():
+        assert web.answer(host, "/").status == 200
+
+
+def test_knobs_can_be_set_by_name() -> None:
+    settings = ["crawl_delay=0.5", "pages_per_host=2,9", "page_bytes=700", "plain=true"]
+    settings += ["entries.slow=0", "robots.shut-out=1.5", "shapes.at-www=3", "slow_seconds=0.1,0.2"]
+    profile = adjusted(FULL, settings)
+    assert profile.crawl_delay == 0.5
+    assert profile.pages_per_host == (2, 9)
+    assert profile.page_bytes == (700, 700)
+    assert profile.slow_seconds == (0.1, 0.2)
+    assert profile.plain is True
+    assert profile.entries == {**FULL.entries, EntryKind.SLOW: 0}
+    assert profile.robots == {**FULL.robots, RobotsKind.SHUT_OUT: 1.5}
+    assert profile.shapes == {**FULL.shapes, SiteShape.AT_WWW: 3}
+    changed = {f.name for f in fields(Profile) if getattr(profile, f.name) != getattr(FULL, f.name)}
+    assert len(changed) == 8
+
+
+@pytest.mark.parametrize(
+    "setting", ["colour=red", "entries.dream=1", "crawl_delay=soon", "plain=1"]
+)
+def test_a_wrong_knob_is_named(setting: str) -> None:
+    with pytest.raises(UsageError, match=setting):
+        adjusted(FULL, [setting])
+
+
+def test_a_web_has_hosts() -> None:
+    with pytest.raises(ValueError, match="at least one host"):
+        SmallWeb(1, 0)
+
+
+def test_choices_fall_by_their_weights() -> None:
+    choice = Weighted({"often": 3.0, "never": 0.0, "seldom": 1.0})
+    draw = Draw(1, "choices")
+    drawn = Counter(choice.pick(draw.below(1 << 40)) for _ in range(8_000))
+    assert set(drawn) == {"often", "seldom"}
+    assert 0.70 < drawn["often"] / 8_000 < 0.80
+
+
+def test_draws_stay_in_their_bounds() -> None:
+    draw = Draw(1, "bounds")
+    assert {draw.between((3, 5)) for _ in range(100)} == {3, 4, 5}
+    assert {draw.below(2) for _ in range(100)} == {0, 1}
+    assert all(draw.chance(1.0) for _ in range(100))
+    assert not any(draw.chance(0.0) for _ in range(100))

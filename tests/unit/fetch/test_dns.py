@@ -1,0 +1,264 @@
+"""Names: cached by their time to live, asked for once, and asked over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import struct
+from collections.abc import AsyncIterator, Mapping
+from typing import cast
+
+import pytest
+
+from rove.fetch.dns import Answer, AresLookup, CachingResolver
+from rove.model import Failed, FailureKind
+from tests.unit.fetch.server import on_loop
+
+NOT_FOUND = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
+NO_ANSWER = Failed(kind=FailureKind.DNS, detail="no answer")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class ScriptedLookup:
+    """Answers from a table, once the gate is open."""
+
+    def __init__(self, answer: Answer | Failed) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+        self.started = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.closed = False
+
+    async def look_up(self, host: str) -> Answer | Failed:
+        self.asked.append(host)
+        self.started.set()
+        await self.gate.wait()
+        return self.answer
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def answer(ttl: float) -> Answer:
+    return Answer(addresses=("192.0.2.1", "192.0.2.2"), ttl=ttl)
+
+
+@pytest.mark.parametrize(
+    ("result", "kept"),
+    [
+        (answer(0), 60),
+        (answer(59), 60),
+        (answer(300), 300),
+        (answer(86_400), 3_600),
+        (NOT_FOUND, 300),
+        (NO_ANSWER, 10),
+    ],
+)
+@on_loop
+async def test_answers_are_kept_for_their_time(result: Answer | Failed, kept: float) -> None:
+    lookup, clock = ScriptedLookup(result), Clock()
+    resolver = CachingResolver(lookup, clock=clock)
+    expected = result if isinstance(result, Failed) else result.addresses
+    assert await resolver.resolve("a.test", 1) == expected
+    clock.now += kept - 0.5
+    assert await resolver.resolve("a.test", 1) == expected
+    assert lookup.asked == ["a.test"]
+    clock.now += 1
+    assert await resolver.resolve("a.test", 1) == expected
+    assert lookup.asked == ["a.test", "a.test"]
+
+
+@on_loop
+async def test_the_least_recently_used_name_goes_first() -> None:
+    lookup = ScriptedLookup(answer(300))
+    resolver = CachingResolver(lookup, size=2, clock=Clock())
+    for host in ("a", "b", "a", "c", "a", "b"):
+        await resolver.resolve(host, 1)
+    assert lookup.asked == ["a", "b", "c", "b"]
+
+
+@on_loop
+async def test_one_question_serves_all_who_wait() -> None:
+    lookup = ScriptedLookup(answer(300))
+    lookup.gate.clear()
+    resolver = CachingResolver(lookup)
+    waiting = [asyncio.create_task(resolver.resolve("a.test", 5)) for _ in range(10)]
+    await lookup.started.wait()
+    waiting[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[0]
+    lookup.gate.set()
+    assert await asyncio.gather(*waiting[1:]) == [answer(300).addresses] * 9
+    assert lookup.asked == ["a.test"]
+
+
+@on_loop
+async def test_who_waits_too_long_is_told_and_the_answer_still_kept() -> None:
+    lookup = ScriptedLookup(answer(300))
+    lookup.gate.clear()
+    resolver = CachingResolver(lookup)
+    found = await resolver.resolve("a.test", 0.01)
+    assert isinstance(found, Failed) and found.kind is FailureKind.DNS
+    lookup.gate.set()
+    assert await resolver.resolve("a.test", 5) == answer(300).addresses
+    assert lookup.asked == ["a.test"]
+
+
+@on_loop
+async def test_closing_tells_those_who_wait() -> None:
+    lookup = ScriptedLookup(answer(300))
+    lookup.gate.clear()
+    resolver = CachingResolver(lookup)
+    waiting = asyncio.create_task(resolver.resolve("a.test", 5))
+    await lookup.started.wait()
+    await resolver.close()
+    for found in (await waiting, await resolver.resolve("b.test", 5)):
+        assert isinstance(found, Failed) and found.kind is FailureKind.ABORTED
+    assert lookup.closed
+
+
+@on_loop
+async def test_a_bug_in_a_lookup_is_raised_and_not_kept() -> None:
+    class Broken(ScriptedLookup):
+        async def look_up(self, host: str) -> Answer | Failed:
+            if not self.asked:
+                self.asked.append(host)
+                raise RuntimeError("a bug")
+            return self.answer
+
+    resolver = CachingResolver(Broken(answer(300)))
+    with pytest.raises(RuntimeError, match="a bug"):
+        await resolver.resolve("a.test", 5)
+    assert await resolver.resolve("a.test", 5) == answer(300).addresses
+
+
+A, CNAME, AAAA = 1, 5, 28
+NXDOMAIN, SERVFAIL = 3, 2
+Records = list[tuple[int, int, str]]
+"""Type, time to live, data."""
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """A name server that knows one table: (name, type) to records, or to a response code."""
+
+    def __init__(self, table: Mapping[tuple[str, int], Records | int]) -> None:
+        self._table = table
+        self.asked: list[tuple[str, int]] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        labels, position = [], 12
+        while length := data[position]:
+            labels.append(data[position + 1 : position + 1 + length].decode().lower())
+            position += 1 + length
+        question = data[12 : position + 5]
+        (record_type,) = struct.unpack_from(">H", data, position + 1)
+        key = (".".join(labels), record_type)
+        self.asked.append(key)
+        found = self._table.get(key, [])
+        code, records = (found, []) if isinstance(found, int) else (0, found)
+        head = data[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0)
+        answers = b"".join(encode_record(*record) for record in records)
+        self._transport.sendto(head + question + answers, addr)
+
+
+def encode_record(record_type: int, ttl: int, text: str) -> bytes:
+    """A record of the name in question."""
+    if record_type == CNAME:
+        data = b"".join(bytes([len(part)]) + part.encode() for part in text.split(".")) + b"\0"
+    else:
+        data = ipaddress.ip_address(text).packed
+    return b"\xc0\x0c" + struct.pack(">HHIH", record_type, 1, ttl, len(data)) + data
+
+
+@contextlib.asynccontextmanager
+async def name_server(
+    table: Mapping[tuple[str, int], Records | int], *, renew_after: int = 1_000
+) -> AsyncIterator[tuple[NameServer, AresLookup]]:
+    loop = asyncio.get_running_loop()
+    transport, server = await loop.create_datagram_endpoint(
+        lambda: NameServer(table), local_addr=("127.0.0.1", 0)
+    )
+    port = transport.get_extra_info("sockname")[1]
+    lookup = AresLookup(
+        servers=[f"127.0.0.1:{port}"], timeout=0.2, tries=2, renew_after=renew_after
+    )
+    try:
+        yield server, lookup
+    finally:
+        await lookup.close()
+        transport.close()
+
+
+@on_loop
+async def test_ipv4_is_asked_first_and_is_enough() -> None:
+    table: dict[tuple[str, int], Records | int] = {
+        ("a.test", A): [(CNAME, 30, "b.test"), (A, 500, "192.0.2.1"), (A, 400, "192.0.2.2")],
+        ("a.test", AAAA): [(AAAA, 500, "2001:db8::1")],
+    }
+    async with name_server(table) as (server, lookup):
+        assert await lookup.look_up("a.test") == Answer(
+            addresses=("192.0.2.1", "192.0.2.2"), ttl=30
+        )
+        assert server.asked == [("a.test", A)]
+
+
+@on_loop
+async def test_ipv6_serves_where_there_is_nothing_else() -> None:
+    table: dict[tuple[str, int], Records | int] = {("six.test", AAAA): [(AAAA, 500, "2001:db8::1")]}
+    async with name_server(table) as (server, lookup):
+        assert await lookup.look_up("six.test") == Answer(addresses=("2001:db8::1",), ttl=500)
+        assert server.asked == [("six.test", A), ("six.test", AAAA)]
+
+
+@on_loop
+async def test_failures_are_told_apart() -> None:
+    table: dict[tuple[str, int], Records | int] = {
+        ("gone.test", A): NXDOMAIN,
+        ("broken.test", A): SERVFAIL,
+        ("alias.test", A): [(CNAME, 30, "nothing.test")],
+    }
+    async with name_server(table) as (server, lookup):
+        kinds = {}
+        for host in ("gone.test", "bare.test", "alias.test", "broken.test", "x" * 70 + ".test"):
+            found = await lookup.look_up(host)
+            assert isinstance(found, Failed)
+            kinds[host] = found.kind
+        assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [
+            FailureKind.DNS,
+            FailureKind.DNS_NOT_FOUND,
+        ]
+        assert ("gone.test", AAAA) not in server.asked
+
+
+@on_loop
+async def test_localhost_is_not_asked_for() -> None:
+    async with name_server({}) as (server, lookup):
+        for host in ("localhost", "a.localhost"):
+            found = await lookup.look_up(host)
+            assert isinstance(found, Answer) and found.addresses == ("127.0.0.1", "::1")
+        assert server.asked == []
+
+
+@on_loop
+async def test_channels_take_turns_and_nothing_is_lost() -> None:
+    table: dict[tuple[str, int], Records | int] = {
+        (f"{n}.test", A): [(A, 60, f"192.0.2.{n}")] for n in range(50)
+    }
+    async with name_server(table, renew_after=10) as (server, lookup):
+        for _ in range(2):
+            found = [await lookup.look_up(f"{n}.test") for n in range(50)]
+            assert found == [Answer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
+        # an old channel would have answered the second round from its own memory
+        assert len(server.asked) == 100

@@ -1,0 +1,430 @@
+"""What answers of every kind come to, from a real server that sends scripted bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import Any
+
+import brotli
+import pytest
+from msgspec.structs import replace
+
+from rove.fetch.contract import Request
+from rove.fetch.head import MAX_HEAD_LINES
+from rove.fetch.limits import Limits, limits_within
+from rove.model import (
+    Failed,
+    FailureKind,
+    Fetched,
+    Redirected,
+    Refused,
+    Response,
+    WrongType,
+)
+from tests.unit.fetch.server import (
+    AGENT,
+    Act,
+    Script,
+    ask,
+    failure,
+    fetching,
+    on_loop,
+    outcome_of,
+    page,
+    serve,
+)
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+
+
+@on_loop
+async def test_the_request_is_exactly_this() -> None:
+    path = "/a/../b/./%7Ex//y|z?q=a+b%20c&r=[1]"
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        assert isinstance(await fetcher.fetch(ask(server, path)), Fetched)
+    assert server.requests == [
+        (
+            f"GET {path} HTTP/1.1\r\n"
+            f"Host: page.test:{server.port}\r\n"
+            f"User-Agent: {AGENT}\r\n"
+            "Accept: text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.1\r\n"
+            "Accept-Encoding: gzip, deflate, br\r\n"
+            "\r\n"
+        ).encode()
+    ]
+
+
+@on_loop
+async def test_headers_of_one_request_are_sent_with_it_and_with_no_other() -> None:
+    headers = [
+        ("If-None-Match", 'W/"caf\xe9, 1"'),
+        ("X-Blank", " "),
+        ("X-Two", "a"),
+        ("X-Two", "b"),
+    ]
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        plain = ask(server)
+        for request in (plain, replace(plain, headers=headers), plain):
+            assert isinstance(await fetcher.fetch(request), Fetched)
+    before, sent, after = server.requests
+    own = b'If-None-Match: W/"caf\xe9, 1"\r\nX-Blank:\r\nX-Two: a\r\nX-Two: b\r\n'
+    assert sent == before[:-2] + own + b"\r\n"
+    assert after == before
+
+
+@pytest.mark.parametrize("script", [[], [Act.RESET], [OK]])
+@on_loop
+async def test_headers_do_not_outlive_a_request_that_failed(script: Script) -> None:
+    async with serve(script) as server, fetching() as fetcher:
+        request = ask(server)
+        own = replace(request, headers=[("X-Own", "1")])
+        assert isinstance(await fetcher.fetch(own), Failed)
+        assert isinstance(await fetcher.fetch(request), Failed)
+    assert [b"X-Own" in request for request in server.requests] == [True, False]
+
+
+@on_loop
+async def test_headers_do_not_outlive_a_request_that_was_cancelled() -> None:
+    async with serve([Act.HOLD]) as server, fetching() as fetcher:
+        for headers in ([("X-Own", "1")], []):
+            request = replace(ask(server), headers=headers)
+            task = asyncio.create_task(fetcher.fetch(request))
+            await server.is_asked()
+            task.cancel()
+            await asyncio.wait([task])
+    assert [b"X-Own" in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("X-Bad", "a\r\nX-More: b"),
+        ("X-Bad", "a\nX-More: b"),
+        ("X-Bad", "a\r"),
+        ("X-Bad", "a\0b"),
+        ("X-Bad", "a\x7f"),
+        ("X-Bad", "生活"),
+        ("X-Bad\r\nX-More", "b"),
+        ("X Bad", "b"),
+        ("X-Bad:", "b"),
+        ("", "b"),
+    ],
+)
+@on_loop
+async def test_a_header_that_would_not_be_one_line_is_not_sent(header: tuple[str, str]) -> None:
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        plain = ask(server)
+        own = replace(plain, headers=[("X-Good", "1"), header])
+        for request in (plain, own):
+            assert isinstance(await fetcher.fetch(request), Fetched)
+    before, sent = server.requests
+    assert sent == before[:-2] + b"X-Good: 1\r\n\r\n"
+
+
+@on_loop
+async def test_a_page_is_fetched_with_its_head() -> None:
+    answer = (
+        b"HTTP/1.1 200 Fine\r\nX-Two: b\r\ncontent-TYPE: text/html; charset=latin-1\r\n"
+        b"X-One: caf\xe9\r\nX-Two: a\r\nContent-Length: 5\r\n\r\nhello"
+    )
+    async with serve([answer]) as server, fetching() as fetcher:
+        request = ask(server, "/page")
+        found = await fetcher.fetch(request)
+    assert found == Fetched(
+        response=Response(
+            url=request.url,
+            status=200,
+            status_line="HTTP/1.1 200 Fine",
+            headers=[
+                ("X-Two", "b"),
+                ("content-TYPE", "text/html; charset=latin-1"),
+                ("X-One", "caf\xe9"),
+                ("X-Two", "a"),
+                ("Content-Length", "5"),
+            ],
+            address="127.0.0.1",
+        ),
+        body=b"hello",
+        wire_body=b"hello",
+        truncated=False,
+    )
+    assert found.body is found.wire_body
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            [b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\nhello"], id="until-close"
+        ),
+        pytest.param([b"HTTP/1.1 200 OK\nContent-Type: text/html\n\nhello"], id="line-feeds"),
+        pytest.param([b"HTTP/1.1 200\r\n\r\nhello"], id="no-reason-no-type"),
+        pytest.param([OK, b"Content-Le", b"ngth: 5\r\n\r", b"\nhel", b"lo"], id="in-pieces"),
+        pytest.param([OK + b"X-Fold: a\r\n  b\r\n\r\nhello"], id="folded"),
+        pytest.param(
+            [OK + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"], id="two-lengths"
+        ),
+        pytest.param([page(b"hello") + b"and more"], id="more-than-its-length"),
+        pytest.param(
+            [OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"],
+            id="chunked",
+        ),
+        pytest.param(
+            [
+                OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
+                b"Content-Type: image/png\r\nContent-Encoding: foo\r\n\r\n"
+            ],
+            id="trailers",
+        ),
+        pytest.param(
+            [
+                b"HTTP/1.1 100 Continue\r\n\r\n",
+                b"HTTP/1.1 103 Early Hints\r\nContent-Type: image/png\r\nLocation: /x\r\n\r\n",
+                page(b"hello"),
+            ],
+            id="interim-heads",
+        ),
+        pytest.param([page(gzip.compress(b"hello"), b"Content-Encoding: gzip")], id="gzip"),
+        pytest.param(
+            [page(brotli.compress(gzip.compress(b"hello")), b"Content-Encoding: x-gzip, br")],
+            id="gzip-and-brotli",
+        ),
+    ],
+)
+@on_loop
+async def test_these_are_pages(script: Script) -> None:
+    found = await outcome_of(script)
+    assert isinstance(found, Fetched), found
+    assert (found.body, found.truncated, found.response.status) == (b"hello", False, 200)
+    assert not found.response.header("location")
+
+
+@on_loop
+async def test_the_coded_bytes_are_kept() -> None:
+    wire = gzip.compress(b"hello")
+    found = await outcome_of([page(wire, b"Content-Encoding: gzip")])
+    assert isinstance(found, Fetched)
+    assert (found.body, found.wire_body) == (b"hello", wire)
+
+
+@on_loop
+async def test_a_body_is_cut_at_the_cap() -> None:
+    answer = page(b"0123456789")
+    async with serve([answer]) as server, fetching() as fetcher:
+        for cap, body, truncated in (
+            (0, b"", True),
+            (9, b"012345678", True),
+            (10, b"0123456789", False),
+        ):
+            found = await fetcher.fetch(ask(server, max_bytes=cap))
+            assert isinstance(found, Fetched)
+            assert (found.body, found.wire_body, found.truncated) == (body, body, truncated)
+
+
+@on_loop
+async def test_an_endless_body_is_cut_and_left() -> None:
+    script: Script = [OK + b"\r\n", b"x" * 200_000, Act.HOLD]
+    async with serve(script) as server, fetching() as fetcher:
+        found = await fetcher.fetch(ask(server, max_bytes=100_000))
+        await server.is_left()
+    assert isinstance(found, Fetched)
+    assert (len(found.body), found.truncated) == (100_000, True)
+
+
+@on_loop
+async def test_the_cap_holds_for_what_is_decoded() -> None:
+    wire = gzip.compress(bytes(10_000_000))
+    found = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=20_000)
+    assert isinstance(found, Fetched)
+    assert (found.body, found.wire_body, found.truncated) == (bytes(20_000), wire, True)
+
+
+@on_loop
+async def test_a_coded_body_cut_on_the_wire_gives_what_there_is() -> None:
+    text = b"".join(b"%d " % (n * n) for n in range(20_000))
+    wire = gzip.compress(text)
+    found = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=len(wire) // 2)
+    assert isinstance(found, Fetched)
+    assert found.truncated and found.wire_body == wire[: len(wire) // 2]
+    assert found.body and text.startswith(found.body)
+
+
+@pytest.mark.parametrize(
+    ("head", "outcome"),
+    [
+        (b"HTTP/1.1 301 Moved\r\nLocation: ../there?x\r\n", Redirected),
+        (b"HTTP/1.1 302 Found\r\n", Refused),
+        (b"HTTP/1.1 304 Not Modified\r\nLocation: /x\r\n", Refused),
+        (b"HTTP/1.1 204 No Content\r\n", Refused),
+        (b"HTTP/1.1 404 Not Found\r\n", Refused),
+        (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n", Refused),
+        (b"HTTP/1.1 999 Denied\r\n", Refused),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n", WrongType),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: zstd\r\n", Failed),
+    ],
+)
+@on_loop
+async def test_what_is_not_wanted_is_left_after_the_head(head: bytes, outcome: type[Any]) -> None:
+    """The server sends no body and waits: only a fetcher that leaves by itself gets on."""
+    script: Script = [head + b"Content-Length: 1000\r\n\r\n", Act.HOLD]
+    async with serve(script) as server, fetching() as fetcher:
+        found = await fetcher.fetch(ask(server))
+        await server.is_left()
+    assert type(found) is outcome
+    if isinstance(found, Redirected):
+        assert found.location == "../there?x"
+    if isinstance(found, Failed):
+        assert (found.kind, found.status) == (FailureKind.ENCODING, 200)
+    else:
+        assert found.response.header("content-length") == "1000"
+
+
+@on_loop
+async def test_without_accepted_types_everything_is_read() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\nhi"
+    found = await outcome_of([answer], accept_types=None)
+    assert isinstance(found, Fetched) and found.body == b"hi"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        pytest.param([], FailureKind.RESET, id="closed-at-once"),
+        pytest.param([Act.RESET], FailureKind.RESET, id="reset-at-once"),
+        pytest.param([OK], FailureKind.RESET, id="closed-within-the-head"),
+        pytest.param([b"HTTP/1.1 100 Continue\r\n\r\n"], FailureKind.RESET, id="interim-only"),
+        pytest.param([OK + b"Content-Length: 10\r\n\r\nhello"], FailureKind.RESET, id="short-body"),
+        pytest.param(
+            [OK + b"Transfer-Encoding: chunked\r\n\r\n10\r\nhello"],
+            FailureKind.RESET,
+            id="short-chunk",
+        ),
+        pytest.param([b"<html>hello"], FailureKind.PROTOCOL, id="http-0.9"),
+        pytest.param([b"\r\n\r\nhello"], FailureKind.PROTOCOL, id="blank"),
+        pytest.param([b"SSH-2.0-OpenSSH_9.2\r\n"], FailureKind.PROTOCOL, id="ssh"),
+        pytest.param([b"HTTP/1.1 abc OK\r\n\r\n"], FailureKind.PROTOCOL, id="no-status"),
+        pytest.param([b"HTTP/2 200 OK\r\n\r\n"], FailureKind.PROTOCOL, id="http-2"),
+        pytest.param(
+            [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhello"],
+            FailureKind.PROTOCOL,
+            id="upgrade",
+        ),
+        pytest.param([OK + b"X: a\0b\r\n\r\nhello"], FailureKind.PROTOCOL, id="nul"),
+        pytest.param(
+            [OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"],
+            FailureKind.PROTOCOL,
+            id="two-different-lengths",
+        ),
+        pytest.param(
+            [OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello"],
+            FailureKind.PROTOCOL,
+            id="bad-chunk",
+        ),
+        pytest.param(
+            [OK + b"X: y\r\n" * MAX_HEAD_LINES + b"\r\nhello"],
+            FailureKind.PROTOCOL,
+            id="many-lines",
+        ),
+        pytest.param(
+            [OK + (b"X: " + b"y" * 90_000 + b"\r\n") * 3 + b"\r\nhello"],
+            FailureKind.PROTOCOL,
+            id="large-head",
+        ),
+        pytest.param([OK + b"X: " + b"y" * 1_000_000], FailureKind.PROTOCOL, id="large-line"),
+        pytest.param(
+            [b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000, page(b"hello")],
+            FailureKind.PROTOCOL,
+            id="many-interim-heads",
+        ),
+        pytest.param(
+            [
+                OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+                b"X: y\r\n" * 1_000 + b"\r\n",
+            ],
+            FailureKind.PROTOCOL,
+            id="many-trailers",
+        ),
+        pytest.param(
+            [OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"],
+            FailureKind.ENCODING,
+            id="transfer-coding",
+        ),
+        pytest.param(
+            [page(b"hello", b"Content-Encoding: gzip")], FailureKind.ENCODING, id="not-gzip"
+        ),
+        pytest.param(
+            [page(gzip.compress(b"hello")[:-1], b"Content-Encoding: gzip")],
+            FailureKind.ENCODING,
+            id="half-gzip",
+        ),
+    ],
+)
+@on_loop
+async def test_these_fail(script: Script, kind: FailureKind) -> None:
+    found = await outcome_of(script)
+    assert failure(found) is kind
+    assert isinstance(found, Failed) and found.detail and found.address == "127.0.0.1"
+
+
+@on_loop
+async def test_a_reset_within_the_body() -> None:
+    def script(_request: bytes) -> Script:
+        return [OK + b"Content-Length: 10\r\n\r\nhello", Act.RESET]
+
+    async with serve(script) as server, fetching() as fetcher:
+        found = await fetcher.fetch(ask(server))
+    assert failure(found) is FailureKind.RESET
+    assert isinstance(found, Failed) and found.status in (0, 200)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://page.test/",
+        "file:///etc/passwd",
+        "page.test",
+        "",
+        "http://",
+        "http://page.test/caf\u00e9",
+        "http://page.test/a\nb",
+        "http://page.test/a b",
+    ],
+)
+@on_loop
+async def test_what_is_no_canonical_url_is_not_asked_for(url: str) -> None:
+    async with serve([page(b"hello")]) as server, fetching() as fetcher:
+        found = await fetcher.fetch(Request(url=url, max_bytes=10))
+        assert failure(found) is FailureKind.PROTOCOL
+    assert server.requests == []
+
+
+@on_loop
+async def test_port_0_is_no_other_port() -> None:
+    async with fetching() as fetcher:
+        found = await fetcher.fetch(Request(url="http://page.test:0/", max_bytes=10))
+    assert isinstance(found, Failed), found
+
+
+@on_loop
+async def test_hundreds_at_once_keep_apart() -> None:
+    def echo(request: bytes) -> Script:
+        return [page(request.split()[1] * 1_000)]
+
+    async with serve(echo) as server, fetching() as fetcher:
+        requests = [ask(server, f"/{n}") for n in range(400)]
+        for _ in range(2):
+            found = await asyncio.gather(*map(fetcher.fetch, requests))
+            for n, outcome in enumerate(found):
+                assert isinstance(outcome, Fetched)
+                assert outcome.body == b"/%d" % n * 1_000
+        assert fetcher.in_flight == 0
+
+
+@pytest.mark.parametrize("total", [1.0, 6.0, 60.0, 180.0])
+def test_the_parts_of_a_request_fit_into_what_the_whole_may_take(total: float) -> None:
+    limits, usual = limits_within(total), Limits()
+    assert limits.total == total
+    assert limits.connect < total and limits.connect <= usual.connect
+    assert limits.first_byte < total and limits.first_byte <= usual.first_byte
+    assert limits_within(usual.total) == usual

@@ -1,0 +1,93 @@
+"""Odd names: what is sent for them, over TLS too, and what is not a name at all."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from rove.fetch.contract import Request
+from rove.fetch.dns import AresLookup, CachingResolver
+from rove.fetch.http import CurlFetcher
+from rove.model import FailureKind, Fetched
+from rove.urls.canonical import canonical
+from tests.unit.fetch import certificates
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, serve
+
+LABEL = "a" * 63
+NAMES = {
+    "bücher.test": "xn--bcher-kva.test",
+    "BÜCHER.test": "xn--bcher-kva.test",
+    "例え.テスト": "xn--r8jz45g.xn--zckzah",
+    "faß.test": "xn--fa-hia.test",
+    "under_score.page.test": "under_score.page.test",
+    "_dmarc.page.test": "_dmarc.page.test",
+    "page.test.": "page.test",
+    "page.test..": "page.test",
+    "-page-.test": "-page-.test",
+    "a--b.test": "a--b.test",
+    f"{LABEL}.test": f"{LABEL}.test",
+    "1.2.3.4.test": "1.2.3.4.test",
+}
+TOO_LONG = ["a" * 64 + ".test", ".".join([LABEL] * 4) + ".test", ".".join(["a"] * 200)]
+
+
+@pytest.fixture(scope="module")
+def server_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, list[str]]:
+    """A context that notes the names that clients ask for."""
+    file: Path = tmp_path_factory.mktemp("names") / "server.pem"
+    file.write_text(certificates.GOOD)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    asked: list[str] = []
+    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    return context, asked
+
+
+@pytest.mark.parametrize(("written", "name"), NAMES.items())
+@on_loop
+async def test_a_name_is_asked_for_in_dns_and_tls_and_http(
+    server_names: tuple[ssl.SSLContext, list[str]], written: str, name: str
+) -> None:
+    tls, asked = server_names
+    asked.clear()
+    resolver = FakeResolver()
+    async with serve([page(b"hello")], tls=tls) as server, fetching(resolver=resolver) as fetcher:
+        url = canonical(f"https://{written}:{server.port}/")
+        assert url is not None
+        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+    assert isinstance(found, Fetched)
+    assert resolver.asked == [name]
+    assert asked == [name]
+    assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+@on_loop
+async def test_a_name_that_dns_could_not_hold_is_not_found(name: str) -> None:
+    url = canonical(f"http://{name}/")
+    if url is None:
+        return
+    lookup = AresLookup(servers=["127.0.0.1:9"], timeout=0.1, tries=1)
+    fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(lookup))
+    try:
+        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+    finally:
+        await fetcher.close()
+    assert failure(found) is FailureKind.DNS_NOT_FOUND
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@on_loop
+async def test_even_if_it_could_be_found(
+    server_names: tuple[ssl.SSLContext, list[str]], scheme: str, name: str
+) -> None:
+    """A connect-to rule may match any name; libcurl must take it or say no."""
+    tls = server_names[0] if scheme == "https" else None
+    async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
+        url = f"{scheme}://{name}:{server.port}/"
+        found = await fetcher.fetch(Request(url=url, max_bytes=10))
+    if not isinstance(found, Fetched):
+        assert failure(found) in (FailureKind.TLS, FailureKind.PROTOCOL)

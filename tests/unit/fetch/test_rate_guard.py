@@ -1,0 +1,209 @@
+"""Answers that come in by drops, or for ever, or swell: each is cut where its bound is, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import brotli
+import pytest
+
+import rove.fetch.rate_guard
+from rove.fetch.body import MAX_RATIO, RATIO_FREE
+from rove.fetch.limits import Limits
+from rove.fetch.rate_guard import MAX_OVERHEAD, Flow
+from rove.model import Failed, FailureKind, Fetched
+from tests.unit.fetch.server import Server, ask, failure, fetching, on_loop, outcome_of, page
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+LIMITS = Limits(window=20.0, least_rate=256.0)
+Send = Callable[[bytes], Coroutine[Any, Any, None]]
+
+
+def judged(*steps: tuple[float, int]) -> FailureKind | None:
+    """What a flow comes to that has so many bytes after so many seconds."""
+    flow = Flow(LIMITS, now=100.0, counted=0)
+    for seconds, counted in steps:
+        trouble = flow.judge(now=100.0 + seconds, counted=counted, received=None)
+        if trouble is not None:
+            return trouble[0]
+    return None
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([(19.9, 0)], None),
+        ([(20.0, 5_119)], FailureKind.TOO_SLOW),
+        ([(20.0, 5_120)], None),
+        ([(10.0, 5_119), (20.0, 5_119)], FailureKind.TOO_SLOW),
+        ([(20.0, 1_000_000), (39.0, 1_000_000)], None),
+        ([(20.0, 1_000_000), (40.0, 1_000_000)], FailureKind.TOO_SLOW),
+        ([(20.0, 5_120), (40.0, 10_240), (60.0, 15_360)], None),
+        ([(30.0, 5_120)], FailureKind.TOO_SLOW),
+    ],
+)
+def test_the_rate_is_taken_over_a_window(
+    steps: list[tuple[float, int]], expected: FailureKind | None
+) -> None:
+    assert judged(*steps) is expected
+
+
+def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
+    flow = Flow(LIMITS, now=100.0, counted=0)
+    for received, expected in (
+        (2_000 + MAX_OVERHEAD, None),
+        (2_001 + MAX_OVERHEAD, FailureKind.PROTOCOL),
+    ):
+        trouble = flow.judge(now=101.0, counted=1_000, received=received)
+        assert (trouble and trouble[0]) is expected
+
+
+@contextlib.asynccontextmanager
+async def dripping(script: Callable[[Send], Coroutine[Any, Any, None]]) -> AsyncIterator[Server]:
+    """A server whose script sends as long as somebody listens."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def send(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
+
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with contextlib.suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            await script(send)
+        writer.close()
+
+    listening = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with listening:
+        yield Server(host="127.0.0.1", port=listening.sockets[0].getsockname()[1])
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("start", "drop"),
+    [
+        pytest.param(OK + b"Content-Length: 1000000\r\n\r\n", b"x", id="body"),
+        pytest.param(OK, b"X", id="one-line-of-a-head"),
+        pytest.param(OK, b"X: y\r\n", id="head"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 C\r\n\r\n", id="interim"),
+        pytest.param(CHUNKED, b"1\r\nx\r\n", id="chunks"),
+        pytest.param(CHUNKED + b"1;", b"x" * 100, id="chunk-extension"),
+    ],
+)
+@on_loop
+async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
+    async def script(send: Send) -> None:
+        await send(start)
+        while True:
+            await send(drop)
+            await asyncio.sleep(0.02)
+
+    limits = Limits(window=0.4, least_rate=10_000, total=30)
+    async with dripping(script) as server, fetching(limits=limits) as fetcher:
+        found = await fetcher.fetch(ask(server))
+    assert failure(found) is FailureKind.TOO_SLOW
+    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+
+
+@on_loop
+async def test_a_first_line_by_drops_is_no_first_line() -> None:
+    async def script(send: Send) -> None:
+        for letter in b"HTTP/1.1 200 " + b"O" * 1_000:
+            await send(bytes([letter]))
+            await asyncio.sleep(0.02)
+
+    async with dripping(script) as server, fetching(limits=Limits(first_byte=0.3)) as fetcher:
+        found = await fetcher.fetch(ask(server))
+    assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        pytest.param(CHUNKED + b"5;", b"x" * 65_536, id="endless-extension"),
+        pytest.param(CHUNKED, (b"1;" + b"e" * 8_000 + b"\r\nx\r\n") * 8, id="extensions"),
+    ],
+)
+@on_loop
+async def test_an_answer_of_chunk_extensions_is_left(
+    monkeypatch: pytest.MonkeyPatch, start: bytes, more: bytes
+) -> None:
+    """libcurl drops them without a word, at whatever speed they come."""
+    monkeypatch.setattr(rove.fetch.rate_guard, "TICK", 0.1)
+
+    async def script(send: Send) -> None:
+        await send(start)
+        while True:
+            await send(more)
+
+    async with dripping(script) as server, fetching(limits=Limits()) as fetcher:
+        found = await fetcher.fetch(ask(server))
+    assert failure(found) is FailureKind.PROTOCOL
+    assert isinstance(found, Failed) and "bytes were sent" in found.detail
+
+
+BOMB = bytes(20 * RATIO_FREE)
+
+
+def brotlied(data: bytes) -> bytes:
+    return bytes(brotli.compress(data, quality=3))
+
+
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)],
+)
+@on_loop
+async def test_a_body_that_swells_is_cut_and_marked(
+    coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    wire = compress(BOMB)
+    answer = page(wire, b"Content-Encoding: " + coding.encode())
+    found = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    assert isinstance(found, Fetched)
+    assert (found.truncated, found.response.marks) == (True, ("decompression-cut",))
+    assert len(found.body) == max(RATIO_FREE, MAX_RATIO * len(wire)) < len(BOMB)
+
+
+@on_loop
+async def test_a_bomb_in_a_bomb_is_measured_by_what_was_sent() -> None:
+    wire = gzip.compress(gzip.compress(BOMB))
+    answer = page(wire, b"Content-Encoding: gzip, gzip")
+    found = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    assert isinstance(found, Fetched)
+    assert (len(found.body), found.response.marks) == (RATIO_FREE, ("decompression-cut",))
+
+
+@pytest.mark.parametrize(
+    ("body", "cap", "marks"),
+    [
+        (bytes(RATIO_FREE), 2 * RATIO_FREE, ()),
+        (bytes(RATIO_FREE), RATIO_FREE - 1, ("body-cut",)),
+        (bytes(RATIO_FREE + 1), 2 * RATIO_FREE, ("decompression-cut",)),
+        (bytes(RATIO_FREE + 1), RATIO_FREE, ("body-cut",)),
+        (bytes(3 * RATIO_FREE), 2 * RATIO_FREE, ("decompression-cut",)),
+    ],
+)
+@on_loop
+async def test_which_bound_was_met_is_said(body: bytes, cap: int, marks: tuple[str, ...]) -> None:
+    wire = gzip.compress(body)
+    found = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=cap)
+    assert isinstance(found, Fetched) and found.response.marks == marks
+
+
+@on_loop
+async def test_a_plain_body_that_is_cut_is_marked() -> None:
+    found = await outcome_of([page(b"hello")], max_bytes=3)
+    assert isinstance(found, Fetched) and found.response.marks == ("body-cut",)
+    found = await outcome_of([page(b"hello")], max_bytes=5)
+    assert isinstance(found, Fetched) and found.response.marks == ()

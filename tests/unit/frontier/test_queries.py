@@ -1,0 +1,138 @@
+"""Named queries and numbered migrations, as they are read from their files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rove.frontier import queries
+from rove.frontier.queries import (
+    NumberedQuery,
+    load_migrations,
+    load_numbered_queries,
+    load_queries,
+)
+from rove.frontier.sqlite import database as sqlite_database
+
+SOURCES = Path(sqlite_database.__file__).parent.parent
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands in the package's place."""
+    monkeypatch.setattr(queries.resources, "files", lambda package: tmp_path)
+    (tmp_path / "some").mkdir()
+    return tmp_path
+
+
+def test_queries_come_by_name_without_comments(folder: Path) -> None:
+    (folder / "some" / "queries.sql").write_text(
+        "-- A file.\n\n-- name: first\n-- Why: a reason.\nSELECT 1\n  -- indented; too\nFROM x;\n\n"
+        "-- name: second\nSELECT '--'; \n"
+    )
+    assert load_queries("some") == {"first": "SELECT 1\nFROM x", "second": "SELECT '--'"}
+
+
+def test_migrations_come_in_the_order_of_their_numbers(folder: Path) -> None:
+    place = folder / "some" / "migrations"
+    place.mkdir()
+    for name in ("0010_later.sql", "0002_second.sql", "0001_first.sql", "readme.md"):
+        (place / name).write_text(name)
+    assert load_migrations("some") == [
+        (1, "0001_first.sql"),
+        (2, "0002_second.sql"),
+        (10, "0010_later.sql"),
+    ]
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    numbers = [number for number, _ in load_migrations("sqlite")]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
+    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "paging.py"]
+    text = "".join(path.read_text() for path in files)
+    known = set(load_queries("sqlite"))
+    asked = set(re.findall(r"""\.(?:execute|batch)\(\s*"([a-z]\w*)""", text))
+    assert asked and asked <= known
+    assert {name for name in known if f'"{name}"' not in text} == set()
+
+
+def test_no_query_has_a_name_twice() -> None:
+    names = re.findall(
+        r"^-- name: (\w+)$", (SOURCES / "sqlite" / "queries.sql").read_text(), re.MULTILINE
+    )
+    assert len(names) == len(set(names)) == len(load_queries("sqlite"))
+
+
+def numbered(folder: Path, text: str) -> NumberedQuery:
+    (folder / "some" / "queries.sql").write_text(f"-- name: only\n{text};\n")
+    return load_numbered_queries("some")["only"]
+
+
+def test_parameters_are_numbered_in_the_order_in_which_they_first_come(folder: Path) -> None:
+    found = numbered(folder, "SELECT :later, (:first_one) FROM x WHERE y=:a AND z>=:b")
+    assert found.text == "SELECT $1, ($2) FROM x WHERE y=$3 AND z>=$4"
+    assert found.parameters == ("later", "first_one", "a", "b")
+
+
+def test_a_name_used_twice_gets_one_number(folder: Path) -> None:
+    found = numbered(folder, "SELECT :a + :b + :a - :ab")
+    assert found == NumberedQuery("SELECT $1 + $2 + $1 - $3", ("a", "b", "ab"))
+
+
+def test_casts_are_left_alone(folder: Path) -> None:
+    found = numbered(folder, "SELECT :ids::bigint[], x::text, '{}'::jsonb, (:n)::integer")
+    assert found.text == "SELECT $1::bigint[], x::text, '{}'::jsonb, ($2)::integer"
+    assert found.parameters == ("ids", "n")
+
+
+def test_slices_and_times_are_left_alone(folder: Path) -> None:
+    found = numbered(folder, "SELECT a[1:n], '12:30', b[x:y]")
+    assert found == NumberedQuery("SELECT a[1:n], '12:30', b[x:y]", ())
+
+
+def test_parameters_in_comments_do_not_count(folder: Path) -> None:
+    found = numbered(folder, "-- Why: :nothing\nSELECT :a\n  -- :nor this\n+ :b")
+    assert found == NumberedQuery("SELECT $1\n+ $2", ("a", "b"))
+
+
+def test_numbered_queries_have_the_names_of_the_others(folder: Path) -> None:
+    (folder / "some" / "queries.sql").write_text("-- name: a\nSELECT :x;\n-- name: b\nSELECT :y;\n")
+    assert load_numbered_queries("some") == {
+        "a": NumberedQuery("SELECT $1", ("x",)),
+        "b": NumberedQuery("SELECT $1", ("y",)),
+    }
+
+
+def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
+    found = load_numbered_queries("postgres")
+    for name, query in found.items():
+        numbers = {int(number) for number in re.findall(r"\$(\d+)", query.text)}
+        assert numbers == set(range(1, len(query.parameters) + 1)), name
+        assert not re.search(r"(?<!:):(?!:)[a-z]", query.text), f"{name} has a name left"
+    assert any(query.parameters for query in found.values())
+
+
+def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
+    files = [*SOURCES.glob("postgres/*.py"), SOURCES / "move.py", SOURCES / "paging.py"]
+    text = "".join(path.read_text() for path in files)
+    known = set(load_queries("postgres"))
+    asked = set(re.findall(r"""(?:session\.(?:fetch|value)|_fetch)\(\s*"([a-z]\w*)""", text))
+    assert asked and asked <= known
+    assert {name for name in known if f'"{name}"' not in text} == set()
+
+
+def test_no_query_to_postgresql_has_a_name_twice() -> None:
+    names = re.findall(
+        r"^-- name: (\w+)$", (SOURCES / "postgres" / "queries.sql").read_text(), re.MULTILINE
+    )
+    assert len(names) == len(set(names)) == len(load_queries("postgres"))
+
+
+def test_migrations_of_postgresql_are_numbered_without_gaps() -> None:
+    numbers = [number for number, _ in load_migrations("postgres")]
+    assert numbers and numbers == list(range(1, len(numbers) + 1))

@@ -1,0 +1,212 @@
+"""How long things take: histograms, and the watch over connections that are held for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+
+from rove.frontier import timing
+from rove.frontier.postgres import held_connections as postgres_watch
+from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
+from rove.frontier.timing import BOUNDS, Histogram, Timings
+
+SHORT = 0.01
+LONG = 0.05
+
+
+def histogram(*seconds: float) -> Histogram:
+    made = Histogram()
+    for duration in seconds:
+        made.add(duration)
+    return made
+
+
+def test_buckets_reach_from_a_tenth_of_a_millisecond_to_a_minute() -> None:
+    assert BOUNDS[0] == 0.0001
+    assert 50.0 < BOUNDS[-1] < 70.0
+    assert list(BOUNDS) == sorted(BOUNDS)
+
+
+def test_a_duration_falls_into_the_first_bucket_that_holds_it() -> None:
+    counted = histogram(0.0, BOUNDS[0], BOUNDS[3], BOUNDS[3] + 1e-9, BOUNDS[-1], 1e9)
+    filled = {i: number for i, number in enumerate(counted.buckets) if number}
+    assert filled == {0: 2, 3: 1, 4: 1, len(BOUNDS) - 1: 1, len(BOUNDS): 1}
+    assert (counted.count, counted.longest) == (6, 1e9)
+
+
+def test_a_histogram_knows_sum_and_longest() -> None:
+    counted = histogram(0.5, 0.25, 0.125)
+    assert (counted.count, counted.total, counted.longest) == (3, 0.875, 0.5)
+
+
+def test_an_empty_histogram_has_quantiles_of_nothing() -> None:
+    assert [histogram().quantile(share) for share in (0.0, 0.5, 1.0)] == [0.0] * 3
+
+
+def test_quantiles_are_upper_bounds_within_a_factor_of_two() -> None:
+    durations = [0.001 * i for i in range(1, 1001)]
+    counted = histogram(*durations)
+    for share in (0.01, 0.1, 0.5, 0.9, 0.99, 1.0):
+        true = durations[round(share * len(durations)) - 1]
+        assert true <= counted.quantile(share) <= 2 * true
+
+
+def test_no_quantile_is_longer_than_the_longest() -> None:
+    assert histogram(0.00001).quantile(0.5) == 0.00001
+    assert histogram(0.3, 0.3, 0.3).quantile(0.99) == 0.3
+
+
+def test_the_longest_stands_for_what_no_bucket_bounds() -> None:
+    counted = histogram(0.001, 300.0, 200.0)
+    assert counted.quantile(0.99) == 300.0
+    assert counted.quantile(0.3) == pytest.approx(0.0016)
+
+
+def test_each_name_has_its_own_histogram() -> None:
+    timings = Timings()
+    timings.add("a", 1.0)
+    timings.add("b", 2.0)
+    timings.add("a", 3.0)
+    assert {name: (h.count, h.total) for name, h in timings.by_name.items()} == {
+        "a": (2, 4.0),
+        "b": (1, 2.0),
+    }
+
+
+def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([10.0, 10.5, 20.0, 20.25])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(now))
+    timings = Timings()
+    with timings.measured("work"):
+        pass
+    with pytest.raises(RuntimeError), timings.measured("work"):
+        raise RuntimeError
+    found = timings.by_name["work"]
+    assert (found.count, found.total, found.longest) == (2, 0.75, 0.5)
+
+
+def test_lines_come_with_the_costliest_first() -> None:
+    timings = Timings()
+    timings.add("one long", 0.9)
+    for _ in range(1000):
+        timings.add("many short", 0.002)
+    assert timings.lines() == [
+        "many short: 1,000 times, 2.0 s in all, p50 2.0 ms, p99 2.0 ms, longest 2.0 ms",
+        "one long: 1 times, 0.9 s in all, p50 900.0 ms, p99 900.0 ms, longest 900.0 ms",
+    ]
+
+
+def test_nothing_timed_is_no_line() -> None:
+    assert Timings().lines() == []
+
+
+def holder(query: str = "claim") -> postgres_watch.Holder:
+    return SimpleNamespace(query=query)  # type: ignore[return-value]
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING, logger=postgres_watch.__name__)
+    return caplog
+
+
+async def held(watch: HeldWatch, what: str, query: str = "claim", *, seconds: float = LONG) -> None:
+    with watch.over(what, holder(query)):
+        await asyncio.sleep(seconds)
+
+
+async def test_a_connection_given_back_in_time_is_not_logged(
+    said: pytest.LogCaptureFixture,
+) -> None:
+    watch = HeldWatch(threshold=LONG)
+    await held(watch, "add", seconds=0.0)
+    with pytest.raises(RuntimeError), watch.over("add", holder()):
+        raise RuntimeError
+    await asyncio.sleep(2 * LONG)
+    assert said.messages == [], "nor is one that was given back because of an error"
+
+
+async def test_every_kind_of_work_is_logged_for_itself(said: pytest.LogCaptureFixture) -> None:
+    watch = HeldWatch(threshold=SHORT)
+    await asyncio.gather(*(held(watch, what) for what in ("add", "claim", "add")))
+    assert sorted(text.split(",")[0] for text in said.messages) == [
+        "a connection has been held for 0.0 s to add",
+        "a connection has been held for 0.0 s to claim",
+    ]
+
+
+async def test_it_is_logged_again_after_a_while(
+    said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([1.0, QUIET_SECONDS, QUIET_SECONDS + 1.0, QUIET_SECONDS + 2.0])
+    monkeypatch.setattr(postgres_watch, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    watch = HeldWatch(threshold=SHORT)
+    counts = []
+    for _ in range(4):
+        await held(watch, "add")
+        counts.append(len(said.messages))
+    assert counts == [1, 1, 2, 2], "the first time even on a machine that was only just started"
+
+
+async def test_a_connection_without_a_query_yet(said: pytest.LogCaptureFixture) -> None:
+    await held(HeldWatch(threshold=SHORT), "add", query="")
+    (text,) = said.messages
+    assert "in query (none yet)" in text
+
+
+async def test_the_query_is_the_one_at_the_time_of_the_complaint(
+    said: pytest.LogCaptureFixture,
+) -> None:
+    session = SimpleNamespace(query="first")
+    with HeldWatch(threshold=SHORT).over("settle", session):
+        session.query = "second"
+        await asyncio.sleep(LONG)
+    (text,) = said.messages
+    assert "in query second" in text
+
+
+async def _outer(ready: asyncio.Event) -> None:
+    async for _ in _generated(ready):
+        pass
+
+
+async def _generated(ready: asyncio.Event) -> AsyncIterator[int]:
+    await _inner(ready)
+    yield 1
+
+
+async def _inner(ready: asyncio.Event) -> None:
+    ready.set()
+    await asyncio.Event().wait()
+
+
+async def test_a_stack_goes_from_the_outermost_inwards() -> None:
+    ready = asyncio.Event()
+    task = asyncio.create_task(_plain(ready))
+    await ready.wait()
+    places = [line.split(" in ")[1].split("\n")[0] for line in stack_of(task)]
+    task.cancel()
+    assert places[:2] == ["_plain", "_inner"]
+
+
+async def _plain(ready: asyncio.Event) -> None:
+    await _inner(ready)
+
+
+async def test_the_stack_of_a_task_that_is_done_is_empty() -> None:
+    task = asyncio.create_task(asyncio.sleep(0))
+    await task
+    assert stack_of(task) == []
+
+
+async def test_a_generator_on_the_way_does_not_break_the_stack() -> None:
+    ready = asyncio.Event()
+    task = asyncio.create_task(_outer(ready))
+    await ready.wait()
+    places = [line.split(" in ")[1].split("\n")[0] for line in stack_of(task)]
+    task.cancel()
+    assert places[0] == "_outer"

@@ -1,0 +1,573 @@
+"""An audit finds every way of not being polite, and nothing else: what is planted, and what nearly is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rove.inspect.audit_findings import Check, Unverifiable
+from rove.model import DelaySource, Fate, RequestKind, RequestRow
+from rove.urls.canonical import canonical
+from tests.unit.inspect.test_audit_ledger import (
+    RULES,
+    T0,
+    A,
+    Ledger,
+    as_past,
+    ask,
+    ask_robots,
+    exclusion,
+    hop,
+    polite,
+)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """A visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
+    return polite()
+
+
+# delay
+
+
+def test_a_visit_too_early(ledger: Ledger) -> None:
+    ledger.visit(60, ask(f"{A}/b"))
+    found = ledger.found()
+    assert found.check is Check.DELAY and found.domain == "a.test"
+    assert found.numbers == {
+        "gap_s": 59.8,
+        "delay_s": 70.0,
+        "delay_from": "delay",
+        "margin_s": -10.2,
+    }
+    earlier, later = found.requests
+    assert (earlier.visit, earlier.seq, earlier.url) == (1, 1, f"{A}/")
+    assert (later.visit, later.seq, later.url) == (2, 0, f"{A}/b")
+    assert (earlier.ended, later.began) == (T0 + 200, T0 + 60_000)
+    assert "visit 2 began 59.800 s after the end of visit 1" in found.what
+
+
+@pytest.mark.parametrize(("at", "is_found"), [(70.125, False), (70.124, True)])
+def test_what_clocks_may_differ_by(ledger: Ledger, at: float, is_found: bool) -> None:
+    """5 ms, and a thousandth of 70 s."""
+    ledger.visit(at, ask(f"{A}/b"))
+    assert (Check.DELAY in ledger.checks()) is is_found
+
+
+@pytest.mark.parametrize(("at", "is_found"), [(0.195, False), (0.194, True)])
+def test_two_visits_at_once_even_without_a_delay(at: float, is_found: bool) -> None:
+    ledger = Ledger()
+    ledger.visit(0, ledger.robots(A), ask(f"{A}/"), delay=0.0)
+    ledger.visit(at, ask(f"{A}/b"), delay=0.0)
+    assert (Check.DELAY in ledger.checks()) is is_found
+    if is_found:
+        assert "0.006 s before visit 1 had ended" in ledger.found().what
+
+
+def test_the_longest_delay_of_a_visit_counts(ledger: Ledger) -> None:
+    ledger.rows[0] = ledger.rows[0].but(delay=300.0, delay_from=DelaySource.CRAWL_DELAY)
+    ledger.visit(100, ask(f"{A}/b"))
+    assert ledger.found().numbers["delay_from"] == "crawl-delay"
+
+
+def test_the_delay_is_that_of_the_earlier_visit(ledger: Ledger) -> None:
+    ledger.visit(70.2, ask(f"{A}/b"), delay=500.0)
+    assert not ledger.checks()
+
+
+def test_a_visit_ends_with_its_last_request_wherever_that_went() -> None:
+    ledger = Ledger()
+    to = "https://b.test/robots.txt"
+    ledger.visit(0, ask_robots(A, status=301, target=to), hop(to, status=404, took=9_900))
+    ledger.visit(79, ask(f"{A}/"))
+    report = ledger.audit()
+    assert report.violations[Check.DELAY] == report.total == report.elsewhere == 1
+
+
+def test_a_request_of_which_nothing_more_is_known_counts_from_its_beginning() -> None:
+    ledger = Ledger()
+    lost = ask_robots(A, error="lost", took=0)
+    ledger.visit(0, lost, fate=Fate.LOST)
+    ledger.visit(70, ledger.robots(A))
+    ledger.visit(100, ask(f"{A}/"))
+    assert ledger.found().requests[0].visit == 2
+
+
+def test_a_visit_that_sent_nothing_is_one() -> None:
+    ledger = Ledger()
+    ledger.visit(0, ask_robots(A, error="address-refused", address=""))
+    ledger.visit(60, ledger.robots(A))
+    assert ledger.checks() == {Check.DELAY}
+
+
+def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
+    ledger = Ledger()
+    ledger.visit(0, ledger.robots(A), ask(f"{A}/", took=100_000), fate=Fate.LATE)
+    ledger.visit(10, ask(f"{A}/b"))
+    ledger.visit(90, ask(f"{A}/c"))
+    report = ledger.audit()
+    assert [f.requests[1].visit for f in report.findings] == [2, 3]
+    assert {f.requests[0].visit for f in report.findings} == {1}
+
+
+def test_domains_do_not_wait_for_each_other(ledger: Ledger) -> None:
+    ledger.visit(0, ledger.robots("http://b.test"), domain="b.test")
+    assert ledger.audit().checked[Check.DELAY] == 0
+
+
+def test_the_smallest_margin_of_all(ledger: Ledger) -> None:
+    ledger.visit(71, ask(f"{A}/b"))
+    ledger.visit(0, ledger.robots("http://b.test"), domain="b.test", delay=30.0)
+    ledger.visit(30.6, ask("http://b.test/"), domain="b.test")
+    margin = ledger.audit().smallest_margin
+    assert margin is not None and margin.domain == "b.test"
+    assert (margin.gap, margin.delay, round(margin.margin, 3)) == (30.5, 30.0, 0.5)
+    assert (margin.earlier.visit, margin.later.visit) == (3, 4)
+
+
+def test_a_page_of_another_domain_is_out_of_turn(ledger: Ledger) -> None:
+    ledger.visit(100, ask("https://b.test/"))
+    assert Check.DELAY in ledger.checks()
+
+
+def test_a_lost_visit_whose_delay_is_not_known(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"), delay=0.0, fate=Fate.LOST)
+    ledger.visit(101, ask(f"{A}/c"))
+    report = ledger.audit()
+    assert report.total == 0 and report.unverifiable[Unverifiable.NO_DELAY] == 1
+
+
+# robots
+
+
+@pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP])
+def test_a_page_that_is_forbidden(ledger: Ledger, kind: RequestKind) -> None:
+    ledger.visit(100, ask(f"{A}/private/x", kind=kind))
+    found = ledger.found()
+    assert found.check is Check.ROBOTS
+    assert found.numbers == {"line": 2, "rule": "Disallow: /private"}
+    robots, page = found.requests
+    assert (robots.visit, robots.seq, robots.kind) == (1, 0, RequestKind.ROBOTS)
+    assert (page.visit, page.url) == (2, f"{A}/private/x")
+
+
+def test_the_robots_txt_in_force_is_the_last_one(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/open"))
+    ledger.visit(200, ledger.robots(A, "User-agent: *\nDisallow: /open\n"), ask(f"{A}/private/x"))
+    ledger.visit(300, ask(f"{A}/open/x"))
+    assert ledger.found().requests[1].visit == 4
+
+
+def test_each_origin_has_its_own(ledger: Ledger) -> None:
+    www = "https://www.a.test"
+    ledger.visit(100, ledger.robots(www, "User-agent: *\nDisallow: /open\n"), ask(f"{www}/private"))
+    ledger.visit(200, ask(f"{A}/open"))
+    assert not ledger.checks()
+
+
+TROUBLE = [
+    {"status": 429},
+    {"status": 500},
+    {"status": 503},
+    {"status": 304, "error": "status-304"},
+    {"error": "dns"},
+    {"error": "address-refused"},
+    {"error": "timeout-total", "status": 200},
+    {"error": "aborted"},
+]
+
+
+@pytest.mark.parametrize("answer", TROUBLE)
+def test_a_robots_txt_that_cannot_be_had_forbids_all(
+    ledger: Ledger, answer: dict[str, object]
+) -> None:
+    ledger.visit(100, ask_robots(A, **answer))
+    ledger.visit(200, ask(f"{A}/open"))
+    found = ledger.found()
+    assert found.check is Check.ROBOTS and "could not be had" in found.what
+    assert found.requests[0].visit == 2
+    ledger.visit(150, ledger.robots(A, RULES))
+    ledger.rows[-1] = ledger.rows[-1].but(visit=2, seq=1)
+    assert not {Check.ROBOTS} & ledger.checks(), "it was asked for again in between"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *({"status": status} for status in (401, 403, 404, 410, 418)),
+        {"status": 204, "error": "status-204"},
+        {"status": 300, "error": "status-300"},
+        {"status": 301, "target": "mailto:someone"},
+    ],
+)
+def test_answers_that_mean_no_rules(ledger: Ledger, answer: dict[str, object]) -> None:
+    ledger.visit(100, ask_robots(A, **answer), ask(f"{A}/private"))
+    assert not ledger.checks()
+
+
+def test_a_copy_that_is_still_good(ledger: Ledger) -> None:
+    unchanged = ledger.robots(A, RULES, status=304, error="status-304")
+    ledger.visit(86_000, unchanged)
+    ledger.visit(172_000, ask(f"{A}/open"))
+    assert not ledger.checks()
+    ledger.visit(172_100, ask(f"{A}/private"))
+    assert ledger.found().requests[0].visit == 2
+
+
+def test_a_robots_txt_at_the_end_of_redirects() -> None:
+    """Over hosts and domains; the rules are those of where it began."""
+    ledger, www, b = Ledger(), "https://www.a.test", "https://b.test/r"
+    ledger.visit(
+        0,
+        ask_robots(A, status=301, target="//www.a.test/robots.txt"),
+        ask_robots(www, status=302, target=b),
+        ledger.robots(A, RULES).but(url=b),
+        ask(f"{A}/open"),
+    )
+    assert not ledger.checks()
+    ledger.visit(100, ask(f"{A}/private"))
+    assert ledger.found().check is Check.ROBOTS
+    ledger.visit(200, ask(f"{www}/"))
+    assert ledger.checks() == {Check.ROBOTS, Check.PAGE_BEFORE_ROBOTS}, "a hop is no asking"
+
+
+@pytest.mark.parametrize(("hops", "is_found"), [(4, True), (5, False)])
+def test_redirects_without_an_end_mean_no_rules(hops: int, is_found: bool) -> None:
+    ledger = Ledger()
+    chain = [ask_robots(A, status=301, target="/1")]
+    chain += [hop(f"{A}/{n}", status=301, target=f"/{n + 1}") for n in range(1, hops + 1)]
+    ledger.visit(0, *chain, ask(f"{A}/private"))
+    assert (Check.ROBOTS in ledger.checks()) is is_found
+
+
+def test_a_redirect_that_was_not_followed_leaves_nothing_to_go_by() -> None:
+    ledger = Ledger()
+    ledger.visit(0, ask_robots(A, status=301, target="https://x.test/robots.txt"))
+    ledger.visit(100, ask(f"{A}/"))
+    assert ledger.found().check is Check.ROBOTS
+
+
+def test_after_a_redirect_that_was_not_followed_another_origin_may_be_asked() -> None:
+    ledger = Ledger()
+    www = "https://www.a.test"
+    ledger.visit(
+        0,
+        ask_robots(A, status=301, target="https://x.test/robots.txt"),
+        ledger.robots(www),
+        ask(f"{www}/"),
+    )
+    assert not ledger.checks()
+
+
+def test_a_redirect_that_could_not_be_stored_to_the_letter() -> None:
+    ledger = Ledger()
+    ledger.visit(0, ask_robots(A, status=301, target="/\ufffd"), hop(f"{A}/%00", status=404))
+    ledger.visit(100, ask(f"{A}/"))
+    assert not ledger.checks()
+
+
+@pytest.mark.parametrize("url", [f"{A}/other", "https://b.test/robots.txt", f"{A}/x/robots.txt"])
+def test_what_is_no_robots_txt_is_not_asked_for_as_one(ledger: Ledger, url: str) -> None:
+    ledger.visit(100, hop(url, status=404))
+    assert ledger.found().check is Check.ROBOTS
+    ledger.rows[-1] = ledger.rows[-1].but(fate=Fate.LOST)
+    assert not ledger.checks(), "the requests before it may be lost"
+
+
+@pytest.mark.parametrize("hash", [None, 5])
+def test_a_copy_that_is_missing_is_counted(ledger: Ledger, hash: int | None) -> None:
+    ledger.visit(100, ask_robots(A, content_hash=hash), ask(f"{A}/private"))
+    report = ledger.audit()
+    assert report.total == 0 and report.unverifiable[Unverifiable.NO_COPY] == 1
+    assert report.checked[Check.ROBOTS] == 1 and report.checked[Check.PAGE_BEFORE_ROBOTS] == 2
+
+
+# page-before-robots
+
+
+@pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP])
+def test_a_page_of_an_origin_that_was_never_asked(ledger: Ledger, kind: RequestKind) -> None:
+    ledger.visit(100, ask("http://a.test/", kind=kind), ledger.robots("http://a.test"))
+    found = ledger.found()
+    assert found.check is Check.PAGE_BEFORE_ROBOTS
+    assert found.requests[0].url == "http://a.test/"
+    assert "http://a.test/robots.txt" in found.what
+
+
+@pytest.mark.parametrize(("at", "is_found"), [(86_580.1, False), (86_580.101, True)])
+def test_a_robots_txt_is_good_for_a_day_and_a_visit(
+    ledger: Ledger, at: float, is_found: bool
+) -> None:
+    ledger.visit(at, ask(f"{A}/b"))
+    assert (Check.PAGE_BEFORE_ROBOTS in ledger.checks()) is is_found
+    if is_found:
+        assert ledger.found().numbers == {"age_s": 86_580.001}
+
+
+def test_a_domain_of_very_many_origins() -> None:
+    """Those whose robots.txt does not count any more are forgotten, and that is still found."""
+    ledger = Ledger()
+    for number in range(4_500):
+        origin = f"https://h{number}.a.test"
+        ledger.visit(number * 100, ledger.robots(origin), ask(f"{origin}/"))
+    assert not ledger.checks()
+    ledger.visit(450_000, ask("https://h4499.a.test/b"))
+    assert not ledger.checks()
+    ledger.visit(450_100, ask("https://h0.a.test/b"))
+    assert ledger.found().check is Check.PAGE_BEFORE_ROBOTS
+
+
+# excluded
+
+
+@pytest.mark.parametrize(
+    ("at", "is_found"), [(104, False), (105, False), (105.001, True), (199.999, True), (200, False)]
+)
+def test_a_request_to_what_is_excluded(ledger: Ledger, at: float, is_found: bool) -> None:
+    ledger.visit(at, ask(f"{A}/b"))
+    excluded = exclusion("a.test", 100, lifted=200)
+    assert (Check.EXCLUDED in ledger.checks(excluded)) is is_found
+    if is_found:
+        found = ledger.found(excluded)
+        assert found.numbers["pattern"] == "a.test"
+        assert found.numbers["excluded_at_ms"] == T0 + 100_000
+        assert found.numbers["lifted_at_ms"] == T0 + 200_000
+        assert found.requests[0].url == f"{A}/b"
+
+
+def test_what_is_excluded_before_anything_was_asked(ledger: Ledger) -> None:
+    whole = replace(exclusion("a.test", 0), at=0)
+    assert ledger.audit(whole).violations[Check.EXCLUDED] == 2
+    assert ledger.audit(whole).findings[0].requests[0].kind is RequestKind.ROBOTS
+
+
+@pytest.mark.parametrize("pattern", ["a.test", "test", "www.a.test", "=www.a.test", "w*.a.test"])
+def test_patterns_that_cover(pattern: str) -> None:
+    ledger, www = Ledger(), "https://www.a.test:8443"
+    ledger.visit(100, ledger.robots(www))
+    assert ledger.found(exclusion("b.test", 0), exclusion(pattern, 0)).check is Check.EXCLUDED
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://192.0.2.7:81", "http://[2001:db8::1]", "https://[::1]:8"]
+)
+def test_addresses_are_excluded_as_they_are(origin: str) -> None:
+    url = canonical(origin)
+    assert url is not None
+    ledger = Ledger()
+    ledger.visit(100, ledger.robots(origin), domain=url.host)
+    assert ledger.found(exclusion(url.host, 0)).check is Check.EXCLUDED
+    assert not ledger.checks(exclusion("7", 0), exclusion("2.7", 0))
+
+
+@pytest.mark.parametrize("pattern", ["www.a.test", "=a.test.test", "b*.test", "xa.test"])
+def test_patterns_that_do_not_cover(ledger: Ledger, pattern: str) -> None:
+    assert not ledger.checks(exclusion(pattern, -100))
+
+
+def test_an_exclusion_that_was_made_lifted_and_made_again(ledger: Ledger) -> None:
+    history = exclusion("a.test", 100, lifted=200), exclusion("a.test", 300)
+    ledger.visit(250, ask(f"{A}/b"))
+    assert not ledger.checks(*history)
+    ledger.visit(350, ask(f"{A}/c"))
+    assert ledger.found(*history).requests[0].visit == 3
+
+
+def test_a_robots_txt_that_leads_to_what_is_excluded() -> None:
+    ledger, to = Ledger(), "https://b.test/robots.txt"
+    ledger.visit(100, ask_robots(A, status=301, target=to), hop(to, status=404))
+    found = ledger.found(exclusion("b.test", 0))
+    assert (found.check, found.domain, found.requests[0].url) == (Check.EXCLUDED, "a.test", to)
+
+
+def test_thousands_of_exclusions(ledger: Ledger) -> None:
+    many = [exclusion(f"h{number}.test", number % 50) for number in range(20_000)]
+    ledger.visit(100, ask(f"{A}/b"))
+    assert not ledger.checks(*many)
+    assert ledger.found(*many, exclusion("a.test", 0, lifted=1), exclusion("a.test", 2))
+
+
+# twice
+
+
+FINAL = [
+    {},
+    {"status": 404},
+    {"status": 403},
+    {"status": 301, "target": "/elsewhere"},
+    {"error": "wrong-type", "status": 200},
+    {"error": "tls"},
+    {"error": "dns-not-found"},
+    {"error": "encoding", "status": 200},
+]
+AGAIN = [
+    *({"status": status} for status in (500, 503, 408, 425, 429)),
+    *({"error": kind} for kind in ("dns", "connect", "timeout-connect", "timeout-first-byte")),
+    *({"error": kind} for kind in ("timeout-total", "reset", "aborted")),
+]
+
+
+@pytest.mark.parametrize("answer", FINAL)
+def test_a_page_that_is_asked_for_twice(ledger: Ledger, answer: dict[str, object]) -> None:
+    ledger.visit(100, ask(f"{A}/b", **answer))
+    ledger.visit(200, ask(f"{A}/b"))
+    found = ledger.found()
+    assert found.check is Check.TWICE and found.numbers == {"apart_s": 100.0}
+    earlier, later = found.requests
+    assert (earlier.visit, earlier.seq, earlier.began) == (2, 0, T0 + 100_000)
+    assert (later.visit, later.seq, later.url) == (3, 0, f"{A}/b")
+
+
+def test_what_was_excluded_in_between_may_be_asked_for_again(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"))
+    ledger.visit(300, ask(f"{A}/b"))
+    assert not ledger.checks(exclusion("a.test", 101, lifted=200))
+    assert not ledger.checks(exclusion("=a.test", 99.9, lifted=101))
+    for too_early_or_late in (exclusion("a.test", 20, 99.9), exclusion("a.test", 300.1)):
+        assert ledger.checks(too_early_or_late) == {Check.TWICE}
+    assert ledger.checks(exclusion("b.test", 101, lifted=200)) == {Check.TWICE}
+
+
+@pytest.mark.parametrize("answer", AGAIN)
+def test_reasons_to_ask_again(ledger: Ledger, answer: dict[str, object]) -> None:
+    for number in range(3):
+        ledger.visit(100 * (number + 1), ask(f"{A}/b", **answer))
+    ledger.visit(400, ask(f"{A}/b"))
+    assert not ledger.checks()
+    ledger.visit(500, ask(f"{A}/b"))
+    assert ledger.found().requests[0].visit == 5, "the reason was for one time only"
+
+
+@pytest.mark.parametrize("fate", [Fate.LATE, Fate.LOST])
+def test_what_a_visit_brought_that_does_not_count(ledger: Ledger, fate: Fate) -> None:
+    ledger.visit(100, ask(f"{A}/b"), fate=fate)
+    ledger.visit(200, ask(f"{A}/b"))
+    assert not ledger.checks()
+
+
+def test_a_sitemap_is_asked_for_once(ledger: Ledger) -> None:
+    for at in (100, 200):
+        ledger.visit(at, ask(f"{A}/sitemap.xml", kind=RequestKind.SITEMAP))
+    assert ledger.checks() == {Check.TWICE}
+
+
+@pytest.mark.parametrize("error", ["tls", "protocol"])
+def test_https_was_a_guess(ledger: Ledger, error: str) -> None:
+    www = "https://www.a.test"
+    ledger.visit(100, ledger.robots(www), ask(f"{www}/", error=error))
+    ledger.visit(200, ask(f"{www}/", error=error))
+    assert not ledger.checks()
+
+
+def guessed(ledger: Ledger, at: float, target: str, **failure: object) -> None:
+    """https cannot be reached, and http leads somewhere."""
+    ledger.visit(
+        at,
+        ask_robots("https://www.a.test", **failure),
+        ask_robots("http://www.a.test", status=404),
+        ask("http://www.a.test/", status=301, target=target),
+    )
+
+
+def test_http_that_leads_back_to_an_https_that_cannot_be_reached() -> None:
+    ledger = Ledger()
+    for at, query in ((0, ""), (100, ""), (200, "?utm_source=http"), (300, "")):
+        guessed(ledger, at, f"https://www.a.test/{query}", error="connect")
+    assert not ledger.checks()
+
+
+@pytest.mark.parametrize(
+    ("target", "failure"),
+    [
+        ("https://a.test/", {"error": "connect"}),
+        ("https://www.a.test/x", {"error": "connect"}),
+        ("https://www.a.test/", {"status": 404}),
+    ],
+)
+def test_http_that_leads_elsewhere_or_to_an_https_that_was_reached(
+    target: str, failure: dict[str, object]
+) -> None:
+    ledger = Ledger()
+    for at in (0, 100):
+        guessed(ledger, at, target, **failure)
+    assert ledger.checks() == {Check.TWICE}
+
+
+# order
+
+
+def test_a_request_that_is_missing(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"))
+    del ledger.rows[-2]
+    found = ledger.found()
+    assert found.check is Check.ORDER
+    assert [request.seq for request in found.requests] == [0, 2]
+
+
+def test_a_visit_without_a_beginning(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"), seq=1)
+    assert ledger.found().check is Check.ORDER
+
+
+def test_a_lost_visit_may_have_holes(ledger: Ledger) -> None:
+    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"), fate=Fate.LOST)
+    del ledger.rows[-2]
+    ledger.visit(200, ask(f"{A}/e"), seq=3, fate=Fate.LOST)
+    assert not ledger.checks()
+
+
+@pytest.mark.parametrize(("took", "is_found"), [(0, False), (-1, True)])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_request_that_ends_before_it_begins(
+    ledger: Ledger, took: int, is_found: bool, number: int
+) -> None:
+    requests: list[RequestRow] = [ask(f"{A}/b"), ask(f"{A}/c")]
+    requests[number] = requests[number].but(ended=took)
+    ledger.visit(100, *requests)
+    assert (Check.ORDER in ledger.checks()) is is_found
+
+
+@pytest.mark.parametrize(("count", "is_found"), [(8, False), (9, True)])
+def test_a_visit_of_too_many_requests(ledger: Ledger, count: int, is_found: bool) -> None:
+    ledger.visit(100, *(ask(f"{A}/{number}") for number in range(count)))
+    assert (Check.ORDER in ledger.checks()) is is_found
+    if is_found:
+        found = ledger.found()
+        assert found.numbers == {"requests": 9}
+        assert [request.seq for request in found.requests] == [0, 8]
+
+
+@pytest.mark.parametrize(("early", "is_found"), [(5, False), (6, True)])
+def test_two_requests_of_a_visit_at_once(ledger: Ledger, early: int, is_found: bool) -> None:
+    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"))
+    last = ledger.rows[-1]
+    ledger.rows[-1] = last.but(began=last.began - early)
+    assert (Check.ORDER in ledger.checks()) is is_found
+
+
+# before the ledger
+
+
+def test_requests_from_before_the_ledger_are_counted_and_not_judged(ledger: Ledger) -> None:
+    ledger.visit(1, ask(f"{A}/private"), ask("http://a.test/"), seq=4)
+    ledger.rows = [as_past(row) for row in ledger.rows]
+    ledger.visit(2, ask(f"{A}/private/x"))
+    report = ledger.audit(replace(exclusion("a.test", 0), at=0, lifted_at=T0 + 1_500))
+    assert report.total == 0
+    assert report.unverifiable == {
+        Unverifiable.REQUEST_BEFORE_LEDGER: 4,
+        Unverifiable.GAP_BEFORE_LEDGER: 2,
+        Unverifiable.ROBOTS_BEFORE_LEDGER: 1,
+        Unverifiable.NO_COPY: 0,
+        Unverifiable.NO_DELAY: 0,
+    }
+    ledger.visit(3, ledger.robots(A, RULES), ask(f"{A}/private/y"))
+    assert ledger.checks() == {Check.DELAY, Check.ROBOTS}, "from here on it is known"
+
+
+def test_a_page_from_before_the_ledger_is_not_asked_for_again(ledger: Ledger) -> None:
+    ledger.rows = [as_past(row) for row in ledger.rows]
+    ledger.visit(100, ledger.robots(A), ask(f"{A}/"))
+    assert ledger.found().check is Check.TWICE

@@ -1,0 +1,188 @@
+"""Ledgers for the tests of the audit, written down visit by visit; and that nothing is found in a polite one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from rove.frontier.contract import Exclusion
+from rove.inspect.audit import Auditor, audit
+from rove.inspect.audit_findings import Check, Finding, Report
+from rove.model import Fate, RequestKind, RequestRow
+from rove.urls.canonical import canonical, domain_of, fingerprint_bytes
+
+T0 = 1_700_000_000_000
+"""When the crawl begins, by its clock."""
+A = "https://a.test"
+RULES = "User-agent: *\nDisallow: /private\n"
+
+
+class Ledger:
+    """Requests by visits, and the copies of robots.txt that they name."""
+
+    def __init__(self) -> None:
+        self.rows: list[RequestRow] = []
+        self.texts: dict[int, bytes] = {}
+        self._visits = 0
+
+    def visit(
+        self,
+        at: float,
+        *requests: RequestRow,
+        delay: float = 70.0,
+        domain: str = "a.test",
+        **changes: Any,
+    ) -> int:
+        """Add a visit that begins so many seconds after T0; its requests come one after the other."""
+        self._visits += 1
+        now = T0 + round(at * 1000)
+        for seq, request in enumerate(requests):
+            host_domain = domain_of(_host(request.url))[1]
+            visited = domain_of(domain)[1]
+            row = request.but(
+                visit=self._visits,
+                seq=seq,
+                domain=visited,
+                other_domain=None if host_domain == visited else host_domain,
+                began=now,
+                ended=now + request.ended,
+                started=now / 1000,
+                delay=delay,
+                process=1,
+            )
+            self.rows.append(row.but(**changes))
+            now += request.ended
+        return self._visits
+
+    def robots(self, origin: str, body: str | None = "", **changes: Any) -> RequestRow:
+        """A robots.txt that is read; without a body its copy is not kept."""
+        hash = fingerprint_bytes((body or "lost").encode())
+        if body is not None:
+            self.texts[hash] = body.encode()
+        row = ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS)
+        return row.but(content_hash=hash, **changes)
+
+    async def robots_text(self, hash: int) -> bytes | None:
+        return self.texts.get(hash)
+
+    async def ledger(self) -> AsyncIterator[RequestRow]:
+        for row in sorted(self.rows, key=lambda row: (row.domain, row.visit, row.seq)):
+            yield row
+
+    def audit(self, *exclusions: Exclusion) -> Report:
+        """What an audit makes of it."""
+        return asyncio.run(self._audit(exclusions))
+
+    async def _audit(self, exclusions: Sequence[Exclusion]) -> Report:
+        auditor = Auditor(exclusions, self.robots_text)
+        async for row in self.ledger():
+            await auditor.take(row)
+        return auditor.report()
+
+    def found(self, *exclusions: Exclusion) -> Finding:
+        """The one violation that it has."""
+        report = self.audit(*exclusions)
+        assert report.total == len(report.findings) == 1, report.findings
+        return report.findings[0]
+
+    def checks(self, *exclusions: Exclusion) -> set[Check]:
+        """The checks that it breaks."""
+        violations = self.audit(*exclusions).violations
+        return {check for check, count in violations.items() if count}
+
+
+def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **changes: Any) -> Any:
+    """A request to be placed in a visit; it takes so many milliseconds."""
+    found = canonical(url)
+    assert found is not None and found.text == url
+    row = RequestRow(
+        visit=0,
+        seq=0,
+        domain=0,
+        kind=kind,
+        url=url,
+        fingerprint=found.fingerprint,
+        started=0.0,
+        began=0,
+        ended=took,
+        status=200,
+        address="192.0.2.1",
+    )
+    if "error" in changes and "status" not in changes:
+        changes["status"] = 0
+    if str(changes.get("status", 200))[0] in "45":
+        changes.setdefault("error", f"status-{changes['status']}")
+    return row.but(**changes)
+
+
+def ask_robots(origin: str, **changes: Any) -> Any:
+    """A request for a robots.txt that does not bring one."""
+    return ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS, **changes)
+
+
+def hop(url: str, **changes: Any) -> Any:
+    """A request for where a robots.txt has led."""
+    return ask(url, kind=RequestKind.ROBOTS, **changes)
+
+
+def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion:
+    """An exclusion that holds from so many seconds after T0 on."""
+    return Exclusion(
+        pattern=pattern,
+        at=T0 + round(at * 1000),
+        wall=0.0,
+        who="me",
+        reason="asked for",
+        lifted_at=None if lifted is None else T0 + round(lifted * 1000),
+    )
+
+
+def as_past(row: RequestRow) -> RequestRow:
+    """The request as a version left it that kept no ledger."""
+    return row.but(process=0, delay=0.0, fate=Fate.SETTLED, content_hash=None)
+
+
+def _host(url: str) -> str:
+    found = canonical(url)
+    assert found is not None
+    return found.host
+
+
+def polite() -> Ledger:
+    """A visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
+    found = Ledger()
+    found.visit(0, found.robots(A, RULES), ask(f"{A}/"))
+    return found
+
+
+def test_a_polite_ledger() -> None:
+    ledger = polite()
+    ledger.visit(70.2, ask(f"{A}/b"))
+    ledger.visit(
+        0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test"
+    )
+    report = ledger.audit(exclusion("c.test", 0))
+    assert report.total == 0 and not report.findings
+    assert (report.requests, report.visits, report.domains, report.elsewhere) == (5, 3, 2, 0)
+    assert report.checked == {
+        Check.DELAY: 1,
+        Check.ROBOTS: 3,
+        Check.PAGE_BEFORE_ROBOTS: 3,
+        Check.EXCLUDED: 5,
+        Check.TWICE: 3,
+        Check.ORDER: 5,
+    }
+    assert not any(report.unverifiable.values())
+
+
+def test_an_empty_ledger() -> None:
+    report = Ledger().audit()
+    assert (report.total, report.requests, report.smallest_margin) == (0, 0, None)
+
+
+def test_a_reader_is_audited() -> None:
+    ledger = polite()
+    ledger.visit(1, ask(f"{A}/b"))
+    report = asyncio.run(audit(ledger, []))  # type: ignore[arg-type]
+    assert report.violations[Check.DELAY] == 1

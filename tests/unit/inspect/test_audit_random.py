@@ -1,0 +1,250 @@
+"""Ledgers that a small polite scheduler makes at random: nothing is found in them, and one break always is.
+
+And what an audit holds in memory: what the domain under way needs, however long the ledger.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from random import Random
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rove.frontier.contract import Exclusion
+from rove.inspect.audit import Auditor
+from rove.inspect.audit_findings import Check
+from rove.model import Fate, RequestKind, RequestRow
+from tests.unit.inspect.test_audit_ledger import T0, Ledger, ask, ask_robots, exclusion, hop
+
+BODY = "User-agent: *\nDisallow: /private\n"
+EVERY_DAY = 86_400.0
+
+
+class Scheduler:
+    """Visits one domain after the other as rove does: robots.txt where it is needed, then a page, then the delay."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.ledger = Ledger()
+        self.exclusions: list[Exclusion] = []
+
+    def run(self, domains: int, visits: int) -> None:
+        for number in range(domains):
+            self._visit_domain(f"d{number}.test", visits)
+
+    def _visit_domain(self, domain: str, visits: int) -> None:
+        random, now, waiting = self._random, float(self._random.randint(0, 500)), list[str]()
+        known: dict[str, tuple[float, bool]] = {}
+        for number in range(visits):
+            origin = random.choice([f"https://{domain}", f"http://www.{domain}"])
+            requests: list[RequestRow] = []
+            took = 0.0
+            asked, is_open = known.get(origin, (-EVERY_DAY, False))
+            if now - asked > EVERY_DAY or not is_open:
+                requests, is_open = self._robots(origin)
+                took = sum(request.ended for request in requests) / 1000
+                known[origin] = (now + took, is_open)
+            if is_open:
+                url = waiting.pop() if waiting and random.random() < 0.5 else f"{origin}/{number}"
+                if not url.startswith(f"{origin}/"):
+                    url = f"{origin}/{number}"
+                page, is_due_again = self._page(url)
+                requests.append(page)
+                took += page.ended / 1000
+                if is_due_again:
+                    waiting.append(url)
+            delay = random.choice([1.0, 70.0, 600.0])
+            fate = random.choice([Fate.SETTLED] * 8 + [Fate.LATE, Fate.LOST])
+            self.ledger.visit(now, *requests, delay=delay, domain=domain, fate=fate)
+            now += took + delay + random.choice([0.0, 0.5, random.random() * 50_000])
+        if random.random() < 0.3:
+            self.exclusions.append(exclusion(domain, now))
+        if random.random() < 0.3:
+            self.exclusions.append(exclusion(f"www.{domain}", -1_000, lifted=0))
+
+    def _robots(self, origin: str) -> tuple[list[RequestRow], bool]:
+        way = self._random.randint(0, 4)
+        if way == 0:
+            return [ask_robots(origin, error="timeout-connect", took=10_000)], False
+        if way == 1:
+            return [ask_robots(origin, status=404)], True
+        if way == 2:
+            to = "https://elsewhere.test/robots.txt"
+            first = ask_robots(origin, status=301, target=to)
+            return [first, self.ledger.robots(origin, BODY).but(url=to)], True
+        if way == 3:
+            return [
+                ask_robots(origin, status=301, target="/x"),
+                hop(f"{origin}/x", status=500),
+            ], False
+        return [self.ledger.robots(origin, BODY)], True
+
+    def _page(self, url: str) -> tuple[RequestRow, bool]:
+        if self._random.random() < 0.2:
+            return ask(url, error="reset"), True
+        return ask(url, took=self._random.randint(0, 60_000)), False
+
+
+def made(seed: int, domains: int = 4, visits: int = 12) -> Scheduler:
+    scheduler = Scheduler(Random(seed))
+    scheduler.run(domains, visits)
+    return scheduler
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_a_polite_crawl_is_found_polite(seed: int) -> None:
+    crawl = made(seed)
+    report = crawl.ledger.audit(*crawl.exclusions)
+    assert report.total == 0, report.findings
+    assert report.checked[Check.DELAY] == 4 * 11
+    assert report.smallest_margin is not None and report.smallest_margin.margin >= -0.0015
+
+
+def _pages(ledger: Ledger) -> list[int]:
+    return [n for n, row in enumerate(ledger.rows) if row.kind is RequestKind.PAGE]
+
+
+def break_delay(crawl: Scheduler, random: Random) -> None:
+    """A visit is moved into the delay of the one before it."""
+    rows = crawl.ledger.rows
+    later = [n for n in range(1, len(rows)) if rows[n].seq == 0]
+    number = random.choice([n for n in later if rows[n - 1].domain == rows[n].domain])
+    before, first = rows[number - 1], rows[number]
+    early = first.began - before.ended - round(before.delay * 1000) + 800
+    for index, row in enumerate(rows):
+        if row.visit == first.visit:
+            rows[index] = row.but(began=row.began - early, ended=row.ended - early)
+
+
+def break_robots(crawl: Scheduler, random: Random) -> None:
+    """The robots.txt that a page was judged by could not be had after all."""
+    rows = crawl.ledger.rows
+    number = random.choice(_pages(crawl.ledger))
+    origin = rows[number].url[: rows[number].url.index("/", 8)]
+    while not (rows[number].kind is RequestKind.ROBOTS and rows[number].url.startswith(origin)):
+        number -= 1
+    rows[number] = rows[number].but(status=503, error="status-503", target="")
+
+
+def break_page_before_robots(crawl: Scheduler, random: Random) -> None:
+    """A page is of an origin that was never asked."""
+    number = random.choice(_pages(crawl.ledger))
+    row = crawl.ledger.rows[number]
+    crawl.ledger.rows[number] = row.but(url=row.url.replace("://", "://new."))
+
+
+def break_excluded(crawl: Scheduler, random: Random) -> None:
+    """A host was excluded while the crawl went on."""
+    row = random.choice([row for row in crawl.ledger.rows if row.began > T0 + 6_000])
+    pattern = row.url.partition("://")[2].partition("/")[0]
+    crawl.exclusions.append(exclusion(f"={pattern}", (row.began - T0) / 1000 - 5.001))
+
+
+def break_twice(crawl: Scheduler, random: Random) -> None:
+    """A page was answered, and is asked for again."""
+    rows = crawl.ledger.rows
+    number = random.choice(_pages(crawl.ledger))
+    rows[number] = rows[number].but(fate=Fate.SETTLED, status=200, error="")
+    again = rows[number].but(seq=rows[number].seq + 1, began=rows[number].ended)
+    rows.insert(number + 1, again)
+
+
+def break_order(crawl: Scheduler, random: Random) -> None:
+    """A request is missing."""
+    rows = crawl.ledger.rows
+    number = random.randrange(len(rows))
+    visit = rows[number].visit
+    for index, row in enumerate(rows):
+        if row.visit == visit:
+            rows[index] = row.but(seq=row.seq + 1, fate=Fate.SETTLED)
+
+
+@pytest.mark.parametrize(
+    ("check", "broken"),
+    [
+        (Check.DELAY, break_delay),
+        (Check.ROBOTS, break_robots),
+        (Check.PAGE_BEFORE_ROBOTS, break_page_before_robots),
+        (Check.EXCLUDED, break_excluded),
+        (Check.TWICE, break_twice),
+        (Check.ORDER, break_order),
+    ],
+)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_one_break_is_found(
+    check: Check, broken: Callable[[Scheduler, Random], None], seed: int
+) -> None:
+    crawl = made(seed)
+    if not _pages(crawl.ledger):
+        return
+    broken(crawl, Random(seed))
+    report = crawl.ledger.audit(*crawl.exclusions)
+    assert report.violations[check] > 0, report.findings
+
+
+def held(auditor: Auditor) -> tuple[int, int]:
+    """How many objects an auditor keeps alive, and their bytes; classes and modules are everybody's."""
+    shared = (type, ModuleType, FunctionType, MethodType)
+    seen: dict[int, Any] = {}
+    waiting: list[Any] = [auditor]
+    while waiting:
+        found = waiting.pop()
+        if id(found) not in seen and not isinstance(found, shared):
+            seen[id(found)] = found
+            waiting += gc.get_referents(found)
+    return len(seen), sum(map(sys.getsizeof, seen.values()))
+
+
+async def test_a_long_ledger_is_not_held() -> None:
+    """200,000 requests of 50,000 domains: what is held is bounded by the caches, which fill early."""
+    ledger = Ledger()
+    robots = ledger.robots("https://a.test", BODY)
+    page = ask("https://a.test/")
+    auditor = Auditor([exclusion("b.test", 0)], ledger.robots_text)
+    sizes = []
+    for domain in range(50_000):
+        origin = f"https://d{domain}.test"
+        began = T0 + domain
+        for seq, row in enumerate((robots, page, page, page)):
+            url = f"{origin}/robots.txt" if not seq else f"{origin}/{seq}"
+            await auditor.take(
+                row.but(
+                    visit=domain,
+                    seq=seq,
+                    domain=domain,
+                    url=url,
+                    fingerprint=(domain << 40) + seq,
+                    began=began,
+                    ended=began,
+                    process=1,
+                    delay=70.0,
+                )
+            )
+        if domain % 10_000 == 9_999:
+            sizes.append(held(auditor))
+    assert auditor.report().total == 0
+    assert all(objects < 30_000 and size < 4_000_000 for objects, size in sizes), sizes
+    assert sizes[-1][0] <= sizes[0][0] * 1.1, sizes
+
+
+async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
+    ledger = Ledger()
+    auditor = Auditor([], ledger.robots_text)
+    page = ask("https://a.test/", process=1, delay=70.0)
+    for number in range(50_000):
+        fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)
+        at = T0 + number * 80_000
+        await auditor.take(
+            page.but(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
+        )
+    _, size = held(auditor)
+    assert size < 50_000 * 160 + 2_000_000, size
+    assert auditor.report().violations[Check.TWICE] == 0

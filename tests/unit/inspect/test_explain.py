@@ -1,0 +1,801 @@
+"""Why a URL is fetched or not: every verdict, and what it is said to rest on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from rove.cli import complaints
+from rove.config import Settings
+from rove.errors import UsageError
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
+from rove.inspect.explain import Explanation, Verdict, explanation
+from rove.inspect.explain_text import as_json, as_lines
+from rove.inspect.known import HISTORY_SHOWN, Known, Past, read_known
+from rove.inspect.pages import url_given
+from rove.inspect.requests import one_line, whole_text
+from rove.model import (
+    DelaySource,
+    Fate,
+    OriginRecord,
+    Pace,
+    RequestKind,
+    RequestRow,
+    RobotsStatus,
+    UrlState,
+)
+from rove.policy.robots import MAX_CRAWL_DELAY
+
+NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
+URL = url_given("https://www.a.test/x")
+SETTINGS = Settings(email="ops@example.org")
+RECORD = UrlRecord(
+    domain=URL.domain,
+    fingerprint=URL.fingerprint,
+    url=URL.text,
+    state=UrlState.PENDING,
+    depth=2,
+    attempts=0,
+    reason="",
+    visit=None,
+)
+DOMAIN = DomainRecord(
+    id=URL.domain,
+    name="a.test",
+    ready_in=43.0,
+    free_in=43.0,
+    crawl_delay=0.0,
+    pace=Pace(),
+    pending=12,
+    is_leased=False,
+    is_excluded=False,
+    is_capped=False,
+)
+ORIGIN = OriginRecord(
+    domain=URL.domain,
+    origin=URL.origin,
+    status=RobotsStatus.RULES,
+    body=b"User-agent: *\nDisallow: /private\n",
+    valid_for=80_000.0,
+    age=6_400.0,
+    source=f"{URL.origin}/robots.txt",
+)
+FORBIDDING = ORIGIN.but(body=b"# no\nUser-agent: rove\nAllow: /y\nDisallow: /x # <script>\n")
+EXCLUSION = Exclusion(pattern="a.test", at=5, wall=NOW - 3_600, who="alice", reason="asked by mail")
+ROW = RequestRow(
+    visit=7,
+    seq=1,
+    domain=URL.domain,
+    kind=RequestKind.PAGE,
+    url=URL.text,
+    fingerprint=URL.fingerprint,
+    started=NOW - 1_000,
+    began=1_000,
+    ended=1_500,
+    status=200,
+    size=100,
+    delay=70.0,
+)
+KNOWN = Known(
+    settings=SETTINGS,
+    record=RECORD,
+    domain=DOMAIN,
+    origin=ORIGIN,
+    exclusions=(),
+    past=Past(),
+    is_running=True,
+)
+
+
+def explained(**changes: Any) -> Explanation:
+    return explanation(URL.text, URL, replace(KNOWN, **changes), now=NOW)
+
+
+def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]:
+    """A URL that was settled by the visit of ROW."""
+    record = replace(RECORD, state=state, reason=reason, visit=7)
+    return {"record": record, "past": Past(requests=1, newest=[ROW]), **changes}
+
+
+FETCHED_ON = "was fetched on 2027-01-15 07:43:20 UTC"
+UNREACHABLE = ORIGIN.but(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
+DAY_LONG = replace(DOMAIN, crawl_delay=MAX_CRAWL_DELAY + 1)
+FALLBACK = "if robots.txt, asked for first, allows it"
+ACCEPTED = "is not known to this crawl; it would be accepted from a page that links to it"
+REFUSED = "is not known to this crawl; it would be refused: "
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "sentence"),
+    [
+        ({}, Verdict.FETCH, "would be fetched when its domain is due, in 43.0 s"),
+        (
+            {"domain": replace(DOMAIN, ready_in=-5.0)},
+            Verdict.FETCH,
+            "would be fetched when its domain is due, which it is",
+        ),
+        (
+            {"domain": replace(DOMAIN, ready_in=None, free_in=20.0)},
+            Verdict.FETCH,
+            "would be fetched when its domain is due, in 20.0 s",
+        ),
+        (
+            {"domain": replace(DOMAIN, is_leased=True)},
+            Verdict.FETCH,
+            "would be fetched in the visit that its domain has now, or in a later one",
+        ),
+        (
+            {"is_running": False},
+            Verdict.FETCH,
+            "would be fetched when its domain is due, in 43.0 s (but the crawl is not running)",
+        ),
+        (
+            {"origin": None},
+            Verdict.FETCH,
+            f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
+        ),
+        (
+            {"origin": ORIGIN.but(valid_for=0.0)},
+            Verdict.FETCH,
+            f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
+        ),
+        (
+            {"origin": ORIGIN.but(status=RobotsStatus.NONE, body=b"")},
+            Verdict.FETCH,
+            "would be fetched when its domain is due, in 43.0 s",
+        ),
+        (
+            {"origin": FORBIDDING},
+            Verdict.FORBIDDEN,
+            "would not be fetched: robots.txt forbids it",
+        ),
+        (
+            {"origin": FORBIDDING.but(valid_for=-1.0)},
+            Verdict.FORBIDDEN,
+            "would not be fetched: robots.txt forbade it 1 h 46 min ago, but is asked for again first",
+        ),
+        (
+            {"origin": UNREACHABLE},
+            Verdict.HELD,
+            "would not be fetched now: robots.txt could not be had; it is asked for again in 2 min 20 s",
+        ),
+        (
+            {"origin": UNREACHABLE.but(valid_for=-1.0)},
+            Verdict.FETCH,
+            f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
+        ),
+        (
+            {"domain": DAY_LONG},
+            Verdict.LEFT_ALONE,
+            "would not be fetched: its domain asks to be left alone",
+        ),
+        (
+            {"origin": ORIGIN.but(crawl_delay=MAX_CRAWL_DELAY + 1)},
+            Verdict.LEFT_ALONE,
+            "would not be fetched: its domain asks to be left alone",
+        ),
+        (
+            {"domain": replace(DOMAIN, is_capped=True)},
+            Verdict.CAPPED,
+            "would not be fetched: its domain has had as many pages as --max-pages-per-domain allows",
+        ),
+        (
+            {"exclusions": [EXCLUSION]},
+            Verdict.EXCLUDED,
+            "is excluded: it would not be fetched",
+        ),
+        (
+            {"domain": replace(DOMAIN, is_excluded=True)},
+            Verdict.EXCLUDED,
+            "is excluded: it would not be fetched",
+        ),
+        (
+            settled(UrlState.DONE, exclusions=[EXCLUSION]),
+            Verdict.EXCLUDED,
+            f"is excluded; it {FETCHED_ON} before",
+        ),
+        (
+            {"exclusions": [EXCLUSION], "record": None, "domain": None},
+            Verdict.EXCLUDED,
+            "is excluded: it would not be fetched",
+        ),
+        (settled(UrlState.DONE), Verdict.FETCHED, f"{FETCHED_ON}; a URL is fetched once"),
+        (
+            settled(UrlState.DONE, past=Past()),
+            Verdict.FETCHED,
+            "was fetched; a URL is fetched once",
+        ),
+        (
+            settled(UrlState.READ),
+            Verdict.FETCHED,
+            f"{FETCHED_ON} as a sitemap; a URL is fetched once",
+        ),
+        (
+            settled(UrlState.REDIRECTED, "https://b.test/"),
+            Verdict.REDIRECTED,
+            f"{FETCHED_ON} and leads to https://b.test/",
+        ),
+        (
+            settled(UrlState.REDIRECTED, "http://www.a.test/x", past=Past()),
+            Verdict.REDIRECTED,
+            "gave way to http://www.a.test/x",
+        ),
+        (settled(UrlState.FAILED, "status 404"), Verdict.FAILED, "is given up: status 404"),
+        (
+            settled(UrlState.FAILED),
+            Verdict.FAILED,
+            "is given up: it could not be fetched",
+        ),
+        (
+            settled(UrlState.BLOCKED, "robots.txt", origin=FORBIDDING),
+            Verdict.FORBIDDEN,
+            "is not fetched: robots.txt forbids it",
+        ),
+        (
+            settled(UrlState.BLOCKED, "robots.txt"),
+            Verdict.FORBIDDEN,
+            (
+                "is not fetched: robots.txt forbade it when its turn came; "
+                "the copy held now allows it, but a URL is judged once"
+            ),
+        ),
+        (
+            settled(UrlState.BLOCKED, "noindex"),
+            Verdict.BLOCKED,
+            f"{FETCHED_ON} and not kept: the page says noindex",
+        ),
+        (
+            settled(UrlState.BLOCKED, "excluded"),
+            Verdict.BLOCKED,
+            "is not fetched: it was excluded when its turn came",
+        ),
+        (
+            settled(UrlState.BLOCKED, "Crawl-delay over a day"),
+            Verdict.LEFT_ALONE,
+            "is not fetched: its domain asks to be left alone",
+        ),
+        (settled(UrlState.BLOCKED, "why\x1b[2J"), Verdict.BLOCKED, r"is not fetched: why\x1b[2J"),
+        ({"record": None}, Verdict.ACCEPTED, ACCEPTED),
+        ({"record": None, "domain": None, "origin": None}, Verdict.ACCEPTED, ACCEPTED),
+        (
+            {"record": None, "settings": replace(SETTINGS, max_depth=3)},
+            Verdict.ACCEPTED,
+            f"{ACCEPTED}, at most 3 links from a seed",
+        ),
+        (
+            {"record": None, "settings": replace(SETTINGS, seeds_only=True)},
+            Verdict.ACCEPTED,
+            ACCEPTED,
+        ),
+        (
+            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
+            Verdict.REFUSED,
+            (
+                f"{REFUSED}only links into the domains of the seeds are followed, "
+                "and a.test is none of them"
+            ),
+        ),
+        (
+            {"record": None, "settings": replace(SETTINGS, max_depth=0)},
+            Verdict.REFUSED,
+            f"{REFUSED}only seeds are fetched (--max-depth 0)",
+        ),
+        (
+            {"record": None, "origin": FORBIDDING},
+            Verdict.ACCEPTED,
+            f"{ACCEPTED}, but not fetched: robots.txt forbids it",
+        ),
+        (
+            {"record": None, "domain": replace(DOMAIN, pending=148_112)},
+            Verdict.REFUSED,
+            (
+                f"{REFUSED}its domain has 148,112 URLs pending of room for 148,112, unless a page links to it "
+                "that is nearer to a seed than those that led to the last of them"
+            ),
+        ),
+        (
+            {"record": None, "domain": replace(DOMAIN, pending=148_111)},
+            Verdict.ACCEPTED,
+            ACCEPTED,
+        ),
+        (
+            {"record": None, "domain": DAY_LONG},
+            Verdict.ACCEPTED,
+            f"{ACCEPTED}, but not fetched: its domain asks to be left alone",
+        ),
+        (
+            {"record": None, "domain": replace(DOMAIN, is_capped=True)},
+            Verdict.ACCEPTED,
+            (
+                f"{ACCEPTED}, but not fetched: its domain has had as many pages "
+                "as --max-pages-per-domain allows"
+            ),
+        ),
+    ],
+)
+def test_the_verdict(changes: dict[str, Any], verdict: Verdict, sentence: str) -> None:
+    found = explained(**changes)
+    assert (found.verdict, found.sentence) == (verdict, sentence)
+    assert as_lines(found)[0] == f"{URL.text} {sentence}."
+    as_object = as_json(found)
+    assert as_object["verdict"] == verdict.value
+    assert msgspec.json.decode(msgspec.json.encode(as_object)) == as_object
+
+
+def test_every_verdict_is_tested() -> None:
+    (mark,) = (mark for mark in test_the_verdict.pytestmark if mark.name == "parametrize")
+    assert {verdict for _, verdict, _ in mark.args[1]} == set(Verdict)
+
+
+def section(found: Explanation, name: str) -> list[str]:
+    """The lines of a part of the answer, without its name."""
+    lines = as_lines(found)
+    start = next(i for i, line in enumerate(lines[2:], 2) if line.startswith(f"{name:<14}"))
+    end = next((i for i in range(start + 1, len(lines)) if lines[i][0] != " "), len(lines))
+    assert all(line[13] == " " and line[14] != " " for line in lines[start:end]), "aligned"
+    return [line[14:] for line in lines[start:end]]
+
+
+def test_the_parts_come_in_their_order() -> None:
+    names = [line[:14].strip() for line in as_lines(explained())[2:]]
+    assert [name for name in names if name] == [
+        *("url", "domain", "excluded", "scope", "robots.txt"),
+        *("delay", "next visit", "state", "history"),
+    ]
+
+
+def test_the_canonical_form_is_shown_where_it_differs() -> None:
+    assert section(explained(), "url") == [URL.text]
+    found = explanation("HTTPS://WWW.a.test:443/x#y", URL, KNOWN, now=NOW)
+    assert section(found, "url") == [URL.text, "canonical form of HTTPS://WWW.a.test:443/x#y"]
+    assert section(found, "domain") == ["a.test (host www.a.test)"]
+
+
+def test_what_the_canonical_form_drops_is_named() -> None:
+    given = "www.a.test/x;jsessionid=1?utm_source=a&utm_source=b&gclid=\x1b"
+    found = explanation(given, URL, KNOWN, now=NOW)
+    assert section(found, "url")[2] == "without jsessionid, utm_source, gclid"
+    assert as_json(found)["dropped"] == ["jsessionid", "utm_source", "gclid"]
+    old = replace(KNOWN, settings=replace(SETTINGS, canonical_version=1))
+    assert as_json(explanation(given, URL, old, now=NOW))["dropped"] == []
+    assert as_json(explained())["dropped"] == []
+
+
+def test_the_signs_of_a_trap_are_named() -> None:
+    unknown = replace(KNOWN, record=None)
+    found = explanation("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
+    assert found.verdict is Verdict.ACCEPTED
+    assert section(found, "trap signs") == [
+        "a path segment that is there 3 times (4)",
+        "parameters that sort or filter: 1 (1)",
+        "it comes behind links that are 5 further from a seed",
+    ]
+    assert as_json(explained())["trap"] == {"penalty": 0, "refused": False, "signs": []}
+
+
+def test_a_trap_would_not_be_accepted() -> None:
+    url = url_given("a.test/calendar/2099/01")
+    found = explanation(url.text, url, replace(KNOWN, record=None), now=NOW)
+    assert found.verdict is Verdict.REFUSED
+    assert found.sentence == (
+        "is not known to this crawl; it would be refused, unless as a seed: it looks like a trap"
+    )
+    assert section(found, "trap signs")[-1] == "a link to it is not accepted"
+    trap = as_json(found)["trap"]
+    assert trap["refused"] and trap["signs"] == [
+        {"what": "a calendar 70 years too late", "penalty": 20}
+    ]
+    assert explanation(url.text, url, KNOWN, now=NOW).verdict is Verdict.FETCH, "a seed is no trap"
+
+
+@pytest.mark.parametrize(
+    ("exclusions", "expected"),
+    [
+        ([], "no"),
+        ([replace(EXCLUSION, pattern="b.test")], "no"),
+        ([replace(EXCLUSION, pattern="=a.test")], "no"),
+        ([EXCLUSION], "yes, by a.test since 2027-01-15 07:00:00 UTC, by alice: asked by mail"),
+        (
+            [replace(EXCLUSION, pattern="=www.a.test", who="", reason="")],
+            "yes, by =www.a.test since 2027-01-15 07:00:00 UTC",
+        ),
+        (
+            [replace(EXCLUSION, pattern="w*.a.test", at=0, wall=0.0, who="", reason="")],
+            "yes, by w*.a.test since before any request",
+        ),
+        (
+            [replace(EXCLUSION, lifted_at=9, lifted_wall=NOW - 60, lifted_by="bob")],
+            (
+                "no more; it was, by a.test since 2027-01-15 07:00:00 UTC until 2027-01-15 07:59:00 UTC, "
+                "by alice, lifted by bob: asked by mail"
+            ),
+        ),
+    ],
+)
+def test_who_excluded_it_and_why(exclusions: Sequence[Exclusion], expected: str) -> None:
+    found = explained(exclusions=exclusions)
+    assert section(found, "excluded") == [expected]
+    assert (as_json(found)["exclusion"] is not None) is expected.startswith("yes")
+
+
+def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
+    lifted = replace(EXCLUSION, pattern="www.a.test", lifted_at=9, lifted_wall=NOW)
+    found = explained(exclusions=[EXCLUSION, lifted])
+    assert found.verdict is Verdict.EXCLUDED
+    assert found.exclusion == EXCLUSION
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["depth 2, any is allowed"]),
+        ({"settings": replace(SETTINGS, max_depth=3)}, ["depth 2, 3 at most"]),
+        ({"record": None}, ["links are followed to any depth"]),
+        (
+            {"record": None, "settings": replace(SETTINGS, max_depth=3)},
+            ["links are followed to depth 3; that of this URL is not known yet"],
+        ),
+        (
+            {"settings": replace(SETTINGS, seeds_only=True)},
+            ["depth 2, any is allowed", "only domains of the seeds; a.test is one"],
+        ),
+        (
+            {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
+            ["links are followed to any depth", "only domains of the seeds; a.test is not one"],
+        ),
+    ],
+)
+def test_the_scope(changes: dict[str, Any], expected: list[str]) -> None:
+    assert section(explained(**changes), "scope") == expected
+
+
+ASKED = "asked for 2027-01-15 06:13:20 UTC, 1 h 46 min ago; "
+VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, ["never asked for at https://www.a.test"]),
+        (ORIGIN, ["has rules", "no line is about this URL: it is allowed", VALID]),
+        (
+            FORBIDDING,
+            ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID],
+        ),
+        (
+            ORIGIN.but(body=b"User-agent: *\nAllow: /x\nDisallow: /"),
+            ["has rules", "line 2 allows it: Allow: /x (User-agent: *)", VALID],
+        ),
+        (
+            ORIGIN.but(status=RobotsStatus.NONE, body=b"", source=""),
+            ["there is none: everything is allowed", VALID],
+        ),
+        (
+            UNREACHABLE,
+            [
+                "could not be had: nothing is asked until it can, 2 times in a row",
+                f"{ASKED}asked for again in 2 min 20 s at the earliest",
+            ],
+        ),
+        (
+            ORIGIN.but(valid_for=-1.0),
+            [
+                "has rules",
+                "no line is about this URL: it is allowed",
+                f"{ASKED}no longer valid: asked for again before the next page",
+            ],
+        ),
+        (
+            ORIGIN.but(source="https://b.test/robots.txt"),
+            [
+                "has rules",
+                "no line is about this URL: it is allowed",
+                VALID,
+                "redirected to https://b.test/robots.txt",
+            ],
+        ),
+    ],
+)
+def test_what_robots_txt_says(origin: OriginRecord | None, expected: list[str]) -> None:
+    assert section(explained(origin=origin), "robots.txt") == expected
+
+
+def test_the_deciding_rule_for_programs() -> None:
+    robots = as_json(explained(origin=FORBIDDING))["robots"]
+    assert robots["rule"] == {"line": 4, "text": "Disallow: /x # <script>", "group": "rove"}
+    assert (robots["status"], robots["allowed"], robots["age_s"]) == ("rules", False, 6_400.0)
+    assert as_json(explained(origin=None))["robots"]["status"] == "never-asked"
+
+
+def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
+    body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
+    (_, line, _) = section(explained(origin=ORIGIN.but(body=body + b"Disallow: /x")), "robots.txt")
+    assert "\x1b" not in line
+    found = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
+    assert section(found, "state") == [r"failed (a\x1b[31m\u202eb)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["70 s: chosen by who runs the crawl"]),
+        (
+            {"domain": replace(DOMAIN, crawl_delay=300.0)},
+            [
+                "300 s: the Crawl-delay of robots.txt",
+                "(shorter: 70 s, chosen by who runs the crawl)",
+            ],
+        ),
+        (
+            {"domain": replace(DOMAIN, pace=Pace(backoff=140.0))},
+            [
+                "140 s: it answered 429 or 503",
+                "(shorter: 70 s, chosen by who runs the crawl)",
+            ],
+        ),
+        (
+            {"domain": replace(DOMAIN, pace=Pace(failures=3))},
+            [
+                "280 s: it did not answer",
+                "(shorter: 70 s, chosen by who runs the crawl)",
+                "3 visits in a row without an answer",
+            ],
+        ),
+        (
+            {"domain": replace(DOMAIN, crawl_delay=100.0, pace=Pace(failures=2))},
+            [
+                "200 s: it did not answer",
+                "(shorter: 100 s, the Crawl-delay of robots.txt)",
+                "(shorter: 70 s, chosen by who runs the crawl)",
+                "2 visits in a row without an answer",
+            ],
+        ),
+        (
+            {"domain": DAY_LONG},
+            [
+                "24 h 00 min: the Crawl-delay of robots.txt",
+                "a Crawl-delay of more than a day: the domain is left alone",
+                "(shorter: 70 s, chosen by who runs the crawl)",
+            ],
+        ),
+        ({"settings": replace(SETTINGS, delay=0.0)}, ["0 s: chosen by who runs the crawl"]),
+    ],
+)
+def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: list[str]) -> None:
+    assert section(explained(**changes), "delay") == expected
+
+
+def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
+    last = ROW.but(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
+    found = explained(past=Past(last_of_domain=last))
+    assert section(found, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
+    assert as_json(found)["delay"]["from"] == "retry-after"
+    over = explained(past=Past(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
+    assert as_json(over)["delay"] == {
+        "seconds": 70.0,
+        "from": "delay",
+        "all": {"delay": 70.0},
+        "leaves_alone": False,
+        "failures": 0,
+    }
+
+
+WAITING = "12 URLs wait; a visit fetches one page"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["not before 2027-01-15 08:00:43 UTC, in 43.0 s", WAITING]),
+        ({"domain": replace(DOMAIN, ready_in=0.0)}, ["possible now", WAITING]),
+        ({"domain": replace(DOMAIN, is_leased=True)}, ["being visited now"]),
+        (
+            {"domain": replace(DOMAIN, ready_in=0.0), "is_running": False},
+            ["possible now", WAITING, "the crawl is not running"],
+        ),
+        ({"domain": None}, ["the domain was never visited"]),
+        ({"domain": replace(DOMAIN, is_excluded=True)}, ["none"]),
+        ({"exclusions": [EXCLUSION]}, ["none"]),
+        ({"domain": DAY_LONG}, ["none"]),
+        (
+            {"domain": replace(DOMAIN, ready_in=None, free_in=-3.0)},
+            ["possible now, but none is planned"],
+        ),
+    ],
+)
+def test_when_the_domain_is_next_asked(changes: dict[str, Any], expected: list[str]) -> None:
+    assert section(explained(**changes), "next visit") == expected
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (None, "not known"),
+        (RECORD, "pending"),
+        (replace(RECORD, attempts=1), "pending, 1 failed attempt"),
+        (
+            replace(RECORD, state=UrlState.FAILED, reason="timeout-connect", attempts=4),
+            "failed (timeout-connect), 4 failed attempts",
+        ),
+    ],
+)
+def test_the_state(record: UrlRecord | None, expected: str) -> None:
+    assert section(explained(record=record), "state") == [expected]
+
+
+def test_the_history() -> None:
+    rows = [
+        ROW.but(visit=3, status=0, error="timeout-connect", fate=Fate.LATE),
+        ROW.but(visit=5, started=NOW - 10, status=301, target="/\x1by"),
+    ]
+    lines = section(explained(past=Past(requests=2, newest=rows)), "history")
+    assert lines == [
+        "2 requests",
+        "2027-01-15 07:43:20 UTC  timeout-connect     page     visit 3  too late to count",
+        r"2027-01-15 07:59:50 UTC  301                 page     visit 5  -> /\x1by",
+    ]
+    assert section(explained(), "history") == ["never asked for"]
+
+
+class Reader:
+    """As much of a reader as is needed."""
+
+    def __init__(
+        self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()
+    ) -> None:
+        self._visits = visits
+        self._elsewhere = elsewhere
+
+    async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
+        return RECORD if (domain, fingerprint) == (URL.domain, URL.fingerprint) else None
+
+    async def domain(self, id: int) -> DomainRecord | None:
+        return DOMAIN if id == URL.domain else None
+
+    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
+        return [ORIGIN for key in keys if key == (URL.domain, URL.origin)]
+
+    async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        for row in self._visits:
+            yield row
+
+    async def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
+        for row in self._elsewhere:
+            yield row
+
+
+async def known_from(reader: Reader, text: str = URL.text) -> Known:
+    return await read_known(
+        cast(FrontierReader, reader),
+        url_given(text),
+        settings=SETTINGS,
+        exclusions=[EXCLUSION],
+        is_running=True,
+    )
+
+
+async def test_what_is_known_is_read() -> None:
+    known = await known_from(Reader())
+    assert known == replace(KNOWN, exclusions=[EXCLUSION], past=replace(Past(), newest=[]))
+    other = await known_from(Reader(), "https://b.test/")
+    assert (other.record, other.domain, other.origin) == (None, None, None)
+
+
+async def test_the_newest_requests_for_the_url_are_kept() -> None:
+    others = ROW.but(fingerprint=1, url="https://a.test/other")
+    rows = [
+        row
+        for visit in range(30)
+        for row in (
+            ROW.but(visit=visit, started=NOW + visit),
+            others.but(visit=visit, seq=2, started=NOW + visit),
+        )
+    ]
+    past = (await known_from(Reader(rows))).past
+    assert past.requests == 30
+    assert [row.visit for row in past.newest] == list(range(10, 30))
+    assert len(past.newest) == HISTORY_SHOWN
+    assert past.last_of_domain == rows[-1]
+    found = explained(past=past)
+    assert section(found, "history")[0] == "30 requests, the last 20 of them"
+    assert len(as_json(found)["history"]) == 20
+
+
+async def test_requests_that_came_from_elsewhere_count() -> None:
+    own = [ROW.but(visit=1, started=NOW), ROW.but(visit=2, started=NOW + 20)]
+    led_here = [ROW.but(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
+    past = (await known_from(Reader(own, led_here))).past
+    assert [row.visit for row in past.newest] == [1, 9, 2]
+    assert past.requests == 3
+    assert past.last_of_domain == own[-1], "a visit to another site has no delay for this one"
+
+
+def test_text_from_elsewhere_is_harmless() -> None:
+    assert one_line("a\x00\x7f\x9b\u2028\ud800b") == r"a\x00\x7f\x9b\u2028\ud800b"
+    assert one_line("größe 日本") == "größe 日本"
+    assert whole_text(b"\xef\xbb\xbfa\r\nb\rc\n\td\xff\x1b") == "a\nb\nc\n\td\ufffd\\x1b"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+    """`rove explain` in a crawl that runs, if only on another machine."""
+    reader = Reader([ROW])
+    running = Participant(
+        place="b:/data",
+        is_here=False,
+        process=1,
+        pid=1,
+        has_left=False,
+        pages=0,
+        pages_per_second=0.0,
+        in_flight=0,
+        since=10.0,
+        silent_for=1.0,
+    )
+
+    async def participants() -> list[Participant]:
+        return [running]
+
+    async def settings() -> Settings:
+        return SETTINGS
+
+    async def exclusion_history() -> list[Exclusion]:
+        return []
+
+    @asynccontextmanager
+    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(
+            reader=reader,
+            settings=settings,
+            catalog=SimpleNamespace(exclusion_history=exclusion_history),
+            data=SimpleNamespace(in_use=lambda: False),
+        )
+
+    reader.participants = participants  # type: ignore[attr-defined]
+    monkeypatch.setattr(complaints, "opened", opened)
+    return CliRunner().invoke(complaints.explain, words)
+
+
+def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "www.a.test/x")
+    assert result.exit_code == 0, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{URL.text} would be fetched when its domain is due, in 43.0 s."
+    assert "              canonical form of www.a.test/x" in lines
+    assert "history       1 request" in lines
+
+
+def test_the_command_explains_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "https://b.test/", "--json")
+    found = msgspec.json.decode(result.stdout)
+    assert (result.exit_code, found["verdict"]) == (0, "unknown-would-be-accepted")
+    assert (found["record"], found["next_visit"], found["running"]) == (None, None, True)
+
+
+def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "two words")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == "'two words' is not a URL"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("http://a.test:6379/", "from a page of a.test at the same port: port 6379 is not one of"),
+        ("http://a.test:25/", "refused: port 25 belongs to something else than the web"),
+    ],
+)
+def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
+    found = explanation(given, url_given(given), replace(KNOWN, record=None), now=NOW)
+    assert found.verdict is Verdict.REFUSED and words in found.sentence
+    web = url_given("http://a.test:8080/")
+    assert explanation(web.text, web, replace(KNOWN, record=None), now=NOW).verdict is (
+        Verdict.ACCEPTED
+    )

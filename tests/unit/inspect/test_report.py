@@ -1,0 +1,711 @@
+"""What a webmaster who asks is given: all of it, and nothing in it that could do harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner, Result
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from rove.cli import complaints
+from rove.config import Settings
+from rove.errors import UsageError
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
+from rove.inspect import report as report_module
+from rove.inspect import report_html
+from rove.inspect.report import MOST_COPIES, MOST_GAPS, Report, Totals, read_report, site_given
+from rove.inspect.report_html import html_parts, write_html
+from rove.inspect.report_text import MOST_ROBOTS_TEXT, json_records, text_lines
+from rove.inspect.timeline import MOST_SPANS, Timeline, as_svg
+from rove.model import DelaySource, Fate, Location, Pace, RequestKind, RequestRow
+from rove.policy.constants import user_agent
+from rove.urls.canonical import fingerprint, fingerprint_bytes
+
+NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
+SITE = site_given("a.test")
+SETTINGS = Settings(email="ops@example.org", info_url="https://example.org/about?a&b")
+DOMAIN = DomainRecord(
+    id=SITE.id,
+    name=SITE.name,
+    ready_in=10.0,
+    free_in=10.0,
+    crawl_delay=0.0,
+    pace=Pace(),
+    pending=12,
+    is_leased=False,
+    is_excluded=False,
+    is_capped=False,
+)
+EXCLUSION = Exclusion(pattern="a.test", at=5, wall=NOW - 60, who="alice", reason="asked by mail")
+HOSTILE = "<script>alert(1)</script>"
+ROBOTS = f"User-agent: *\nDisallow: /private # {HOSTILE} </pre>\n".encode()
+STORED = Location(file="x.warc.gz", offset=1, length=2)
+
+
+class Reader:
+    """As much of a reader as is needed; requests may be made as they are read."""
+
+    def __init__(
+        self,
+        visits: Callable[[], Iterable[RequestRow]] | Sequence[RequestRow] = (),
+        elsewhere: Callable[[], Iterable[RequestRow]] | Sequence[RequestRow] = (),
+        *,
+        texts: Sequence[bytes] = (ROBOTS,),
+        domain: DomainRecord | None = DOMAIN,
+    ) -> None:
+        self._visits = visits
+        self._elsewhere = elsewhere
+        self._texts = {fingerprint_bytes(text): text for text in texts}
+        self._domain = domain
+
+    async def domain(self, id: int) -> DomainRecord | None:
+        return self._domain if id == SITE.id else None
+
+    async def robots_text(self, hash: int) -> bytes | None:
+        return self._texts.get(hash)
+
+    async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        assert domain == SITE.id
+        for row in self._visits() if callable(self._visits) else self._visits:
+            yield row
+
+    async def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
+        assert domain == SITE.id
+        for row in self._elsewhere() if callable(self._elsewhere) else self._elsewhere:
+            yield row
+
+
+def row(
+    visit: int, at: float, url: str = "https://a.test/", seq: int = 0, **more: Any
+) -> RequestRow:
+    """A request that was begun so many seconds after NOW and took half a second."""
+    values: dict[str, Any] = {
+        "visit": visit,
+        "seq": seq,
+        "domain": SITE.id,
+        "kind": RequestKind.PAGE,
+        "url": url,
+        "fingerprint": hash(url),
+        "started": NOW + at,
+        "began": round((NOW + at) * 1000),
+        "ended": round((NOW + at) * 1000) + 500,
+        "address": "192.0.2.7",
+        "delay": 70.0,
+        "process": 1,
+        "status": 200,
+        "size": 1000,
+    }
+    return RequestRow(**{**values, **more})
+
+
+def robots_row(visit: int, at: float, body: bytes | None = ROBOTS, **more: Any) -> RequestRow:
+    hash = None if body is None else fingerprint_bytes(body)
+    values = {"url": "https://a.test/robots.txt", "kind": RequestKind.ROBOTS, **more}
+    return row(visit, at, content_hash=hash, **values)
+
+
+VISITS = [
+    robots_row(1, 0),
+    row(1, 1, seq=1, text=STORED, title=HOSTILE),
+    row(2, 72, "https://www.a.test/gone", status=404, error="status-404", size=0),
+    row(3, 300, "https://a.test/moved", status=301, target=f"/{HOSTILE}", size=0),
+    row(3, 301, "https://a.test/slow", 1, status=0, error="timeout-total", size=0, address=""),
+]
+LED_HERE = [robots_row(9, 50, domain=5, other_domain=SITE.id)]
+
+
+async def report_of(
+    reader: Reader, *, settings: Settings = SETTINGS, exclusions: Sequence[Exclusion] = ()
+) -> Report:
+    return await read_report(
+        cast(FrontierReader, reader),
+        SITE,
+        settings=settings,
+        exclusions=exclusions,
+        now=NOW + 1_000,
+    )
+
+
+async def text_of(reader: Reader, **given: Any) -> str:
+    report = await report_of(reader, **given)
+    return "\n".join([line async for line in text_lines(report, cast(FrontierReader, reader))])
+
+
+async def records_of(reader: Reader, **given: Any) -> list[dict[str, Any]]:
+    report = await report_of(reader, **given)
+    records = [record async for record in json_records(report, cast(FrontierReader, reader))]
+    return cast(list[dict[str, Any]], json.loads(json.dumps(records)))
+
+
+async def html_of(reader: Reader, **given: Any) -> str:
+    report = await report_of(reader, **given)
+    return "".join([part async for part in html_parts(report, cast(FrontierReader, reader))])
+
+
+def first(page: LexborHTMLParser | LexborNode, selector: str) -> LexborNode:
+    found = page.css_first(selector)
+    assert found is not None, selector
+    return found
+
+
+async def totals_of(*rows: RequestRow, elsewhere: Sequence[RequestRow] = ()) -> Totals:
+    return (await report_of(Reader(rows, elsewhere))).totals
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a.test", "a.test"),
+        ("www.a.test", "a.test"),
+        ("https://www.a.test/x", "a.test"),
+        ("www.example.co.uk", "example.co.uk"),
+        ("http://192.0.2.7:8080/", "192.0.2.7"),
+    ],
+)
+def test_the_site_that_a_person_names(text: str, name: str) -> None:
+    found = site_given(text)
+    assert (found.name, found.id) == (name, fingerprint(name))
+
+
+def test_what_is_no_site_is_said() -> None:
+    with pytest.raises(UsageError, match="'two words' is not a domain"):
+        site_given("two words")
+
+
+async def test_the_sums() -> None:
+    totals = await totals_of(*VISITS, elsewhere=LED_HERE)
+    assert (totals.requests, totals.visits, totals.pages, totals.elsewhere) == (5, 3, 1, 1)
+    assert totals.bytes == 3000
+    assert (totals.first, totals.last) == (NOW, NOW + 301)
+    assert totals.outcomes == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
+    assert totals.shortest == pytest.approx(70.5), "from the end of the one before"
+    assert totals.middle == pytest.approx((70.5 + 227.5) / 2)
+    assert (totals.kept, totals.broken) == (2, 0)
+
+
+async def test_requests_that_went_to_another_site_are_listed_but_do_not_count() -> None:
+    rows = [robots_row(1, 0, None, status=301), robots_row(1, 1, seq=1, other_domain=7)]
+    totals = await totals_of(*rows)
+    assert (totals.requests, totals.rows, totals.bytes) == (1, 2, 1000)
+    assert totals.outcomes == {"301": 1}
+    assert len(totals.copies) == 1, "the rules that are kept to"
+    assert "192.0.2.7 (another site)" in await text_of(Reader(rows))
+    assert "another site was asked" in await html_of(Reader(rows))
+    led_here = Reader([], LED_HERE)
+    assert "another site" not in (await text_of(led_here)).partition("192.0.2.7")[2]
+    assert "another site was asked" not in await html_of(led_here)
+    requests = [r for r in await records_of(Reader(rows)) if r["record"] == "request"]
+    assert [request["asked_here"] for request in requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("gap", "delay", "kept"),
+    [(70.0, 70.0, True), (69.96, 70.0, True), (69.0, 70.0, False), (-5.0, 70.0, False)],
+)
+async def test_whether_a_delay_was_kept(gap: float, delay: float, kept: bool) -> None:
+    """To the accuracy of the clocks."""
+    reader = Reader([row(1, 0, delay=delay), row(2, 0.5 + gap)])
+    (visit,) = (r for r in await records_of(reader) if r["record"] == "visit" and r["visit"] == 2)
+    assert (visit["kept"], visit["gap_s"]) == (kept, pytest.approx(gap))
+    assert ("NOT KEPT" in await text_of(reader)) is not kept
+    marked = LexborHTMLParser(await html_of(reader)).css("strong.bad")
+    assert len(marked) == (0 if kept else 2), "in short, and at the visit"
+
+
+async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> None:
+    reader = Reader(
+        [
+            row(1, 0, delay=600.0, delay_from=DelaySource.RETRY_AFTER),
+            row(2, 700, delay=70.0),
+            row(3, 800, delay=300.0, delay_from=DelaySource.CRAWL_DELAY),
+        ]
+    )
+    visits = [r for r in await records_of(reader) if r["record"] == "visit"]
+    assert [(v["delay_s"], v["delay_from"], v["kept"]) for v in visits] == [
+        (None, None, None),
+        (600.0, "retry-after", True),
+        (70.0, "delay", True),
+    ]
+    text = await text_of(reader)
+    assert "visit 1, 2027-01-15 08:00:00 UTC, the first" in text
+    assert (
+        "visit 2, 2027-01-15 08:11:40 UTC, 11 min 40 s after the one before "
+        "(delay 10 min 00 s, the Retry-After of its answer: kept)" in text
+    )
+    assert "99.5 s after the one before (delay 70 s, chosen by who runs the crawl: kept)" in text
+
+
+@pytest.mark.parametrize("more", [{"process": 0}, {"fate": Fate.LOST}])
+async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any]) -> None:
+    reader = Reader([row(1, 0, delay=0.0, **more), row(2, 3)])
+    totals = (await report_of(reader)).totals
+    assert (totals.kept, totals.broken, totals.shortest) == (0, 0, 2.5)
+    assert "2.5 s after the one before (the delay is not on record)" in await text_of(reader)
+
+
+async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
+    late = row(1, 0, ended=round((NOW + 500) * 1000), fate=Fate.LATE)
+    totals = await totals_of(late, row(2, 200), row(3, 571))
+    assert totals.shortest == pytest.approx(-300.0)
+    assert (totals.kept, totals.broken) == (1, 1)
+    assert totals.middle == pytest.approx((-300 + 71) / 2)
+    text = await text_of(Reader([late, row(2, 200), row(3, 571)]))
+    assert "300 s before the end of the one before" in text
+    assert "visits overlapped; " in text
+    assert "too late to count" in text
+
+
+async def test_the_text() -> None:
+    text = await text_of(Reader(VISITS, LED_HERE))
+    lines = text.splitlines()
+    assert lines[0] == "Requests of rove to a.test, as of 2027-01-15 08:16:40 UTC"
+    for line in (
+        "  contact       ops@example.org",
+        f"  User-Agent    {user_agent(SETTINGS.email, SETTINGS.info_url)}",
+        "  about         https://example.org/about?a&b",
+        "  requests      5 requests in 3 visits, and 1 for the robots.txt of other sites",
+        "  first         2027-01-15 08:00:00 UTC",
+        "  last          2027-01-15 08:05:01 UTC",
+        "  received      2.9 KiB",
+        "  pages stored  1",
+        "  answers       200 (3), 404 (1), 301 (1), timeout-total (1)",
+        (
+            "  delays        at least 70.5 s between two visits, 149 s in the median; "
+            "the delay was kept each time"
+        ),
+        "  still to come 12 URLs, at most one page a visit",
+        "  excluded      no",
+        "      User-agent: rove",
+        "      Disallow: /",
+        "      Crawl-delay: 600",
+        "  https://a.test/robots.txt, read 2 times from 2027-01-15 08:00:00 UTC to 2027-01-15 08:00:50 UTC",
+        f"      Disallow: /private # {HOSTILE} </pre>",
+        (
+            "      2027-01-15 08:01:12 UTC  page     404                         0 B  192.0.2.7        "
+            "https://www.a.test/gone"
+        ),
+        (
+            "      2027-01-15 08:05:01 UTC  page     timeout-total               0 B  -                "
+            "https://a.test/slow"
+        ),
+    ):
+        assert line in lines
+    assert f"https://a.test/moved  to /{HOSTILE}" in text
+    assert "(rove exclude a.test)" in " ".join(text.split())
+    assert text.index("Requests, by visit") < text.index("Requests on behalf of other sites")
+    assert sum("2027-01-15 08:" in line and " B  " in line for line in lines) == 6
+
+
+async def test_a_site_that_was_never_asked() -> None:
+    reader = Reader(domain=None)
+    text = await text_of(reader)
+    assert "  requests      no request was ever made" in text.splitlines()
+    assert "  still to come nothing" in text.splitlines()
+    assert max(map(len, text.splitlines())) <= 100
+    assert "How to opt out" in text and "by visit" not in text and "as it was read" not in text
+    (record,) = await records_of(reader)
+    assert (record["requests"], record["first"], record["gaps"]["median_s"]) == (0, None, None)
+    page = LexborHTMLParser(await html_of(reader))
+    assert "no request was ever made" in first(page, "main").text()
+    assert page.css_first("svg") is None and page.css_first("table.requests") is None
+
+
+async def test_one_visit_has_no_gap() -> None:
+    assert (
+        "  delays        there was one visit" in (await text_of(Reader([row(1, 0)]))).splitlines()
+    )
+    assert "there was no visit" in await text_of(Reader([], LED_HERE))
+
+
+@pytest.mark.parametrize(
+    ("exclusions", "is_excluded", "listed", "said"),
+    [
+        ([], False, 0, "no"),
+        ([replace(EXCLUSION, pattern="b.test")], False, 0, "no"),
+        ([EXCLUSION], True, 1, "yes: the site is not asked any more"),
+        ([replace(EXCLUSION, pattern="test")], True, 1, "yes: the site is not asked any more"),
+        (
+            [replace(EXCLUSION, pattern="www.a.test")],
+            *(False, 1, "in part: the hosts below are not asked any more"),
+        ),
+        (
+            [replace(EXCLUSION, pattern="=a.test")],
+            *(False, 1, "in part: the hosts below are not asked any more"),
+        ),
+        ([replace(EXCLUSION, lifted_at=9, lifted_wall=NOW)], False, 1, "no"),
+    ],
+)
+async def test_whether_the_site_is_excluded(
+    exclusions: list[Exclusion], is_excluded: bool, listed: int, said: str
+) -> None:
+    reader = Reader(VISITS)
+    assert f"  excluded      {said}" in (await text_of(reader, exclusions=exclusions)).splitlines()
+    record = (await records_of(reader, exclusions=exclusions))[0]
+    assert (record["excluded"], len(record["exclusions"])) == (is_excluded, listed)
+    text = await text_of(reader, exclusions=exclusions)
+    assert text.count("by alice: asked by mail") == listed
+
+
+async def test_nothing_is_to_come_for_a_site_that_is_excluded() -> None:
+    text = await text_of(Reader(VISITS), exclusions=[EXCLUSION])
+    assert "  still to come nothing" in text.splitlines()
+
+
+async def test_copies_of_robots_txt() -> None:
+    other = b"User-agent: rove\nAllow: /\n"
+    long = b"# x\n" * 20_000
+    reader = Reader(
+        [
+            robots_row(1, 0),
+            robots_row(2, 100),
+            robots_row(3, 200, other),
+            robots_row(4, 300),
+            robots_row(5, 400, url="https://www.a.test/robots.txt"),
+            robots_row(6, 500, long),
+            robots_row(7, 600, b""),
+            robots_row(8, 700, b"lost"),
+            robots_row(9, 800, None, status=404, error="status-404"),
+        ],
+        texts=[ROBOTS, other, long, b""],
+    )
+    copies = (await report_of(reader)).totals.copies
+    assert [(copy.url, copy.times, copy.first, copy.last) for copy in copies[:3]] == [
+        ("https://a.test/robots.txt", 3, NOW, NOW + 300),
+        ("https://a.test/robots.txt", 1, NOW + 200, NOW + 200),
+        ("https://www.a.test/robots.txt", 1, NOW + 400, NOW + 400),
+    ]
+    for text in (await text_of(reader), LexborHTMLParser(await html_of(reader)).text()):
+        assert "he same text as that of https://a.test/robots.txt" in text
+        assert f"(the first {MOST_ROBOTS_TEXT:,} of 80,000 characters)" in text
+        assert "(it is empty)" in text
+        assert "(its text was not kept)" in text
+        assert text.count("Disallow: /private") == 1, "the same text is shown once"
+    robots = [record for record in await records_of(reader) if record["record"] == "robots"]
+    assert [record["text"] for record in robots] == [
+        *(ROBOTS.decode(), other.decode(), ROBOTS.decode(), long.decode(), "", None)
+    ]
+
+
+async def test_of_many_copies_the_last_are_listed() -> None:
+    rows = [robots_row(i, 100 * i, b"%d" % i) for i in range(MOST_COPIES + 5)]
+    totals = await totals_of(*rows)
+    assert len(totals.copies) == MOST_COPIES
+    assert totals.copies[-1].first == rows[-1].started
+    assert totals.copies_left_out == 5
+    assert "5 older copies are left out" in await text_of(Reader(rows))
+    assert "5 older copies are left out" in await html_of(Reader(rows))
+
+
+async def test_the_objects_for_programs() -> None:
+    records = await records_of(Reader(VISITS, LED_HERE))
+    assert [record["record"] for record in records] == [
+        *("report", "robots", "visit", "request", "request", "visit", "request"),
+        *("visit", "request", "request", "request-for-another-site"),
+    ]
+    assert records[0]["contact"] == "ops@example.org"
+    assert records[0]["answers"] == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
+    assert records[6] == {
+        "record": "request",
+        "visit": 2,
+        "seq": 0,
+        "kind": "page",
+        "url": "https://www.a.test/gone",
+        "started": "2027-01-15T08:01:12.000+00:00",
+        "seconds": 0.5,
+        "address": "192.0.2.7",
+        "status": 404,
+        "error": "status-404",
+        "type": None,
+        "bytes": 0,
+        "redirect_to": None,
+        "stored": False,
+        "content_hash": None,
+        "fate": "settled",
+        "delay_after_s": 70.0,
+        "delay_from": "delay",
+        "asked_here": True,
+    }
+
+
+async def test_the_html() -> None:
+    text = await html_of(Reader(VISITS, LED_HERE), exclusions=[EXCLUSION])
+    page = LexborHTMLParser(text)
+    assert text.startswith("<!doctype html>")
+    assert first(page, "title").text() == "Requests of rove to a.test"
+    assert [heading.text() for heading in page.css("h2")] == [
+        *("Who asks", "In short", "Visits over time", "How to opt out"),
+        *("robots.txt, as it was read", "Requests, by visit", "Requests on behalf of other sites"),
+    ]
+    facts = {first(r, "th").text(): first(r, "td").text() for r in page.css(".facts tr")}
+    assert facts["contact"] == "ops@example.org"
+    assert facts["requests"].startswith("5 requests in 3 visits")
+    assert facts["excluded"] == "yes: the site is not asked any more"
+    assert facts["exclusion"].endswith("by alice: asked by mail")
+    by_visit, led_here = page.css("table.requests")
+    assert [th.text() for th in by_visit.css("thead th")] == [
+        *("Time", "Kind", "Answer", "Bytes", "Address asked", "URL")
+    ]
+    assert len(by_visit.css("tbody")) == 3
+    rows = [
+        [cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")
+    ]
+    assert rows[0] == [
+        *("2027-01-15 08:00:00", "robots", "200", "1,000", "192.0.2.7"),
+        "https://a.test/robots.txt",
+    ]
+    assert len(rows) == 5
+    assert len(led_here.css("tbody tr")) == 1
+    assert page.css_first("pre:last-of-type") is not None
+    assert len(page.css("svg rect")) == 3, "visits so far apart have a mark each"
+
+
+async def test_the_html_needs_nothing_and_runs_nothing() -> None:
+    page = LexborHTMLParser(await html_of(Reader(VISITS, LED_HERE)))
+    for name in ("script", "link", "img", "iframe", "object", "embed", "base", "form", "image"):
+        assert page.css_first(name) is None, name
+    for node in page.css("*"):
+        for name, value in node.attributes.items():
+            assert name not in ("src", "srcset", "action", "style", "background", "xlink:href")
+            assert not name.startswith("on")
+            if name == "href":
+                assert node.tag == "a"
+                assert value in ("mailto:ops@example.org", SETTINGS.info_url)
+    style = first(page, "style").text()
+    assert "url(" not in style and "@import" not in style
+    assert "@media print" in style and "prefers-color-scheme: dark" in style
+    policy = first(page, "meta[http-equiv]").attributes
+    assert policy["http-equiv"] == "Content-Security-Policy"
+    assert str(policy["content"]).startswith("default-src 'none'")
+
+
+async def test_what_is_hostile_stays_text() -> None:
+    """In every place where something of the web, or of a person, gets into the file."""
+    nasty = f"\"'>{HOSTILE}<!--\x1b\u202e\ud800"
+    rows = [
+        robots_row(1, 0, url=f"https://a.test/{nasty}", address=nasty),
+        row(2, 100, f"https://a.test/{nasty}", error=nasty, target=nasty, title=nasty),
+    ]
+    exclusion = replace(EXCLUSION, who=nasty, reason=nasty, lifted_by=nasty)
+    reader = Reader(rows, [rows[0].but(other_domain=SITE.id)])
+    text = await html_of(reader, exclusions=[exclusion])
+    assert "<script" not in text.lower()
+    assert "<!--" not in text
+    assert not re.search("[\x1b\u202e\ud800]", text)
+    page = LexborHTMLParser(text)
+    assert page.css_first("script") is None
+    assert first(page, "main").text().count(HOSTILE) >= 9, "it is there to be read"
+    assert page.css("pre")[-1].text().strip() == ROBOTS.decode().strip()
+    shown = await text_of(reader, exclusions=[exclusion])
+    assert not re.search("[\x1b\u202e\ud800]", shown)
+
+
+def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
+    return lambda: (
+        row(i // per_visit, 80.0 * (i // per_visit), f"https://a.test/{i}", i % per_visit)
+        for i in range(count)
+    )
+
+
+async def test_of_many_requests_the_html_has_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_html, "MOST_ROWS", 100)
+    led_here = [r.but(other_domain=SITE.id) for r in many(150)()]
+    page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here)))
+    by_visit, elsewhere = page.css("table.requests")
+    urls = [cell.text() for cell in by_visit.css("td.url")]
+    assert urls == [f"https://a.test/{i}" for i in range(904, 1003)], "whole visits, in order"
+    assert [cell.text() for cell in elsewhere.css("td.url")] == [
+        f"https://a.test/{i}" for i in range(50, 150)
+    ]
+    text = first(page, "main").text()
+    assert "These are the last 100 of 1,003 requests; rove report --json has all of them." in text
+    assert "These are the last 100 of 150 requests" in text
+
+
+async def test_what_comes_in_while_the_report_is_made_is_left_for_the_next() -> None:
+    rows, led_here = list(VISITS), list(LED_HERE)
+    reader = Reader(rows, led_here)
+    report = await report_of(reader)
+    rows.append(row(4, 900, "https://a.test/new"))
+    led_here.append(row(10, 900, "https://a.test/new"))
+    for found in (
+        [line async for line in text_lines(report, cast(FrontierReader, reader))],
+        [part async for part in html_parts(report, cast(FrontierReader, reader))],
+    ):
+        assert "https://a.test/new" not in "".join(found)
+        assert "https://a.test/slow" in "".join(found)
+
+
+async def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_module, "MOST_GAPS", 100)
+
+    async def peak(count: int) -> int:
+        reader = Reader(many(count))
+        tracemalloc.start()
+        report = await report_of(reader)
+        for parts in (html_parts, text_lines, json_records):
+            async for _ in parts(report, cast(FrontierReader, reader)):
+                pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    await peak(50)  # what is read and compiled once
+    assert await peak(2_000) < 2 * await peak(500)
+
+
+async def test_the_median_of_very_many_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_module, "MOST_GAPS", 10)
+    gaps = report_module._Gaps()
+    for number in range(1001):
+        gaps.note(float(number))
+    assert gaps.shortest == 0.0
+    assert gaps.middle == pytest.approx(500, abs=60)
+    assert len(gaps._kept) <= 10
+    assert MOST_GAPS > 10_000, "exact for any site that was not visited for weeks on end"
+
+
+def test_a_timeline_has_a_bounded_number_of_marks() -> None:
+    timeline = Timeline()
+    assert timeline.spans() is None
+    for number in range(100_000):
+        timeline.note(NOW + 70 * number)
+    timeline.note(NOW - 5_000)  # a clock that was set back
+    spans = timeline.spans()
+    assert spans is not None
+    assert sum(spans.counts) == 100_001
+    assert MOST_SPANS / 2 < len(spans.counts) <= MOST_SPANS
+    assert spans.seconds * len(spans.counts) >= 70 * 99_999
+    svg = first(LexborHTMLParser(as_svg(spans)), "svg")
+    assert 0 < len(svg.css("rect")) <= MOST_SPANS
+    assert "100,001 visits from 2027-01-15 08:00:00 UTC" in str(svg.attributes["aria-label"])
+
+
+def test_every_mark_stands_where_its_visits_were() -> None:
+    timeline = Timeline()
+    times = [0.0, 59.0, 61.0, 3_600.0, 100_000.0, 100_000.0]
+    for at in times:
+        timeline.note(NOW + at)
+    spans = timeline.spans()
+    assert spans is not None
+    expected = [0] * len(spans.counts)
+    for at in times:
+        expected[int(at // spans.seconds)] += 1
+    assert list(spans.counts) == expected
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+async def test_the_file_is_written_whole(tmp_path: Path) -> None:
+    reader = Reader(VISITS)
+    report = await report_of(reader)
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    await write_html(report, cast(FrontierReader, reader), path)
+    text = path.read_text()
+    assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
+    assert names_in(tmp_path) == [path.name]
+
+
+async def test_a_report_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    def failing() -> Iterable[RequestRow]:
+        yield VISITS[0]
+        raise RuntimeError("the database is gone")
+
+    report = await report_of(Reader(VISITS))
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="gone"):
+        await write_html(report, cast(FrontierReader, Reader(failing)), path)
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("name", ["missing/report.html", "file/report.html", ""])
+async def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    report = await report_of(Reader(VISITS))
+    path = tmp_path / name
+    with pytest.raises(UsageError, match=f"cannot write {re.escape(str(path))}: "):
+        await write_html(report, cast(FrontierReader, Reader(VISITS)), path)
+    assert names_in(tmp_path) == ["file"]
+    assert not [name for name in names_in(tmp_path.parent) if name.endswith(".new")]
+
+
+class Catalog:
+    """As much of a catalog as the commands need."""
+
+    async def exclusion_history(self) -> list[Exclusion]:
+        return [EXCLUSION]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+    """`rove report` on a crawl that has made VISITS."""
+
+    async def settings() -> Settings:
+        return SETTINGS
+
+    @asynccontextmanager
+    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
+
+    monkeypatch.setattr(complaints, "opened", opened)
+    return CliRunner().invoke(complaints.report, words)
+
+
+def test_the_command_prints_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "https://www.a.test/x")
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.startswith("Requests of rove to a.test, as of ")
+    assert result.stdout.count("https://a.test/slow") == 1
+
+
+def test_the_command_prints_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(monkeypatch, "a.test", "--json")
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (records[0]["record"], records[0]["excluded"]) == ("report", True)
+    assert len(records) == 10
+
+
+def test_the_command_writes_html(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    result = run(monkeypatch, "a.test", "--html", str(path))
+    assert (result.exit_code, result.stdout) == (0, f"{path}: 5 requests to a.test\n")
+    assert "https://a.test/slow" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["two words"], "'two words' is not a domain"),
+        (["a.test", "--json", "--html", "x.html"], "give --html or --json, not both"),
+    ],
+)
+def test_bad_usage_is_said(monkeypatch: pytest.MonkeyPatch, words: list[str], said: str) -> None:
+    result = run(monkeypatch, *words)
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == said
+
+
+async def test_a_link_stays_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    report = await report_of(Reader(VISITS))
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    await write_html(report, cast(FrontierReader, Reader(VISITS)), link)
+    assert link.is_symlink() and "old" not in target.read_text()
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="it is no ordinary file"):
+        await write_html(report, cast(FrontierReader, Reader(VISITS)), pipe)
+    assert pipe.is_fifo()

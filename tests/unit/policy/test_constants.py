@@ -1,0 +1,86 @@
+"""The e-mail address and the User-Agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove import __version__
+from rove.policy.constants import PROJECT_PAGE, is_plausible_email, user_agent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "me@example.org",
+        "Me.And.You@Example.ORG",
+        "me+crawl@example.org",
+        "me_1-2@sub.example.co.uk",
+        "o'neil@example.org",
+        "1@example.org",
+        "a@b.co",
+        "a@xn--mnchen-3ya.de",
+        "a@1a.org",
+        "a@" + "x" * 63 + ".org",
+        "me@example.xn--p1ai",
+        "me@xn--80a1acny.xn--p1ai",
+    ],
+)
+def test_a_webmaster_could_write_there(text: str) -> None:
+    assert is_plausible_email(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "me",
+        "@",
+        "me@",
+        "@example.org",
+        "me@example",
+        "me@localhost",
+        "me@example.o",
+        "me@.org",
+        "me@example..org",
+        "me@-example.org",
+        "me@example-.org",
+        "me@example.org.",
+        "me@exa mple.org",
+        "me @example.org",
+        " me@example.org",
+        "me@example.org ",
+        "me@example.org\n",
+        "me@example.org\r\nX-Evil: 1",
+        "me@you@example.org",
+        ".me@example.org",
+        "me.@example.org",
+        "m..e@example.org",
+        "me(comment)@example.org",
+        "me;you@example.org",
+        "<me@example.org>",
+        "mailto:me@example.org",
+        "me@192.0.2.1",
+        "me@[192.0.2.1]",
+        "me@example.123",
+        "mé@example.org",
+        "me@exämple.org",
+        "me@" + "x" * 64 + ".org",
+        "m" * 250 + "@example.org",
+    ],
+)
+def test_nobody_would_read_that(text: str) -> None:
+    assert not is_plausible_email(text)
+
+
+@pytest.mark.parametrize(
+    ("info_url", "expected"),
+    [
+        (None, f"rove/{__version__} (+{PROJECT_PAGE}; mailto:me@example.org)"),
+        (
+            "https://example.org/bot",
+            f"rove/{__version__} (+https://example.org/bot; mailto:me@example.org)",
+        ),
+    ],
+)
+def test_the_user_agent_says_who_and_how_to_reach(info_url: str | None, expected: str) -> None:
+    assert user_agent("me@example.org", info_url) == expected

@@ -1,0 +1,292 @@
+"""Exclusions, scope and robots.txt, decided without I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rove.errors import UsageError
+from rove.model import NewUrl, NotAccepted, OriginRecord, RobotsStatus
+from rove.policy.constants import MAX_REDIRECT_CHAIN
+from rove.policy.exclusions import Exclusions, parse_exclusions
+from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.policy.retry import HOLDS_BEFORE_FAILING
+from tests.unit.crawl.scripted import crawl_url
+
+EXCLUDED = ["example.org", "www.only.test", "192.0.2.1", "[2001:db8::1]", "gov", "4"]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("example.org", True),
+        ("www.example.org", True),
+        ("a.b.c.example.org", True),
+        ("notexample.org", False),
+        ("www.notexample.org", False),
+        ("example.org.evil.test", False),
+        ("example.com", False),
+        ("org", False),
+        ("www.only.test", True),
+        ("a.www.only.test", True),
+        ("only.test", False),
+        ("mail.only.test", False),
+        ("agency.gov", True),
+        ("notgov", False),
+        ("192.0.2.1", True),
+        ("192.0.2.11", False),
+        ("1.192.0.2", False),
+        ("1.2.3.4", False),
+        ("[2001:db8::1]", True),
+        ("[2001:db8::2]", False),
+    ],
+)
+def test_an_exclusion_covers_a_host_and_its_subdomains(host: str, expected: bool) -> None:
+    assert Exclusions(EXCLUDED).covers(host) is expected
+
+
+def test_no_exclusions_cover_nothing() -> None:
+    assert not Exclusions().covers("example.org")
+    assert len(Exclusions()) == 0
+    assert len(Exclusions(["a.test", "a.test", "b.test"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("depth", "hops", "max_depth", "expected"),
+    [
+        (0, 0, None, None),
+        (1_000_000, 0, None, None),
+        (0, 0, 0, None),
+        (1, 0, 0, NotAccepted.TOO_DEEP),
+        (3, 0, 3, None),
+        (4, 0, 3, NotAccepted.TOO_DEEP),
+        (0, MAX_REDIRECT_CHAIN, None, None),
+        (0, MAX_REDIRECT_CHAIN + 1, None, NotAccepted.REDIRECTS),
+        (4, MAX_REDIRECT_CHAIN + 1, 3, NotAccepted.TOO_DEEP),
+    ],
+)
+def test_what_may_enter_the_frontier(
+    depth: int, hops: int, max_depth: int | None, expected: NotAccepted | None
+) -> None:
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=max_depth)
+    assert gate.refuses(crawl_url("http://a.test/"), depth=depth, hops=hops) is expected
+    refusal = gate.refuses(crawl_url("http://www.excluded.test/"), depth=depth, hops=hops)
+    assert refusal is NotAccepted.EXCLUDED
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/", 0),
+        ("/list?sort=price", 1),
+        ("/x/x/x", 4),
+        ("/a/b/a/b/a/b", NotAccepted.TRAP),
+        ("/calendar/2031/05", 6),
+        ("/calendar/2036/05", NotAccepted.TRAP),
+    ],
+)
+def test_what_looks_like_a_trap_is_held_back(path: str, expected: int | NotAccepted) -> None:
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
+    assert gate.admits(crawl_url(f"http://a.test{path}"), depth=3) == expected
+    assert gate.refuses(crawl_url(f"http://a.test{path}"), depth=0) is None, "as a seed it is taken"
+    deep = gate.admits(crawl_url(f"http://a.test{path}"), depth=4)
+    excluded = gate.admits(crawl_url(f"http://excluded.test{path}"), depth=0)
+    assert (deep, excluded) == (NotAccepted.TOO_DEEP, NotAccepted.EXCLUDED)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None:
+    gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
+    source = crawl_url("http://a.test:9999/from")
+    texts = [
+        *(
+            f"http://{host}/{path}"
+            for host in ("a.test", "b.test", "excluded.test")
+            for path in "xy"
+        ),
+        *("http://a.test:9999/x", "http://b.test:9999/x", "http://b.test:9999/y"),
+        *("http://b.test/list?sort=price", "http://b.test/a/b/a/b/a/b", "http://b.test/x/x/x"),
+    ]
+    links = [crawl_url(text) for text in texts]
+    one_by_one = [gate.admits(link, depth=depth, source=source) for link in links]
+    refused: dict[str, int] = {NotAccepted.TRAP: 2}
+    offers = gate.admitted(links, depth=depth, source=source, refused=refused)
+    assert offers == [
+        link.offer(depth=depth, penalty=found)
+        for link, found in zip(links, one_by_one, strict=True)
+        if not isinstance(found, NotAccepted)
+    ]
+    assert all(isinstance(offer, NewUrl) for offer in offers)
+    refusals = Counter(found for found in one_by_one if isinstance(found, NotAccepted))
+    assert refused == refusals + Counter({NotAccepted.TRAP: 2})
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "expected"),
+    [
+        ("http://b.test/", "http://a.test/", None),
+        ("http://b.test:8080/", "http://a.test/", None),
+        ("https://b.test:80/", "http://a.test/", None),
+        ("http://b.test:6379/", "http://a.test/", NotAccepted.PORT),
+        ("http://b.test:22/", "http://a.test/", NotAccepted.PORT),
+        ("http://a.test:9999/", "http://a.test/", NotAccepted.PORT),
+        ("http://a.test:9999/x", "http://a.test:9999/", None),
+        ("https://a.test:9999/x", "http://a.test:9999/", None),
+        ("http://www.a.test:9999/", "http://a.test:9999/", NotAccepted.PORT),
+        ("http://a.test:9998/", "http://a.test:9999/", NotAccepted.PORT),
+        ("http://a.test/", "http://a.test:9999/", None),
+        ("http://[2606:4700::1111]/", "http://a.test/", None),
+        ("http://[2606:4700::1111]:9999/", "http://a.test/", NotAccepted.PORT),
+        ("http://[2606:4700::1111]:9999/x", "http://[2606:4700::1111]:9999/", None),
+    ],
+)
+def test_a_link_leads_to_a_port_of_the_web_or_stays_where_it_is(
+    target: str, source: str, expected: NotAccepted | None
+) -> None:
+    gate = Gate(Exclusions(["excluded.test"]))
+    url = crawl_url(target)
+    assert gate.refuses(url, depth=1, source=crawl_url(source)) is expected
+    assert gate.refuses(url, depth=0) is None, "a seed names what it names"
+    assert gate.may_lead(url, crawl_url(source)) is (expected is None)
+    assert not gate.may_lead(crawl_url("http://excluded.test/"), crawl_url(source))
+
+
+def origin(
+    status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0
+) -> OriginRecord:
+    url = crawl_url("http://a.test/")
+    return OriginRecord(
+        domain=url.domain,
+        origin=url.origin,
+        status=status,
+        body=body,
+        failures=failures,
+        valid_for=valid_for,
+    )
+
+
+RULES, NONE, UNREACHABLE = RobotsStatus.RULES, RobotsStatus.NONE, RobotsStatus.UNREACHABLE
+PRIVATE = b"User-agent: *\nDisallow: /private\n"
+OURS = b"User-agent: rove\nDisallow: /page\n\nUser-agent: *\nDisallow: /private\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "record", "expected"),
+    [
+        ("/page", None, NeedsRobots()),
+        ("/page", origin(NONE), Allowed()),
+        ("/page", origin(NONE, valid_for=0.001), Allowed()),
+        ("/page", origin(NONE, valid_for=0.0), NeedsRobots()),
+        ("/page", origin(NONE, valid_for=-5.0), NeedsRobots()),
+        ("/page", origin(RULES), Allowed()),
+        ("/page", origin(RULES, body=PRIVATE), Allowed()),
+        ("/private", origin(RULES, body=PRIVATE), Blocked("robots.txt")),
+        ("/private/x?y", origin(RULES, body=PRIVATE), Blocked("robots.txt")),
+        ("/robots.txt", origin(RULES, body=b"User-agent: *\nDisallow: /"), Allowed()),
+        ("/page", origin(RULES, body=OURS), Blocked("robots.txt")),
+        ("/private", origin(RULES, body=OURS), Allowed()),
+        ("/private", origin(RULES, body=PRIVATE, valid_for=0.0), NeedsRobots()),
+        ("/page", origin(UNREACHABLE, failures=1, valid_for=9.5), Held(9.5, failing=False)),
+        (
+            "/page",
+            origin(UNREACHABLE, failures=HOLDS_BEFORE_FAILING - 1),
+            Held(100.0, failing=False),
+        ),
+        ("/page", origin(UNREACHABLE, failures=HOLDS_BEFORE_FAILING), Held(100.0, failing=True)),
+        ("/page", origin(UNREACHABLE, failures=7, valid_for=0.0), NeedsRobots()),
+        ("/page", origin(UNREACHABLE, failures=7, valid_for=-1.0), NeedsRobots()),
+    ],
+)
+def test_the_verdict(path: str, record: OriginRecord | None, expected: Verdict) -> None:
+    assert Gate(Exclusions()).judge(crawl_url(f"http://a.test{path}"), record) == expected
+
+
+@pytest.mark.parametrize(
+    "record", [None, origin(NONE), origin(RULES), origin(UNREACHABLE), origin(NONE, valid_for=0.0)]
+)
+def test_an_excluded_host_is_blocked_whatever_its_robots_txt_says(
+    record: OriginRecord | None,
+) -> None:
+    gate = Gate(Exclusions(["a.test"]))
+    assert gate.judge(crawl_url("http://www.a.test/"), record) == Blocked("excluded")
+
+
+def test_exclusions_may_be_replaced() -> None:
+    gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
+    assert not gate.excludes(url)
+    gate.exclusions = Exclusions(["a.test"])
+    assert gate.excludes(url)
+    assert gate.refuses(url, depth=0) is NotAccepted.EXCLUDED
+    assert gate.judge(url, origin(NONE)) == Blocked("excluded")
+    gate.exclusions = Exclusions()
+    assert gate.judge(url, origin(NONE)) == Allowed()
+
+
+TOO_LONG = Blocked("Crawl-delay over a day")
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("own", "of_domain", "expected"),
+    [
+        (0.0, 0.0, Allowed()),
+        (DAY, 0.0, Allowed()),
+        (0.0, DAY, Allowed()),
+        (DAY + 0.1, 0.0, TOO_LONG),
+        (0.0, DAY + 0.1, TOO_LONG),
+        (5.0, 10 * DAY, TOO_LONG),
+    ],
+)
+@pytest.mark.parametrize("status", [NONE, RULES])
+def test_a_crawl_delay_over_a_day_blocks(
+    status: RobotsStatus, own: float, of_domain: float, expected: Verdict
+) -> None:
+    record = origin(status).but(crawl_delay=own)
+    url = crawl_url("http://a.test/page")
+    assert Gate(Exclusions()).judge(url, record, crawl_delay=of_domain) == expected
+
+
+def test_a_crawl_delay_over_a_day_may_have_changed_when_robots_txt_has_run_out() -> None:
+    record = origin(RULES, valid_for=0.0).but(crawl_delay=10 * DAY)
+    gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
+    assert gate.judge(url, record, crawl_delay=10 * DAY) == NeedsRobots()
+    assert gate.judge(url, None, crawl_delay=10 * DAY) == Blocked("Crawl-delay over a day")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("example.org", "example.org"),
+        ("Example.ORG", "example.org"),
+        ("  example.org  ", "example.org"),
+        ("example.org # not this one", "example.org"),
+        ("example.org#x", "example.org"),
+        ("example.org.", "example.org"),
+        ("*.example.org", "example.org"),
+        ("\ufeffexample.org", "example.org"),
+        ("münchen.test", "xn--mnchen-3ya.test"),
+        ("https://www.example.org/path", "www.example.org"),
+        ("http://example.org:8080/", "example.org"),
+        ("com", "com"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("http://127.1/", "127.0.0.1"),
+        ("http://[::1]/", "[::1]"),
+        ("[::1]", "[::1]"),
+    ],
+)
+def test_a_line_of_an_exclusion_file(line: str, expected: str) -> None:
+    assert parse_exclusions([line], "file") == [expected]
+
+
+def test_comments_and_blank_lines_exclude_nothing() -> None:
+    lines = ["# comment\n", "\n", "  \t\n", "a.test\r\n", "#b.test\n", "c.test\n"]
+    assert parse_exclusions(lines, "file") == ["a.test", "c.test"]
+
+
+@pytest.mark.parametrize("line", ["two words", "http://", "a|b", "ftp://a.test", "[::1", "a<b>"])
+def test_a_bad_line_is_an_error_that_names_it(line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_exclusions(["a.test", "# comment", line], "list.txt")
+    assert "list.txt, line 3" in str(caught.value)
+    assert repr(line) in str(caught.value)

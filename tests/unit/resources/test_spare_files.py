@@ -1,0 +1,89 @@
+"""A process that may open no more files can still begin the ones that it writes to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rove.resources.spare_files import SpareFiles
+
+OUT_OF_FILES = """
+import asyncio, os, resource, sys
+from pathlib import Path
+from rove.errors import StoreError
+from rove.resources.spare_files import SpareFiles
+from rove.crawl.inflight_log import Note, Spool
+from rove.store.contract import Keep, Page
+from rove.store.warc import WarcStore
+
+def note(spool):
+    spool.note(Note(visit=1, domain=2))
+
+async def store(store):
+    page = Page(url="http://a.test/", fetched_at=0.0, text=b"words", source=None)
+    try:
+        stored = await store.write([page])
+    finally:
+        await store.close()
+    assert stored[0].text is not None
+
+folder = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+loop = asyncio.new_event_loop()
+spare = SpareFiles()
+made = {}
+for name, given in [("with", spare), ("without", None)]:
+    made[name] = (
+        Spool(folder / f"spool-{name}", 1, given),
+        WarcStore(folder / f"warc-{name}", keep=Keep.TEXT, name="w", software="rove", spare=given),
+    )
+    loop.run_until_complete(loop.run_in_executor(made[name][1]._thread, int))
+
+def take_all():
+    try:
+        while True:
+            os.open("/dev/null", os.O_RDONLY)
+    except OSError:
+        pass
+
+take_all()
+note(made["with"][0])
+made["with"][0].close()
+loop.run_until_complete(store(made["with"][1]))
+for attempt in (lambda: note(made["without"][0]),
+                lambda: loop.run_until_complete(store(made["without"][1]))):
+    take_all()
+    try:
+        attempt()
+    except StoreError as error:
+        print(error)
+print("written")
+"""
+
+
+def test_what_a_crawl_writes_to_is_opened_when_nothing_else_can_be(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", OUT_OF_FILES, str(tmp_path)], capture_output=True, text=True
+    )
+    assert result.stdout.endswith("written\n"), result.stderr
+    assert result.stdout.count("open files") == 2, "the files had not run out"
+    assert len(list((tmp_path / "warc-with").glob("*.warc.gz"))) == 1
+
+
+def test_other_errors_come_as_they_are() -> None:
+    spare, calls = SpareFiles(), 0
+
+    def refuse() -> None:
+        nonlocal calls
+        calls += 1
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with pytest.raises(PermissionError):
+        spare.opened(refuse)
+    assert calls == 1
+    spare.close()

@@ -1,0 +1,236 @@
+"""The bytes of a record: read back by warcio and fastwarc, whatever a server put into its head."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rove.store.contract import Keep
+from rove.store.record import (
+    NotARecord,
+    compress,
+    decompress,
+    response_record,
+    text_record,
+    warcinfo_record,
+)
+from tests.unit.store.pages import (
+    DATE,
+    FastWarcIterator,
+    page,
+    passes_warcio_check,
+    warcio_records,
+    whole_file,
+    write,
+)
+
+ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
+
+
+def http_head(**options: Any) -> list[str]:
+    """The head of the stored answer, line by line."""
+    block = decompress(compress(response_record(page(**options), record_id=ID), 1)).block
+    return block.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+
+
+def test_a_text_record_is_as_in_a_wet_file() -> None:
+    head, _, rest = text_record(page(7, "Grüße"), refers_to=ID).partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "WARC/1.1"
+    headers = dict(line.split(": ", 1) for line in lines[1:])
+    assert headers.pop("WARC-Record-ID").startswith("<urn:uuid:")
+    assert headers == {
+        "WARC-Type": "conversion",
+        "WARC-Target-URI": "https://example.com/7",
+        "WARC-Date": DATE,
+        "WARC-Refers-To": ID,
+        "WARC-Block-Digest": "sha1:6ZEXKHLODO2G7DEGVDQDAARXYM67A4DU",
+        "Content-Type": "text/plain",
+        "Content-Length": "7",
+    }
+    assert rest == "Grüße\r\n\r\n".encode()
+
+
+def test_a_text_alone_refers_to_nothing() -> None:
+    assert b"WARC-Refers-To" not in text_record(page(), refers_to=None)
+
+
+def test_a_response_record_says_what_is_known_of_it() -> None:
+    record = decompress(compress(response_record(page(truncated=True), record_id=ID), 1))
+    assert record.headers["warc-type"] == "response"
+    assert record.headers["warc-record-id"] == ID
+    assert record.headers["warc-ip-address"] == "192.0.2.7"
+    assert record.headers["warc-truncated"] == "length"
+    assert record.headers["content-type"] == "application/http;msgtype=response"
+    assert record.headers["warc-payload-digest"] != record.headers["warc-block-digest"]
+
+
+def test_an_answer_that_is_whole_is_not_called_truncated() -> None:
+    assert b"WARC-Truncated" not in response_record(page(), record_id=ID)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ([], ["Content-Length: 5"]),
+        ([("Content-Length", "5")], ["Content-Length: 5"]),
+        ([("content-length", "5")], ["content-length: 5"]),
+        (
+            [("Content-Length", "99")],
+            ["X-Crawler-Content-Length: 99", "Content-Length: 5"],
+        ),
+        (
+            [("Transfer-Encoding", "chunked"), ("Via", "x")],
+            ["X-Crawler-Transfer-Encoding: chunked", "Via: x", "Content-Length: 5"],
+        ),
+        (
+            [("Transfer-Encoding", "chunked"), ("Content-Length", "5")],
+            ["X-Crawler-Transfer-Encoding: chunked", "Content-Length: 5"],
+        ),
+        (
+            [("Content-Length", "4"), ("Content-Length", "5")],
+            ["X-Crawler-Content-Length: 4", "Content-Length: 5"],
+        ),
+        (
+            [("Content-Encoding", "br")],
+            ["Content-Encoding: br", "Content-Length: 5"],
+        ),
+    ],
+)
+def test_the_head_is_true_of_the_body_that_is_stored(
+    sent: list[tuple[str, str]], kept: list[str]
+) -> None:
+    assert http_head(headers=sent, body=b"12345") == ["HTTP/1.1 200 OK", *kept]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("HTTP/1.1 200 OK", "HTTP/1.1 200 OK"),
+        ("HTTP/2 200 ", "HTTP/2 200"),
+        ("http/1.0 200", "http/1.0 200"),
+        ("", "HTTP/1.1 200"),
+        ("\x1f", "HTTP/1.1 200"),
+        ("ICY 200 OK", "HTTP/1.1 200"),
+        ("HTTP/1.1 200 O\r\n\r\nK", "HTTP/1.1 200 O    K"),
+    ],
+)
+def test_the_status_line_is_one_line(sent: str, kept: str) -> None:
+    assert http_head(status_line=sent)[0] == kept
+
+
+def test_a_header_cannot_end_the_head() -> None:
+    sent = [("A\r\n\r\nB", "1\r\n\r\n2\x003"), (" C", "4"), ("", "5"), ("D", "\u20ac")]
+    assert http_head(headers=sent)[1:-1] == ["A    B: 1    2 3", "C: 4", ": 5", "D: ?"]
+
+
+def test_the_first_record_describes_the_crawl() -> None:
+    fields = {"software": "rove", "operator": "a\r\nb"}
+    record = decompress(
+        compress(warcinfo_record(filename="x.warc.gz", created_at=0, fields=fields), 1)
+    )
+    assert record.headers["warc-type"] == "warcinfo"
+    assert record.headers["warc-filename"] == "x.warc.gz"
+    assert record.headers["content-type"] == "application/warc-fields"
+    assert record.block == b"software: rove\r\noperator: a  b\r\n"
+
+
+latin1 = st.text(st.characters(max_codepoint=255), max_size=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    headers=st.lists(st.tuples(latin1, latin1), max_size=4),
+    status_line=latin1 | latin1.map("HTTP/1.1 200 ".__add__),
+    body=st.binary(max_size=60),
+)
+def test_no_head_can_break_a_record(
+    tmp_path_factory: pytest.TempPathFactory,
+    headers: list[tuple[str, str]],
+    status_line: str,
+    body: bytes,
+) -> None:
+    directory = tmp_path_factory.mktemp("hostile")
+    # A declared content coding is undone by the readers: that is theirs to fail at.
+    headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
+    source = page(headers=headers, status_line=status_line, body=body)
+    write(directory, [source, page(1)], Keep.BOTH)
+    path = whole_file(directory)
+    found = warcio_records(path)
+    kinds = [record.rec_type for record, _ in found]
+    assert kinds == ["warcinfo", "response", "conversion", "response", "conversion"]
+    assert found[1][1] == body
+    assert passes_warcio_check(path)
+    with path.open("rb") as stream:
+        fast = [
+            bytes(record.reader.read()) for record in FastWarcIterator(stream, parse_http=False)
+        ]
+    assert fast[1].endswith(b"\r\n\r\n" + body)
+    assert len(fast) == 5
+
+
+def test_both_readers_agree_on_an_answer_with_a_coded_body(tmp_path: Path) -> None:
+    coded = gzip.compress(b"<p>Hello</p>" * 50)
+    headers = [
+        ("Content-Type", "text/html"),
+        ("Content-Encoding", "gzip"),
+        ("Transfer-Encoding", "chunked"),
+    ]
+    write(tmp_path, [page(headers=headers, body=coded, status_line="HTTP/2 200")], Keep.RAW)
+    path = whole_file(tmp_path)
+    (_, (record, content)) = warcio_records(path)
+    assert record.http_headers.get_statuscode() == "200"
+    assert content == b"<p>Hello</p>" * 50
+    with path.open("rb") as stream:
+        (fast,) = [
+            r
+            for r in FastWarcIterator(stream, auto_decode="none", verify_digests=True)
+            if r.is_http
+        ]
+        assert fast.http_headers.status_code == 200
+        assert fast.reader.read() == coded
+
+
+GOOD = text_record(page(), refers_to=None)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        b"",
+        b"plain",
+        compress(GOOD, 1)[:-1],
+        compress(GOOD, 1) + b"x",
+        compress(GOOD, 1) + compress(GOOD, 1),
+        zlib.compress(GOOD),
+        compress(GOOD[:-1], 1),
+        compress(GOOD + b"x", 1),
+        compress(GOOD[:-4] + b"abcd", 1),
+        compress(GOOD.replace(b"WARC/1.1", b"WAVE/1.1"), 1),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: 11"), 1),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: -1"), 1),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Size: 10"), 1),
+        compress(GOOD.partition(b"\r\n\r\n")[0], 1),
+    ],
+)
+def test_what_is_not_one_whole_record_is_refused(member: bytes) -> None:
+    with pytest.raises(NotARecord):
+        decompress(member)
+
+
+def test_a_flipped_bit_is_noticed() -> None:
+    member = bytearray(compress(GOOD, 1))
+    member[len(member) // 2] ^= 1
+    with pytest.raises(NotARecord):
+        decompress(bytes(member))
+
+
+def test_a_member_is_a_gzip_file_of_its_own() -> None:
+    assert gzip.GzipFile(fileobj=io.BytesIO(compress(GOOD, 3))).read() == GOOD

@@ -1,0 +1,59 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import rove.humanize
+from rove.humanize import seconds_text, size_text
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1024**2, "1.0 MiB"),
+        (5 * 1024**2 + 512 * 1024, "5.5 MiB"),
+        (1024**3, "1.0 GiB"),
+        (1024**4, "1.0 TiB"),
+        (5000 * 1024**4, "5000.0 TiB"),
+    ],
+)
+def test_sizes(count: int, expected: str) -> None:
+    assert size_text(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0.0 s"),
+        (0.04, "0.0 s"),
+        (1.25, "1.2 s"),
+        (59.9, "59.9 s"),
+        (60, "1 min 00 s"),
+        (61.4, "1 min 01 s"),
+        (3599, "59 min 59 s"),
+        (3599.7, "1 h 00 min"),
+        (3600, "1 h 00 min"),
+        (3700, "1 h 01 min"),
+        (47 * 3600 + 59 * 60, "47 h 59 min"),
+        (48 * 3600, "2 d 00 h"),
+        (10 * 86_400 + 5 * 3600, "10 d 05 h"),
+    ],
+)
+def test_durations(seconds: float, expected: str) -> None:
+    assert seconds_text(seconds) == expected
+
+
+def test_a_duration_just_below_a_minute_is_not_sixty_seconds() -> None:
+    assert seconds_text(59.97) == "1 min 00 s"
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(rove.humanize).failed == 0
