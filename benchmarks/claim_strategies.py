@@ -39,7 +39,8 @@ from benchmarks import plot
 from benchmarks.frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
 from benchmarks.report import about_machine, machine
 from rove.frontier.contract import Policy
-from rove.model import Lease, NewUrl, VisitResult
+from rove.model.urls import NewUrl
+from rove.model.visits import Lease, VisitResult
 from rove.urls.canonical import fingerprint
 
 DELAY = 70.0

@@ -50,15 +50,9 @@ from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
 from rove.frontier.sqlite.database import Database as SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.model import (
-    Lease,
-    NewUrl,
-    RequestKind,
-    RequestRow,
-    Settled,
-    UrlState,
-    VisitResult,
-)
+from rove.model.ledger import RequestKind, RequestRow
+from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import Lease, Settled, VisitResult
 from rove.urls.canonical import fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -33,8 +33,8 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
-from rove.model import Fetched
-from rove.parse.html import Answer, read_html
+from rove.model.outcomes import Fetched
+from rove.parse.html import PageSource, read_html
 from rove.policy.constants import user_agent
 from rove.resources.runtime import tune_process
 
@@ -82,7 +82,7 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
         loop.pages += 1
         if parse:
             content_type = outcome.response.header("content-type")
-            answer = Answer(body=outcome.body, url=url, content_type=content_type)
+            answer = PageSource(body=outcome.body, url=url, content_type=content_type)
             loop.links += len(read_html(answer).links)
 
     await loop.run(take)

@@ -20,7 +20,7 @@ from rove.policy.constants import (
 from rove.urls.ignored_params import (
     CANONICAL_VERSION,
     CANONICAL_VERSIONS,
-    Drops,
+    IgnoredParams,
     drops_of,
     parse_names,
 )
@@ -95,7 +95,7 @@ class Settings:
     """Parameters that are left out of URLs besides those that the canonical form leaves out; never changed."""
 
     @property
-    def drops(self) -> Drops | None:
+    def drops(self) -> IgnoredParams | None:
         """What is left out of the URLs of this crawl; None: nothing."""
         return drops_of(self.canonical_version, self.drop_params)
 

@@ -53,7 +53,7 @@ class DataDir:
         self.frontier = root / "frontier.sqlite"
         self.warc = root / "warc"
         self.seeds = root / "seeds"
-        self.spool = root / "spool"
+        self.inflight_log = root / "spool"
         self.log = root / "rove.log"
         self.moved = root / "frontier.sqlite.moved"
         self._lock = root / "lock"

@@ -71,7 +71,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
     """The small web speaks no TLS: https cannot be reached."""
     data = tmp_path / "data"
     with served(tmp_path, hosts=10, profile="calm", knobs=KNOBS) as web:
-        seeds = web.write_seeds(tmp_path / "seeds.txt", bare=True)
+        seeds = web.write_seeds(tmp_path / "seeds.txt", assume_https=True)
         result = rove("crawl", seeds, *crawl_options(data, delay=0.3), *web.reach)
     assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
     assert {page["url"] for page in exported(data)} == web.expected()

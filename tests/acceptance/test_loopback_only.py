@@ -116,7 +116,7 @@ def sent() -> dict[str, int]:
 
 def stay(folder: Path) -> dict[str, Any]:
     with served(folder, hosts=8, profile="calm", knobs=["crawl_delay=0.2"]) as web:
-        seeds = web.write_seeds(folder / "seeds.txt", bare=True)
+        seeds = web.write_seeds(folder / "seeds.txt", assume_https=True)
         options = [*crawl_options(folder / "data", delay=0.05), *web.reach]
         demo, crawl = rove_each(
             [

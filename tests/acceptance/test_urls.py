@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from tests.acceptance.web import (
     Reply,
     check_books,

@@ -51,9 +51,9 @@ class ServedWeb:
         """The options with which rove finds it."""
         return ["--connect-to", f"*.test=127.0.0.1:{self.port}", "--allow-private-addresses"]
 
-    def write_seeds(self, path: Path, *, bare: bool = False) -> Path:
+    def write_seeds(self, path: Path, *, assume_https: bool = False) -> Path:
         """A seed file of all its sites."""
-        prefix = "" if bare else "http://"
+        prefix = "" if assume_https else "http://"
         path.write_text("".join(f"{prefix}{host}\n" for host in self.web.seeds()))
         return path
 

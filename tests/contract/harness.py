@@ -15,8 +15,8 @@ from rove.frontier.contract import (
     Catalog,
     Frontier,
     FrontierReader,
-    Machine,
     MovedContent,
+    Node,
     Policy,
 )
 from rove.frontier.postgres.backend import PostgresBackend
@@ -29,18 +29,18 @@ from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import Database
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteReader
-from rove.model import (
-    Deferred,
+from rove.model.ledger import (
     DelaySource,
-    Lease,
     Location,
-    NewUrl,
-    Pace,
-    PendingUrl,
     RequestKind,
     RequestRow,
+)
+from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.visits import (
+    Deferred,
+    Lease,
+    Pace,
     Settled,
-    UrlState,
     VisitResult,
 )
 from rove.urls.canonical import canonical
@@ -195,7 +195,7 @@ class PostgresHarness:
         await self._backend().forget_contents(places)
 
     def _backend(self) -> PostgresBackend:
-        backend = PostgresBackend(self.url, self.schema, Machine(key="", host="", path=""))
+        backend = PostgresBackend(self.url, self.schema, Node(key="", host="", path=""))
         backend._database = self._databases[-1]
         backend._machine_id = 1
         return backend

@@ -6,14 +6,13 @@ import pytest
 
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import Frontier
-from rove.model import (
+from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import (
     Deferred,
-    NewUrl,
     OriginRecord,
     Pace,
     RobotsStatus,
     Settled,
-    UrlState,
     VisitResult,
 )
 from rove.policy import budget
@@ -193,7 +192,7 @@ async def test_a_lease_of_what_was_taken_out_settles_what_is_left(harness: Harne
     deep = links(range(4), depth=3)
     await frontier.add(deep)
     (lease,) = await frontier.claim(1)
-    lease = lease.but(urls=await first_urls(frontier, lease, 4))
+    lease = lease.replace(urls=await first_urls(frontier, lease, 4))
     await frontier.add(links(range(50, 53), depth=1))
     assert await known(frontier, deep) == [True, False, False, False]
     assert await frontier.settle([visited(lease, *[DONE] * 4)]) == 1

@@ -9,13 +9,8 @@ from collections import Counter
 import pytest
 
 from rove.frontier.contract import MAX_UNSETTLED
-from rove.model import (
-    Deferred,
-    NotAccepted,
-    OriginRecord,
-    RobotsStatus,
-    UrlState,
-)
+from rove.model.urls import NotAccepted, UrlState
+from rove.model.visits import Deferred, OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, page_row, url, visited
 
 DONE = UrlState.DONE
@@ -512,7 +507,7 @@ async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
         if any(pending.url.endswith("public") for pending in looked_at):
             break
         states = [UrlState.BLOCKED] * len(looked_at)
-        await frontier.settle([visited(lease.but(urls=looked_at), *states, asked=False)])
+        await frontier.settle([visited(lease.replace(urls=looked_at), *states, asked=False)])
     assert leases <= 11
 
 

@@ -9,7 +9,9 @@ import pytest
 from rove.frontier import paging
 from rove.frontier.contract import Frontier, MovedContent
 from rove.frontier.postgres.reader import PostgresReader
-from rove.model import Content, Lease, Location, UrlState, VisitResult
+from rove.model.ledger import Content, Location
+from rove.model.urls import UrlState
+from rove.model.visits import Lease, VisitResult
 from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
 
 DONE = UrlState.DONE
@@ -42,7 +44,7 @@ def stored(lease: Lease, *contents: Content, is_copy: bool = False, offset: int 
     """A visit with one page of that text."""
     hash = contents[0].hash if contents else HASH
     row = page_row(lease, lease.urls[0].url, text=place(offset), content_hash=hash, is_copy=is_copy)
-    return visited(lease, DONE, requests=[row]).but(contents=contents)
+    return visited(lease, DONE, requests=[row]).replace(contents=contents)
 
 
 async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> None:
@@ -55,7 +57,7 @@ async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> No
     assert await frontier.known_contents([HASH, 5]) == expected
     reader = harness.reader()
     found = await reader.contents([HASH, 5])
-    assert {hash: text.but(place="") for hash, text in found.items()} == expected
+    assert {hash: text.replace(place="") for hash, text in found.items()} == expected
     assert await reader.contents([]) == {}
 
 
@@ -82,7 +84,7 @@ async def test_a_visit_that_came_too_late_tells_nothing(harness: Harness) -> Non
     """But a copy in a visit that counts brings the text along."""
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
-    late = a.but(token=a.token + 1_000)
+    late = a.replace(token=a.token + 1_000)
     await frontier.settle([stored(late, content(late))])
     assert await frontier.known_contents([HASH]) == {}
     other = content(late)
@@ -96,7 +98,7 @@ async def test_a_late_copy_is_none(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a))])
-    await frontier.settle([stored(b.but(token=b.token + 1_000), is_copy=True)])
+    await frontier.settle([stored(b.replace(token=b.token + 1_000), is_copy=True)])
     assert [row async for row in harness.reader().copies(HASH)] == []
     assert (await frontier.counts()).copies == 0
 
@@ -120,10 +122,10 @@ async def test_a_copy_whose_record_was_purged_is_none_any_more(harness: Harness)
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a)), stored(b, is_copy=True)])
     (row,) = [row async for row in harness.reader().copies(HASH)]
-    await harness.place_again([row.but(text=place(3))])
+    await harness.place_again([row.replace(text=place(3))])
     (moved,) = [row async for row in harness.reader().copies(HASH)]
-    assert moved == row.but(text=place(3))
-    await harness.place_again([row.but(text=None)])
+    assert moved == row.replace(text=place(3))
+    await harness.place_again([row.replace(text=None)])
     assert [row async for row in harness.reader().copies(HASH)] == []
 
 
@@ -138,7 +140,7 @@ async def test_a_text_that_was_moved_is_found_there(harness: Harness) -> None:
     for _ in range(2):
         await harness.place_contents([moved, astray])
         known = await frontier.known_contents([HASH])
-        assert known == {HASH: content(a).but(where=moved.new)}
+        assert known == {HASH: content(a).replace(where=moved.new)}
     to_b = MovedContent(hash=HASH, old=moved.new, new=place(2), heir=(b.domain, b.token))
     await harness.place_contents([to_b])
     assert await frontier.known_contents([HASH]) == {HASH: content(b, 2)}
@@ -165,8 +167,8 @@ async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harn
     row = [page_row(b, b.urls[0].url, hash, content_hash=hash) for hash in hashes]
     rows = [page_row(a, a.urls[0].url, hash, content_hash=hash) for hash in hashes]
     await asyncio.gather(
-        one.settle([visited(a, DONE, requests=rows).but(contents=of_a)]),
-        other.settle([visited(b, DONE, requests=row).but(contents=of_b)]),
+        one.settle([visited(a, DONE, requests=rows).replace(contents=of_a)]),
+        other.settle([visited(b, DONE, requests=row).replace(contents=of_b)]),
     )
     known = await one.known_contents(hashes)
     assert len(known) == 200 and {text.domain for text in known.values()} <= {a.domain, b.domain}
@@ -180,5 +182,5 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     for key, place in (("k", ""), ("other", "h:/d")):
         reader = PostgresReader(postgres._databases[-1], key)
         found = await reader.contents([HASH])
-        assert found == {HASH: content(a).but(place=place)}
+        assert found == {HASH: content(a).replace(place=place)}
     await postgres.close()

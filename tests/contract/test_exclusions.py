@@ -11,7 +11,8 @@ import pytest
 from rove.admin import apply_exclusions as enforce
 from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.contract import Exclusion, Frontier
-from rove.model import Deferred, Lease, Pace, UrlState
+from rove.model.urls import UrlState
+from rove.model.visits import Deferred, Lease, Pace
 from rove.policy.exclusions import Exclusions, parse_pattern
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from rove.urls.canonical import canonical
@@ -316,7 +317,7 @@ async def test_only_what_matches_is_reopened(harness: Harness) -> None:
     texts = [f"http://{h}a.test/{i}" for i in range(7) for h in ("", "www.")]
     await add(frontier, *texts)
     (lease,) = await frontier.claim(1)
-    looked_at = lease.but(urls=await first_urls(frontier, lease, 3))
+    looked_at = lease.replace(urls=await first_urls(frontier, lease, 3))
     await frontier.settle([visited(looked_at, DONE, BLOCKED, FAILED)])
     before = await states(frontier, texts)
     assert await frontier.withdraw(A.domain, BLOCKED, "excluded", everything) == 11

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rove.frontier.contract import Frontier
 from rove.frontier.postgres.claim_floor import SLACK_MS
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from tests.contract.harness import DELAY, Harness, PostgresHarness, url, visited
 
 MANY = 1_000

@@ -8,17 +8,19 @@ import pytest
 
 from rove.frontier import paging
 from rove.frontier.contract import Frontier, LostVisit
-from rove.model import (
+from rove.model.ledger import (
     DelaySource,
-    Fate,
-    Lease,
     Location,
-    OriginRecord,
-    Pace,
     RequestKind,
     RequestRow,
+    Settlement,
+)
+from rove.model.urls import UrlState
+from rove.model.visits import (
+    Lease,
+    OriginRecord,
+    Pace,
     RobotsStatus,
-    UrlState,
 )
 from rove.urls.canonical import fingerprint_bytes
 from tests.contract.harness import BUDGET, DELAY, START, Harness, page_row, url, visited
@@ -103,11 +105,11 @@ async def test_all_of_a_row_comes_back(harness: Harness) -> None:
         text=Location(file="t.warc.gz", offset=1, length=2),
         raw=Location(file="r.warc.gz", offset=3, length=1 << 40),
     )
-    row = row.but(kind=RequestKind.SITEMAP)
+    row = row.replace(kind=RequestKind.SITEMAP)
     await frontier.settle([visited(lease, DONE, requests=[row])])
     (kept,) = await harness.reader().requests(lease.token)
-    expected = row.but(delay=DELAY, process=frontier.process, fate=Fate.SETTLED)
-    assert kept.but(place="") == expected
+    expected = row.replace(delay=DELAY, process=frontier.process, fate=Settlement.SETTLED)
+    assert kept.replace(place="") == expected
     assert kept.finished == row.started + 1.0
 
 
@@ -122,9 +124,9 @@ async def test_a_visit_that_came_too_late_is_in_the_ledger_as_such(harness: Harn
     assert await frontier.settle([visited(late, DONE, requests=[row])]) == 0
     assert await frontier.settle([visited(current, requests=[page_row(current, row.url)])]) == 1
     stale, fresh = await collected(harness.reader().visits(late.domain))
-    assert (stale.fate, stale.process) == (Fate.LATE, frontier.process)
+    assert (stale.fate, stale.process) == (Settlement.LATE, frontier.process)
     assert stale.text is None and stale.raw is None, "its pages are not indexed"
-    assert (fresh.fate, fresh.delay_from) == (Fate.SETTLED, DelaySource.CRAWL_DELAY)
+    assert (fresh.fate, fresh.delay_from) == (Settlement.SETTLED, DelaySource.CRAWL_DELAY)
 
 
 async def test_a_late_visit_in_one_batch_with_the_one_that_counts(harness: Harness) -> None:
@@ -138,7 +140,7 @@ async def test_a_late_visit_in_one_batch_with_the_one_that_counts(harness: Harne
     ]
     assert await frontier.settle(visits) == 1
     rows = await collected(harness.reader().visits(late.domain))
-    assert [row.fate for row in rows] == [Fate.LATE, Fate.SETTLED]
+    assert [row.fate for row in rows] == [Settlement.LATE, Settlement.SETTLED]
     counts = await frontier.counts()
     assert (counts.urls[DONE], counts.urls[UrlState.FAILED]) == (0, 1)
     assert await harness.counted_pending() == {late.domain: (2, 2)}
@@ -151,7 +153,7 @@ async def test_a_visit_to_what_is_excluded_meanwhile_is_late(harness: Harness) -
     row = page_row(lease, "http://a.test/0")
     assert await frontier.settle([visited(lease, DONE, requests=[row])]) == 0
     (kept,) = await harness.reader().requests(lease.token)
-    assert kept.fate is Fate.LATE
+    assert kept.fate is Settlement.LATE
 
 
 async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -> None:
@@ -163,7 +165,7 @@ async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -
     before = await harness.reader().requests(lease.token)
     await frontier.settle([visit])
     assert await harness.reader().requests(lease.token) == before
-    assert before[0].fate is Fate.SETTLED
+    assert before[0].fate is Settlement.SETTLED
 
 
 async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_slices: None) -> None:
@@ -175,7 +177,7 @@ async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_sli
                 page_row(lease, lease.urls[0].url, seq, other_domain=7 if seq == 1 else None)
                 for seq in range(1 + lease.token % 3)
             ]
-            rows[0] = rows[0].but(kind=RequestKind.ROBOTS)
+            rows[0] = rows[0].replace(kind=RequestKind.ROBOTS)
             await frontier.settle([visited(lease, DONE, requests=rows)])
         harness.advance(DELAY)
     reader = harness.reader()
@@ -213,7 +215,7 @@ async def test_the_first_and_the_last_domain_are_in_the_ledger(harness: Harness)
     frontier = await harness.open()
     lease = await one_lease(frontier)
     ends = [-(1 << 63), (1 << 63) - 1]
-    rows = [page_row(lease, "http://a.test/0", i).but(domain=d) for i, d in enumerate(ends)]
+    rows = [page_row(lease, "http://a.test/0", i).replace(domain=d) for i, d in enumerate(ends)]
     await frontier.settle([visited(lease, DONE, requests=rows)])
     assert [row.domain async for row in harness.reader().ledger()] == ends
     for domain in ends:
@@ -229,7 +231,7 @@ async def test_copies_of_robots_txt_are_kept_for_ever(harness: Harness) -> None:
     unkept = [b"gone", b"down"]
     for body, status in zip(unkept, (RobotsStatus.NONE, RobotsStatus.UNREACHABLE), strict=True):
         await frontier.put_origins([origin(lease, body, status=status)])
-    await frontier.put_origins([origin(lease, RULES), origin(lease).but(origin="http://b")])
+    await frontier.put_origins([origin(lease, RULES), origin(lease).replace(origin="http://b")])
     reader = harness.reader()
     for body in bodies:
         assert await reader.robots_text(fingerprint_bytes(body)) == body
@@ -271,7 +273,7 @@ async def test_what_is_known_of_a_domain(harness: Harness) -> None:
 
 
 def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None):
-    found = [row.but(fate=Fate.LOST, process=1, delay=DELAY) for row in rows]
+    found = [row.replace(fate=Settlement.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,
         visit=lease.token,
@@ -288,14 +290,14 @@ async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> No
     await resumed.recover()
     where = Location(file="a.warc.gz", offset=1, length=2)
     rows = [page_row(lease, f"http://a.test/{i}", i, size=10, text=where) for i in range(2)]
-    rows[1] = rows[1].but(error="timeout-total")
+    rows[1] = rows[1].replace(error="timeout-total")
     visit = lost(lease, *rows, robots=[RULES, RULES, b"other"])
     for _ in range(3):
         await resumed.record_lost([visit])
     kept = await harness.reader().requests(lease.token)
     assert [(row.seq, row.fate, row.process, row.delay) for row in kept] == [
-        (0, Fate.LOST, 1, DELAY),
-        (1, Fate.LOST, 1, DELAY),
+        (0, Settlement.LOST, 1, DELAY),
+        (1, Settlement.LOST, 1, DELAY),
     ]
     assert kept[0].text is None
     counts = await resumed.counts()
@@ -348,7 +350,7 @@ async def test_a_lost_visit_postpones_what_is_idle_too(harness: Harness) -> None
 
 async def test_lost_visits_of_domains_that_nobody_knows(harness: Harness) -> None:
     frontier = await harness.open()
-    lease = (await one_lease(frontier)).but(domain=5, token=99)
+    lease = (await one_lease(frontier)).replace(domain=5, token=99)
     await frontier.record_lost([])
     await frontier.record_lost([lost(lease, page_row(lease, "http://a.test/0"), earliest=START)])
     assert len(await harness.reader().requests(99)) == 1
@@ -369,9 +371,11 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     await frontier.settle([visited(lease, DONE, requests=rows)])
     before = await harness.reader().requests(lease.token)
     counts = await frontier.counts()
-    changed = [before[0].but(text=new, raw=None), before[2].but(text=None, raw=new)]
-    disguised = [row.but(title="x", status=9, fate=Fate.LATE, delay=1.0) for row in changed]
-    unknown = before[0].but(visit=lease.token + 1)
+    changed = [before[0].replace(text=new, raw=None), before[2].replace(text=None, raw=new)]
+    disguised = [
+        row.replace(title="x", status=9, fate=Settlement.LATE, delay=1.0) for row in changed
+    ]
+    unknown = before[0].replace(visit=lease.token + 1)
     await harness.place_again([*disguised, unknown])
     assert await harness.reader().requests(lease.token) == [changed[0], before[1], changed[1]]
     assert await harness.reader().requests(lease.token + 1) == []
@@ -396,7 +400,7 @@ async def test_where_a_robots_txt_came_from_comes_back(harness: Harness) -> None
     await frontier.put_origins([record])
     harness.advance(40.0)
     key = (lease.domain, "http://a.test")
-    expected = [record.but(valid_for=960.0, age=40.0)]
+    expected = [record.replace(valid_for=960.0, age=40.0)]
     assert await frontier.origins([key]) == expected
     assert await harness.reader().origins([key]) == expected
     fresh = origin(lease, b"", status=RobotsStatus.NONE)

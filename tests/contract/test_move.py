@@ -27,7 +27,7 @@ from rove.frontier.contract import (
     Catalog,
     Frontier,
     FrontierReader,
-    Machine,
+    Node,
     Policy,
     SeedSource,
     crawled_seconds,
@@ -40,24 +40,26 @@ from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.model import (
+from rove.model.ledger import (
     Content,
-    Deferred,
     DelaySource,
-    Lease,
     Location,
+    RequestKind,
+)
+from rove.model.urls import UrlState
+from rove.model.visits import (
+    Deferred,
+    Lease,
     OriginRecord,
     Pace,
-    RequestKind,
     RobotsStatus,
-    UrlState,
     VisitResult,
 )
 from rove.urls.canonical import fingerprint_bytes
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
-MACHINE = Machine(key="here", host="host", path="/data")
+MACHINE = Node(key="here", host="host", path="/data")
 SETTINGS = '{"delay":70}'
 STEP = 50.0
 TEXT = -77
@@ -142,7 +144,7 @@ class Target:
             await database.close()
 
     @asynccontextmanager
-    async def backend(self, machine: Machine = MACHINE) -> AsyncIterator[PostgresBackend]:
+    async def backend(self, machine: Node = MACHINE) -> AsyncIterator[PostgresBackend]:
         backend = PostgresBackend(self.url, self.schema, machine)
         await backend.open(create=True)
         try:
@@ -221,7 +223,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
     leases = {lease.name: lease for lease in await frontier.claim(100)}
     assert len(leases) == 12
     capped = leases["capped.test"]
-    capped = capped.but(urls=await first_urls(frontier, capped, 4))
+    capped = capped.replace(urls=await first_urls(frontier, capped, 4))
     await frontier.put_origins(
         [
             OriginRecord(
@@ -277,16 +279,16 @@ def _with_text(visit: VisitResult) -> VisitResult:
         url=first.url,
         fetched_at=first.started,
     )
-    rows = [first.but(text=where, content_hash=TEXT), *rest]
-    return visit.but(requests=rows, contents=[text])
+    rows = [first.replace(text=where, content_hash=TEXT), *rest]
+    return visit.replace(requests=rows, contents=[text])
 
 
 def _paced(lease: Lease) -> VisitResult:
     """A visit that learnt to ask less often, and asked another domain for its robots.txt."""
     settled = _settled(lease, UrlState.REDIRECTED)
     elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
-    return settled.but(
-        requests=[*settled.requests, elsewhere.but(kind=RequestKind.ROBOTS, content_hash=9)],
+    return settled.replace(
+        requests=[*settled.requests, elsewhere.replace(kind=RequestKind.ROBOTS, content_hash=9)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,
         pause_from=DelaySource.RETRY_AFTER,
@@ -386,7 +388,7 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_sl
             moved_record = origins[record.origin]
             assert 0 <= moved_record.valid_for - record.valid_for < 1
             assert 0 <= record.age - moved_record.age < 1
-            assert record == moved_record.but(valid_for=record.valid_for, age=record.age)
+            assert record == moved_record.replace(valid_for=record.valid_for, age=record.age)
             text = await there.reader.robots_text(fingerprint_bytes(record.body))
             assert text == record.body
         runs = await here.reader.runs(), await there.reader.runs()
@@ -432,7 +434,7 @@ async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int,
     assert before
     for old, new in zip(before, after, strict=True):
         assert least <= new.began - old.began == new.ended - old.ended <= most
-        assert new.but(began=old.began, ended=old.ended) == old
+        assert new.replace(began=old.began, ended=old.ended) == old
     assert {row.delay_from for row in after} >= {
         DelaySource.DELAY,
         DelaySource.CRAWL_DELAY,
@@ -798,7 +800,7 @@ async def test_a_data_directory_that_got_another_name(
     path, _ = await crawl_in(tmp_path)
     rows = "SELECT m.key FROM process AS p LEFT JOIN machine AS m ON m.id = p.machine"
     for words, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):
-        machine = Machine(key=key, host="h", path="p")
+        machine = Node(key=key, host="h", path="p")
         said: list[str] = []
 
         def say(text: str, said: list[str] = said, words: int | None = words) -> None:

@@ -10,11 +10,12 @@ import asyncpg
 import pytest
 
 from rove.errors import UsageError
-from rove.frontier.contract import Machine, Policy
+from rove.frontier.contract import Node, Policy
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.queries import load_migrations
 from rove.frontier.sqlite.backend import SqliteBackend
-from rove.model import Fate, UrlState
+from rove.model.ledger import Settlement
+from rove.model.urls import UrlState
 from tests.contract.harness import url, visited
 
 A = url("http://a.test/1")
@@ -151,7 +152,7 @@ async def test_postgres(postgres_url: str) -> None:
         await connection.execute("INSERT INTO migration VALUES (1)")
         for statement in fill("", "false", ", machine", ", 1"):
             await connection.execute(statement)
-        machine = Machine(key="k", host="h", path="/p")
+        machine = Node(key="k", host="h", path="/p")
         joiner = PostgresBackend(postgres_url, schema, machine)
         with pytest.raises(UsageError, match="resume it once"):
             await joiner.open()
@@ -174,7 +175,7 @@ async def check(backend: SqliteBackend | PostgresBackend) -> None:
     assert excluded.at == 0 and excluded.who == "" and excluded.lifted_at is None
     (row,) = [row async for row in backend.reader.visits(A.domain)]
     assert (row.began, row.ended) == (1_700_000_000_500, 1_700_000_001_250)
-    assert (row.process, row.delay, row.fate) == (0, 0.0, Fate.SETTLED)
+    assert (row.process, row.delay, row.fate) == (0, 0.0, Settlement.SETTLED)
     assert row.finished == pytest.approx(1_700_000_001.25)
     frontier = await backend.begin(POLICY, await backend.begin_run())
     (lease,) = await frontier.claim(5)

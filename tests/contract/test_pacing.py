@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rove.frontier.contract import Frontier
-from rove.model import (
+from rove.model.urls import UrlState
+from rove.model.visits import (
     Deferred,
     Lease,
     OriginRecord,
     Pace,
     RobotsStatus,
-    UrlState,
 )
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from tests.contract.harness import BUDGET, DELAY, Harness, url, visited

@@ -10,7 +10,7 @@ import pytest
 
 from rove.frontier.contract import Added, Frontier
 from rove.frontier.postgres.add import WARY_ADDS
-from rove.model import NewUrl
+from rove.model.urls import NewUrl
 from tests.contract.harness import PostgresHarness, url
 
 INSERT = "INSERT INTO url (domain, fingerprint, url, priority, position, depth) VALUES ($1, $2, $3, 0, 0, 0)"

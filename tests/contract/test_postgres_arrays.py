@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
 from rove.frontier.queries import NumberedQuery
-from rove.model import UrlState
+from rove.model.urls import UrlState
 
 BIGINT = st.integers(-(2**63), 2**63 - 1)
 ODD = st.sampled_from(

@@ -20,7 +20,7 @@ from rove.frontier.postgres import database as postgres_database
 from rove.frontier.postgres.database import Database, Session
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.held_connections import HeldWatch
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from tests.contract.harness import PENDING, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database
 

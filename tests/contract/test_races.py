@@ -23,7 +23,8 @@ from rove.frontier.contract import Policy
 from rove.frontier.postgres.claim_floor import LOWEST
 from rove.frontier.postgres.database import QUERIES, Database
 from rove.frontier.postgres.frontier import PostgresFrontier
-from rove.model import Lease, NewUrl, OriginRecord, RobotsStatus, UrlState
+from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy import budget
 from tests.contract.harness import BUDGET, DELAY, PENDING, PostgresHarness, url, visited
 

@@ -24,14 +24,14 @@ from hypothesis.stateful import (
 from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import MAX_UNSETTLED, Frontier
-from rove.model import (
+from rove.model.urls import UrlState
+from rove.model.visits import (
     Deferred,
     Lease,
     OriginRecord,
     Pace,
     RobotsStatus,
     Settled,
-    UrlState,
     VisitResult,
 )
 from rove.policy import budget

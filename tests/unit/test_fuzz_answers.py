@@ -22,14 +22,19 @@ from msgspec.structs import replace
 from rove.crawl.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
-from rove.model import Failed, Redirected, Refused, WrongType
+from rove.model.outcomes import (
+    Failed,
+    Redirected,
+    Refused,
+    WrongType,
+)
 from rove.parse.charset import decode as to_text
 from rove.parse.charset import to_utf8
 from rove.parse.guard import is_plain
 from rove.parse.html import (
     MAX_TITLE_LENGTH,
-    Answer,
     Document,
+    PageSource,
     read_html,
     read_html_at_once,
     read_plain,
@@ -135,8 +140,8 @@ urls = wide(
 )
 
 
-def answer(body: bytes, content_type: str | None = None) -> Answer:
-    return Answer(body=body, url=URL, content_type=content_type, max_links=50, max_text=500)
+def answer(body: bytes, content_type: str | None = None) -> PageSource:
+    return PageSource(body=body, url=URL, content_type=content_type, max_links=50, max_text=500)
 
 
 def check_document(document: Document) -> None:
@@ -197,7 +202,9 @@ def check_head(given_: tuple[int, list[tuple[str, str]]]) -> None:
             assert ROBOTS_LEAST_VALID_SECONDS <= valid_for(response, now) <= ROBOTS_VALID_SECONDS
         tags = response.all_headers("x-robots-tag")
         check_document(
-            read_plain(Answer(body=b"", url=URL, content_type=None, robots_tags=tags, now=1.7e9))
+            read_plain(
+                PageSource(body=b"", url=URL, content_type=None, robots_tags=tags, now=1.7e9)
+            )
         )
 
 

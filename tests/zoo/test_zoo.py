@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.urls.canonical import canonical
 from tests.acceptance.ledger import check_audit, entries_of
 from tests.acceptance.web import crawl_options, frontier_rows, started

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from rove.errors import RoveError
 from rove.frontier.contract import Catalog, Frontier
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions, domain_around, whole_domains
 
 FOLLOW_SECONDS = 1.0

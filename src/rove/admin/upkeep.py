@@ -16,7 +16,7 @@ from rove.errors import UsageError
 from rove.frontier.backends import opened_backend, policy_of
 from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader, MovedContent
 from rove.inspect.nodes import is_alive
-from rove.model import Location, RequestRow
+from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
 from rove.store.members import Member, members
 from rove.store.purge import Purge, Rewritten
@@ -178,7 +178,7 @@ async def _place_again(backend: Backend, directory: Path, rewritten: Rewritten) 
         changed = {}
         for url in dict.fromkeys(member.headers.get("warc-target-uri") for member in some):
             for row in await _rows_in(backend.reader, url, rewritten.old):
-                changed[row.visit, row.seq] = row.but(
+                changed[row.visit, row.seq] = row.replace(
                     text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
                 )
         await backend.place_again(list(changed.values()))

@@ -17,7 +17,7 @@ import msgspec
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
-from rove.app.preparation import Order, check, prepare
+from rove.app.preparation import CrawlOrder, check, prepare
 from rove.app.process import (
     assembled,
     fitting,
@@ -30,7 +30,7 @@ from rove.app.supervisor import Supervisor
 from rove.app.worker import WorkOrder
 from rove.config import Settings, settings_from_json
 from rove.crawl.inflight_log import lost_visits, spool_files
-from rove.crawl.limits import Allowance
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import GRACE_SECONDS, Ending
 from rove.crawl.pressure import fetches_within
 from rove.crawl.progress import Progress
@@ -46,7 +46,7 @@ from rove.frontier.contract import (
 )
 from rove.frontier.dsn import redacted
 from rove.humanize import counted, size_text
-from rove.model import Counts
+from rove.model.ledger import Counts
 from rove.policy.exclusions import Exclusions, whole_domains
 from rove.store.recovery import recover
 
@@ -63,7 +63,7 @@ REVISION_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 
-class Crew(Protocol):
+class Runner(Protocol):
     """Whoever does the crawling: this process, or several others."""
 
     @property
@@ -81,10 +81,10 @@ class Crew(Protocol):
 class Running:
     """A crawl under way, for whoever shows it."""
 
-    crew: Crew
+    crew: Runner
     frontier: Frontier
     settings: Settings
-    allowance: Allowance
+    remaining_limits: RemainingLimits
     data: DataDir
 
 
@@ -118,7 +118,7 @@ class CrawlApp:
 
     def __init__(
         self,
-        order: Order,
+        order: CrawlOrder,
         *,
         say: Callable[[str], None],
         watch: Callable[[Running], Awaitable[None]],
@@ -167,7 +167,7 @@ class CrawlApp:
         data, backend, settings = stage.data, stage.backend, stage.settings
         log.info("rove %s starts in %s with %s", __version__, data.root, settings)
         await _recover_store(data)
-        allowance = Allowance(
+        remaining_limits = RemainingLimits(
             limits=settings.limits,
             seconds_before=crawled_seconds(await backend.reader.runs())
             - settings.limits.seconds_before,
@@ -180,14 +180,19 @@ class CrawlApp:
         await _recover_requests(stage, frontier, None)
         await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
         lead = self._lead_one if processes == 1 else self._lead_many
-        ending, progress = await lead(stage, frontier, allowance, run, processes)
-        seconds = steady_seconds() - allowance.started
+        ending, progress = await lead(stage, frontier, remaining_limits, run, processes)
+        seconds = steady_seconds() - remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, progress.pages)
         counts = await frontier.counts()
         return Summary(ending=ending, progress=progress, seconds=seconds, counts=counts)
 
     async def _lead_one(
-        self, stage: _Stage, frontier: Frontier, allowance: Allowance, run: int, processes: int
+        self,
+        stage: _Stage,
+        frontier: Frontier,
+        remaining_limits: RemainingLimits,
+        run: int,
+        processes: int,
     ) -> tuple[Ending, Progress]:
         """Crawl in this process."""
         async with assembled(
@@ -197,16 +202,21 @@ class CrawlApp:
             catalog=stage.backend.catalog,
             concurrency=self._fetches(stage, 1),
             name="rove",
-            allowance=allowance,
+            remaining_limits=remaining_limits,
             on_news=self._tell,
         ) as crawl:
             loader = await self._loader(stage, frontier, crawl.fed_some)
-            async with self._watched(stage, crawl, frontier, allowance):
+            async with self._watched(stage, crawl, frontier, remaining_limits):
                 ending = await crawl.run(lambda: self._feed(loader, stage))
         return ending, crawl.progress
 
     async def _lead_many(
-        self, stage: _Stage, frontier: Frontier, allowance: Allowance, run: int, processes: int
+        self,
+        stage: _Stage,
+        frontier: Frontier,
+        remaining_limits: RemainingLimits,
+        run: int,
+        processes: int,
     ) -> tuple[Ending, Progress]:
         """Have other processes crawl."""
 
@@ -223,15 +233,15 @@ class CrawlApp:
                 run=run,
                 number=number + 1,
                 concurrency=fetches // processes + (number < fetches % processes),
-                seconds_before=allowance.seconds_before,
-                started=allowance.started,
+                seconds_before=remaining_limits.seconds_before,
+                started=remaining_limits.started,
                 log_level=self._order.log_level,
             )
             for number in range(processes)
         ]
         supervisor = Supervisor(
             orders,
-            progress=Progress(started=allowance.started),
+            progress=Progress(started=remaining_limits.started),
             clock=steady_seconds,
             on_death=on_death,
             say=self._say,
@@ -239,20 +249,20 @@ class CrawlApp:
             on_stop=lambda: frontier.stop_waiting(2 * GRACE_SECONDS),
         )
         loader = await self._loader(stage, frontier, lambda: None)
-        async with self._watched(stage, supervisor, frontier, allowance):
+        async with self._watched(stage, supervisor, frontier, remaining_limits):
             ending = await supervisor.run(lambda: self._feed(loader, stage))
         return ending, supervisor.progress
 
     @asynccontextmanager
     async def _watched(
-        self, stage: _Stage, crew: Crew, frontier: Frontier, allowance: Allowance
+        self, stage: _Stage, crew: Runner, frontier: Frontier, remaining_limits: RemainingLimits
     ) -> AsyncIterator[None]:
         """Show the crawl, and look out for changed settings, while it goes on."""
         running = Running(
             crew=crew,
             frontier=frontier,
             settings=stage.settings,
-            allowance=allowance,
+            remaining_limits=remaining_limits,
             data=stage.data,
         )
         tasks = [
@@ -343,7 +353,7 @@ class _Stage:
     """Which giving of settings and exclusions these are."""
     settings: Settings
 
-    def concurrency(self, order: Order) -> int:
+    def concurrency(self, order: CrawlOrder) -> int:
         """Fetches in flight on this machine."""
         return order.own_concurrency or self.settings.concurrency
 
@@ -359,7 +369,7 @@ async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[i
     cut = await frontier.recover(processes)
     if cut:
         log.info("%d leases of a process that is gone were cut to the delay", cut)
-    left = spool_files(stage.data.spool, of=processes, but=frontier.process)
+    left = spool_files(stage.data.inflight_log, of=processes, but=frontier.process)
     for process, files in groupby(left, key=itemgetter(0)):
         # All files of a process at once: a request may have begun in one and ended in the next.
         paths = [path for _, path in files]
@@ -371,7 +381,9 @@ async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[i
         log.info("process %d left %d visits that may not have been settled", process, len(visits))
 
 
-async def _stage(order: Order, data: DataDir, remote: Remote | None, backend: Backend) -> _Stage:
+async def _stage(
+    order: CrawlOrder, data: DataDir, remote: Remote | None, backend: Backend
+) -> _Stage:
     revision = await backend.catalog.revision()
     kept = await backend.catalog.settings()
     assert kept is not None, "a crawl that is prepared has settings"
@@ -379,7 +391,7 @@ async def _stage(order: Order, data: DataDir, remote: Remote | None, backend: Ba
     return _Stage(data, remote, backend, revision, settings)
 
 
-async def _stop_when_changed(stage: _Stage, crew: Crew) -> None:
+async def _stop_when_changed(stage: _Stage, crew: Runner) -> None:
     """A crawl on several machines may be given other settings on one of them: all must keep to them."""
     while True:
         await asyncio.sleep(REVISION_SECONDS)

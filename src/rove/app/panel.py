@@ -12,12 +12,12 @@ from rich.panel import Panel as Frame
 from rich.table import Table
 from rich.text import Text
 
-from rove.crawl.limits import Allowance
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Progress, ceiling_share
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.humanize import counted, seconds_text, size_text
-from rove.model import Counts
+from rove.model.ledger import Counts
 
 TERMINAL_SECONDS = 1.0
 PLAIN_SECONDS = 10.0
@@ -52,13 +52,13 @@ class Panel:
         progress: Progress,
         frontier: Frontier,
         delay: float,
-        allowance: Allowance,
+        remaining_limits: RemainingLimits,
     ) -> None:
         self._console = console
         self._progress = progress
         self._frontier = frontier
         self._delay = delay
-        self._allowance = allowance
+        self._remaining_limits = remaining_limits
 
     async def show(self) -> None:
         """Show the crawl, now and again and again."""
@@ -93,8 +93,8 @@ class Panel:
 
     def _left(self, counts: Counts) -> str:
         parts = []
-        seconds = self._allowance.seconds_left()
-        pages = self._allowance.pages_left(counts.pages)
+        seconds = self._remaining_limits.seconds_left()
+        pages = self._remaining_limits.pages_left(counts.pages)
         if seconds is not None:
             parts.append(seconds_text(max(0.0, seconds)))
         if pages is not None:

@@ -24,7 +24,7 @@ from rove.policy.exclusions import parse_exclusions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class CrawlOrder:
     """What a person asked for."""
 
     data_dir: Path
@@ -52,7 +52,7 @@ class Order:
     """Fields of Settings that hold on this machine alone."""
 
 
-async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
+async def prepare(order: CrawlOrder, data: DataDir, backend: Backend) -> Settings:
     """Open the crawl that is asked for, and save its settings and seeds; the data directory is held."""
     if order.join:
         return await _old(order, backend)
@@ -74,7 +74,7 @@ async def prepare(order: Order, data: DataDir, backend: Backend) -> Settings:
     return settings
 
 
-async def check(order: Order, backend: Backend) -> None:
+async def check(order: CrawlOrder, backend: Backend) -> None:
     """Refuse what can be seen to be wrong before anything is touched."""
     _check_options(order)
     _check_files(order)
@@ -94,7 +94,7 @@ async def check(order: Order, backend: Backend) -> None:
         Settings(**order.options).checked()
 
 
-def _check_options(order: Order) -> None:
+def _check_options(order: CrawlOrder) -> None:
     """What only the parts that use it can judge."""
     for rule in order.options.get("connect_to", ()):
         parse_connect_to(rule)
@@ -104,7 +104,7 @@ def _check_options(order: Order) -> None:
         authorities_for(strict=True)
 
 
-def _check_files(order: Order) -> None:
+def _check_files(order: CrawlOrder) -> None:
     if order.seeds not in (None, "-") and not Path(str(order.seeds)).is_file():
         if Path(str(order.seeds)).exists():
             raise UsageError(
@@ -115,7 +115,7 @@ def _check_files(order: Order) -> None:
         raise UsageError(f"there is no exclusion file {order.exclude}")
 
 
-async def _new(order: Order, backend: Backend) -> Settings:
+async def _new(order: CrawlOrder, backend: Backend) -> Settings:
     if await backend.exists():
         await backend.open()
         if await backend.catalog.settings() is not None:
@@ -127,7 +127,7 @@ async def _new(order: Order, backend: Backend) -> Settings:
     return Settings(**order.options).checked()
 
 
-async def _old(order: Order, backend: Backend) -> Settings:
+async def _old(order: CrawlOrder, backend: Backend) -> Settings:
     # Who joins must not change the schema under the others.
     await backend.open(create=order.resume)
     if order.crawl_identity and await backend.catalog.identity() != order.crawl_identity:
@@ -153,7 +153,7 @@ def _drops_text(settings: Settings) -> str:
     return f"with {names}" if names else "without --drop-param"
 
 
-async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:
+async def _limits(order: CrawlOrder, settings: Settings, backend: Backend) -> Limits:
     """Limits that are given count from where the crawl stands now."""
     return with_limits(
         settings.limits,
@@ -165,7 +165,7 @@ async def _limits(order: Order, settings: Settings, backend: Backend) -> Limits:
     )
 
 
-def _take_seeds(order: Order, data: DataDir, seeds: BinaryIO) -> SeedSource:
+def _take_seeds(order: CrawlOrder, data: DataDir, seeds: BinaryIO) -> SeedSource:
     name = "standard input" if order.seeds == "-" else str(order.seeds)
     with _interruptible():
         path = data.keep_seeds(seeds)

@@ -13,10 +13,10 @@ from pathlib import Path
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
 from rove.config import Settings
-from rove.crawl.inflight_log import Spool
-from rove.crawl.limits import Allowance
+from rove.crawl.inflight_log import InflightLog
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
-from rove.crawl.pressure import Machine
+from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.datadir import DataDir
 from rove.fetch.address import AddressGuard
@@ -52,7 +52,7 @@ async def assembled(
     catalog: Catalog,
     concurrency: int,
     name: str,
-    allowance: Allowance,
+    remaining_limits: RemainingLimits,
     on_news: Callable[[str], None],
 ) -> AsyncIterator[Crawl]:
     """A crawl in this process; `name` begins the names of its WARC files, `on_news` tells a person."""
@@ -75,7 +75,7 @@ async def assembled(
         max_memory=settings.max_memory,
     )
     spare = SpareFiles()
-    spool = Spool(data.spool, frontier.process, spare)
+    inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
     store = WarcStore(
         data.warc,
         keep=Keep(settings.store),
@@ -103,15 +103,15 @@ async def assembled(
             store=store,
             gate=await gate_of(catalog, settings),
             reader=reader,
-            spool=spool,
+            inflight_log=inflight_log,
             settings=settings,
             concurrency=concurrency,
             progress=Progress(started=steady_seconds()),
             clock=steady_seconds,
-            allowance=allowance,
+            remaining_limits=remaining_limits,
             all_fed=all_fed,
             follow_exclusions=partial(follow_exclusions, catalog),
-            machine=Machine(
+            machine=Pressure(
                 settings,
                 concurrency=concurrency,
                 directory=data.root,
@@ -123,7 +123,7 @@ async def assembled(
         await fetcher.close()
         await reader.close()
         await store.close()
-        spool.close()
+        inflight_log.close()
         spare.close()
 
 

@@ -18,10 +18,10 @@ from typing import BinaryIO
 
 from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier, SeedSource
-from rove.model import NewUrl
+from rove.model.urls import NewUrl
 from rove.policy.gate import Gate
 from rove.urls.canonical import parse_seed
-from rove.urls.ignored_params import Drops
+from rove.urls.ignored_params import IgnoredParams
 
 SLICE = 500
 """Lines read between two looks at what else there is to do."""
@@ -90,7 +90,7 @@ class SeedLoader:
         frontier: Frontier,
         catalog: Catalog,
         gate: Gate,
-        drops: Drops | None = None,
+        drops: IgnoredParams | None = None,
         on_added: Callable[[], None],
         on_bad: Callable[[SeedSource, BadLine], None],
     ) -> None:
@@ -160,7 +160,7 @@ class SeedLoader:
             url, is_bare = seed
             refusal = self.gate.refuses(url, depth=0)
             if refusal is None:
-                batch.offers.append(url.offer(depth=0, bare=is_bare))
+                batch.offers.append(url.offer(depth=0, assume_https=is_bare))
             else:
                 batch.refused[f"not_accepted.{refusal}"] += 1
         batch.end = replace(

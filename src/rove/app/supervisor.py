@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rove.app.worker import NOT_NOW, Report, WorkOrder
+from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
 from rove.crawl.loop import Ending
 from rove.crawl.progress import Progress
 from rove.errors import RoveError
@@ -43,7 +43,7 @@ class _Member:
     """One place among the processes, and who has it."""
 
     order: WorkOrder
-    report: Report = field(default_factory=Report)
+    report: WorkerReport = field(default_factory=WorkerReport)
     process: asyncio.subprocess.Process | None = None
     pause: float = FIRST_PAUSE
 
@@ -70,7 +70,7 @@ class Supervisor:
         self._clock = clock
         self._on_death = on_death
         self._say = say
-        self._before = Report()
+        self._before = WorkerReport()
         """What processes that are gone had done."""
         self._ending: Ending | None = None
         self._stopping = asyncio.Event()
@@ -120,7 +120,7 @@ class Supervisor:
             began = time.monotonic()
             last = await self._live(member)
             self._before = _summed([self._before, last])
-            member.report = Report()
+            member.report = WorkerReport()
             if last.failure:
                 self.stop()
                 raise WorkerFailed(last.failure, last.exit_code)
@@ -144,7 +144,7 @@ class Supervisor:
                     return Ending.STOPPED
             member.pause = min(2 * member.pause, LONGEST_PAUSE)
 
-    async def _live(self, member: _Member) -> Report:
+    async def _live(self, member: _Member) -> WorkerReport:
         """Start a process and listen to it until it is gone; its last words."""
         member.process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -175,7 +175,7 @@ class Supervisor:
                 line = await member.process.stdout.readline()
                 if not line:
                     return
-                report = msgspec.json.decode(line, type=Report)
+                report = msgspec.json.decode(line, type=WorkerReport)
             except ValueError:
                 log.warning("process %d said %r", member.order.number, line[:200])
                 continue
@@ -216,11 +216,11 @@ class Supervisor:
         progress.trouble = next(filter(None, troubles), "")
 
 
-def _summed(reports: list[Report]) -> Report:
+def _summed(reports: list[WorkerReport]) -> WorkerReport:
     errors: Counter[str] = Counter()
     for report in reports:
         errors.update(report.errors)
-    return Report(
+    return WorkerReport(
         pages=sum(report.pages for report in reports),
         visits=sum(report.visits for report in reports),
         requests=sum(report.requests for report in reports),

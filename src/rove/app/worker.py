@@ -18,7 +18,7 @@ import uvloop
 
 from rove.app.process import assembled, start_logging
 from rove.config import Settings
-from rove.crawl.limits import Allowance
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl, Ending
 from rove.crawl.progress import Progress
 from rove.datadir import DataDir, Remote
@@ -50,7 +50,7 @@ class WorkOrder(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a process says of itself: how far it is since it began, and at its end how it ended."""
 
     process: int = 0
@@ -84,18 +84,18 @@ def main() -> None:
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)
-        send(Report(news=f"the database is away ({error}); waiting for it"))
+        send(WorkerReport(news=f"the database is away ({error}); waiting for it"))
         sys.exit(NOT_NOW)
     except RoveError as error:
         log.error("%s", error, exc_info=error)
-        send(Report(failure=str(error), exit_code=error.exit_code))
+        send(WorkerReport(failure=str(error), exit_code=error.exit_code))
         sys.exit(error.exit_code)
     except Exception:
         log.exception("this is a bug")
         sys.exit(1)
 
 
-def send(report: Report) -> None:
+def send(report: WorkerReport) -> None:
     """Write a report; when nobody reads it any more, that is no reason to fail."""
     try:
         os.write(sys.stdout.fileno(), msgspec.json.encode(report) + b"\n")
@@ -129,7 +129,7 @@ class _Worker:
                     catalog=backend.catalog,
                     concurrency=order.concurrency,
                     name=f"rove-{order.number}",
-                    allowance=Allowance(
+                    remaining_limits=RemainingLimits(
                         limits=order.settings.limits,
                         seconds_before=order.seconds_before,
                         started=order.started,
@@ -161,7 +161,7 @@ class _Worker:
         log.info("told to stop")
         if self._under_way is None:
             # Nothing has begun; it may be waiting for a database that is away.
-            send(Report(ending=Ending.STOPPED))
+            send(WorkerReport(ending=Ending.STOPPED))
             os._exit(0)
         self._under_way.stop()
 
@@ -172,7 +172,7 @@ class _Worker:
 
     def _report(self, progress: Progress, *, ending: Ending | None = None) -> None:
         send(
-            Report(
+            WorkerReport(
                 process=self._process,
                 pages=progress.pages,
                 visits=progress.visits,
@@ -188,7 +188,7 @@ class _Worker:
 
     def _tell(self, sentence: str) -> None:
         log.warning("%s", sentence)
-        send(Report(process=self._process, news=sentence))
+        send(WorkerReport(process=self._process, news=sentence))
 
 
 if __name__ == "__main__":

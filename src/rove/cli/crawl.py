@@ -15,7 +15,7 @@ from rich.console import Console
 
 from rove.app.application import CrawlApp, Running, Summary
 from rove.app.panel import Panel
-from rove.app.preparation import Order
+from rove.app.preparation import CrawlOrder
 from rove.cli.options import (
     DEFAULT_DATA_DIR,
     crawl_name_option,
@@ -209,7 +209,7 @@ def crawl(**given: Any) -> int:
     if given["horizon"] is not None:
         options["horizon"] = parse_duration(given["horizon"])
     options |= sizes_given(max_memory=given["max_memory"], min_free_disk=given["min_free_disk"])
-    order = Order(
+    order = CrawlOrder(
         data_dir=given["data_dir"],
         seeds=given["seeds"],
         resume=given["resume"],
@@ -226,7 +226,7 @@ def crawl(**given: Any) -> int:
     return run_crawl(order)
 
 
-def run_crawl(order: Order) -> int:
+def run_crawl(order: CrawlOrder) -> int:
     """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     received: list[int] = []
@@ -240,7 +240,7 @@ def run_crawl(order: Order) -> int:
             progress=running.crew.progress,
             frontier=running.frontier,
             delay=running.settings.delay,
-            allowance=running.allowance,
+            remaining_limits=running.remaining_limits,
         )
         await panel.show()
 
@@ -263,7 +263,7 @@ def run_crawl(order: Order) -> int:
     return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
 
 
-def _show_summary(console: Console, order: Order, summary: Summary) -> None:
+def _show_summary(console: Console, order: CrawlOrder, summary: Summary) -> None:
     progress, counts = summary.progress, summary.counts
     pending = counts.urls_pending
     console.print(

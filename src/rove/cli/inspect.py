@@ -22,7 +22,7 @@ from rove.inspect.pages import (
 )
 from rove.inspect.requests import is_stored
 from rove.inspect.status import as_json, as_lines, read_status
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions
 
 DEFAULT_PAGES = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rove.admin.move import relocate
-from rove.app.preparation import Order
+from rove.app.preparation import CrawlOrder
 from rove.cli.crawl import run_crawl
 from rove.cli.options import (
     crawl_name_option,
@@ -48,7 +48,7 @@ def join(
     log_level: str,
 ) -> int:
     """Take part in the crawl at POSTGRESQL_URL: e-mail, delay, exclusions, limits and scope are its own."""
-    order = Order(
+    order = CrawlOrder(
         data_dir=data_dir,
         frontier=frontier,
         crawl_name=crawl_name,

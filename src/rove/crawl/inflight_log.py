@@ -23,7 +23,7 @@ import msgspec
 from rove.datadir import FULL_DISK_ERRORS
 from rove.errors import DiskFull, StoreError
 from rove.frontier.contract import LostVisit
-from rove.model import DelaySource, Fate, RequestRow
+from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.resources.spare_files import SpareFiles, at_once
 
 FILE_BYTES = 256 * 1024
@@ -49,7 +49,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Note).decode
 
 
-class Spool:
+class InflightLog:
     """The notes of one process."""
 
     def __init__(self, directory: Path, process: int, spare: SpareFiles | None = None) -> None:
@@ -176,7 +176,7 @@ def _lost(visit: int, notes: list[Note], process: int, delay: float) -> LostVisi
         domain=notes[0].domain,
         visit=visit,
         rows=[
-            row.but(delay=pause, delay_from=source, process=process, fate=Fate.LOST)
+            row.replace(delay=pause, delay_from=source, process=process, fate=Settlement.LOST)
             for row in rows.values()
         ],
         earliest=ended + round(pause * 1000) if ended else 0,

@@ -16,14 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rove.crawl.seen import SeenSet
 from rove.frontier.contract import Frontier
-from rove.model import Content, Lease
+from rove.model.ledger import Content
+from rove.model.visits import Lease
 from rove.store.contract import Page, Stored
 
 REMEMBERED = 200_000
 """Pairs of a domain and a text that a process remembers, in about 15 MB."""
 
 
-class GroupTexts:
+class BatchTexts:
     """The texts of one group of pages."""
 
     def __init__(
@@ -66,7 +67,7 @@ class GroupTexts:
         return repeats
 
 
-class Copies:
+class KnownTexts:
     """What one process knows of texts that are stored."""
 
     def __init__(self, frontier: Frontier, *, remembered: int = REMEMBERED) -> None:
@@ -74,14 +75,14 @@ class Copies:
         self._on_their_way: dict[int, Content] = {}
         self._given = SeenSet(remembered)
 
-    async def look_up(self, pages: Sequence[Page]) -> GroupTexts:
+    async def look_up(self, pages: Sequence[Page]) -> BatchTexts:
         """What is known of the texts of a group."""
         hashes = {page.content_hash for page in pages if page.content_hash is not None}
         on_their_way = {
             hash: self._on_their_way[hash] for hash in hashes & self._on_their_way.keys()
         }
         stored = await self._frontier.known_contents(hashes - on_their_way.keys())
-        return GroupTexts(stored, on_their_way, self._given)
+        return BatchTexts(stored, on_their_way, self._given)
 
     def sent(self, contents: Iterable[Content]) -> None:
         """These are on their way to the frontier."""

@@ -9,7 +9,7 @@ from rove.config import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class RemainingLimits:
     """The limits of a crawl, as they stand in this run."""
 
     limits: Limits

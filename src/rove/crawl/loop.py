@@ -15,19 +15,20 @@ from contextlib import suppress
 from typing import Any
 
 from rove.config import Settings
-from rove.crawl.inflight_log import Spool
-from rove.crawl.limits import Allowance
-from rove.crawl.pressure import Machine
+from rove.crawl.inflight_log import InflightLog
+from rove.crawl.limits import RemainingLimits
+from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
-from rove.crawl.requests import Surroundings
+from rove.crawl.requests import CrawlContext
 from rove.crawl.seen import SeenSet
 from rove.crawl.visit import Visit
-from rove.crawl.visit_record import Journal
+from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import GROUP, GroupWriter
 from rove.errors import RoveError
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier, Vitals
-from rove.model import Lease, OriginRecord, UrlState
+from rove.model.urls import UrlState
+from rove.model.visits import Lease, OriginRecord
 from rove.parse.reader import PageReader
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
@@ -98,15 +99,15 @@ class Crawl:
         store: Store,
         gate: Gate,
         reader: PageReader,
-        spool: Spool,
+        inflight_log: InflightLog,
         settings: Settings,
         concurrency: int,
         progress: Progress,
         clock: Callable[[], float],
-        allowance: Allowance,
+        remaining_limits: RemainingLimits,
         all_fed: Callable[[], Awaitable[bool]],
         follow_exclusions: FollowExclusions,
-        machine: Machine,
+        machine: Pressure,
     ) -> None:
         """`concurrency`: this process's share of the fetches; `all_fed`: whether all seeds are in the frontier.
 
@@ -119,15 +120,15 @@ class Crawl:
         self._concurrency = concurrency
         self._clock = clock
         self.progress = progress
-        self.allowance = allowance
+        self.remaining_limits = remaining_limits
         self._all_fed = all_fed
         seen = SeenSet()
-        self._around = Surroundings(
+        self._context = CrawlContext(
             frontier=frontier,
             fetcher=fetcher,
             gate=gate,
             reader=reader,
-            spool=spool,
+            inflight_log=inflight_log,
             seen=seen,
             delay=settings.delay,
             max_body=settings.max_body,
@@ -142,14 +143,14 @@ class Crawl:
             store=store,
             frontier=frontier,
             clock=clock,
-            spool=spool,
+            inflight_log=inflight_log,
             seen=seen,
             delay=settings.delay,
             only_known_domains=settings.seeds_only,
             on_settled=self._count,
         )
         self._leased: asyncio.Queue[Leased] = asyncio.Queue()
-        self._visiting: dict[Journal, _UnderWay] = {}
+        self._visiting: dict[VisitRecord, _UnderWay] = {}
         self._no_visits = asyncio.Event()
         self._no_visits.set()
         self._work = asyncio.Event()
@@ -236,7 +237,7 @@ class Crawl:
                 return True
             self._outages = self._frontier.outages
         if self._settings.limits.max_pages is not None:
-            self._pages_left = self.allowance.pages_left(await self._frontier.pages())
+            self._pages_left = self.remaining_limits.pages_left(await self._frontier.pages())
         # With --seeds-only, links into seeds not loaded yet would be taken for links out of scope.
         return self._settings.seeds_only and not await self._is_fed()
 
@@ -260,7 +261,7 @@ class Crawl:
             raise
         for lease in leases:
             # By the moment of the return, not of the claim: what the ledger says is then never later than it was.
-            lease = lease.but(
+            lease = lease.replace(
                 deadline=claimed_at + VISIT_BUDGET,
                 clock_offset=lease.claimed_ms / 1000 - returned_at,
             )
@@ -271,7 +272,7 @@ class Crawl:
     def _give_back(self, leases: Sequence[Lease]) -> None:
         """End leases that were not used."""
         for lease in leases:
-            self._writer.put(Journal(lease))
+            self._writer.put(VisitRecord(lease))
 
     def _room(self) -> int:
         """How many domains to lease now: enough for the slots and a short queue, no more than the limits allow."""
@@ -316,7 +317,7 @@ class Crawl:
                 await machine.throttle.turn(number)
             lease, origins = await self._leased.get()
             if self._clock() < lease.deadline:
-                await self._visit(task, Journal(lease, Share(machine.memory)), origins)
+                await self._visit(task, VisitRecord(lease, Share(machine.memory)), origins)
                 machine.throttle.visited()
             else:
                 self._give_back([lease])
@@ -324,14 +325,14 @@ class Crawl:
     async def _visit(
         self,
         task: asyncio.Task[Any],
-        journal: Journal,
+        journal: VisitRecord,
         origins: dict[str, OriginRecord | None],
     ) -> None:
         self.progress.in_flight += 1
         self._no_visits.clear()
         under_way = self._visiting[journal] = _UnderWay(task)
         try:
-            await Visit(self._around, journal, origins).run()
+            await Visit(self._context, journal, origins).run()
         except RoveError:
             raise
         except asyncio.CancelledError:
@@ -354,7 +355,7 @@ class Crawl:
             if self._leased.qsize() <= self._concurrency // 8:
                 self._work.set()
 
-    def _count(self, group: Sequence[Journal]) -> None:
+    def _count(self, group: Sequence[VisitRecord]) -> None:
         """A group is settled: count it, and let the claimer look again."""
         self._work.set()
         progress = self.progress
@@ -369,7 +370,7 @@ class Crawl:
 
     def _exclude(self, exclusions: Exclusions) -> None:
         """From now on these are never touched; what is under way there is cut."""
-        self._around.gate.exclusions = exclusions
+        self._context.gate.exclusions = exclusions
         for journal, under_way in self._visiting.items():
             if journal.host and exclusions.covers(journal.host):
                 under_way.cut()
@@ -389,7 +390,7 @@ class Crawl:
             self._machine.look()
             self.progress.trouble = self._machine.trouble
             self._cut_overdue(now)
-            left = self.allowance.seconds_left()
+            left = self.remaining_limits.seconds_left()
             if left is not None and left <= 0:
                 self.stop(Ending.MAX_DURATION)
             await asyncio.sleep(1.0 if limit is None or left is None else max(0.05, min(1.0, left)))

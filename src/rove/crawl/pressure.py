@@ -18,7 +18,7 @@ from pathlib import Path
 from rove.config import DEFAULT_MAX_BODY, Settings
 from rove.crawl.throttle import Throttle
 from rove.humanize import size_text
-from rove.model import Failed
+from rove.model.outcomes import Failed
 from rove.resources.memory import SMALL, Memory
 
 READING = 20
@@ -45,7 +45,7 @@ TRIMMED_FROM = 0.7
 log = logging.getLogger(__name__)
 
 
-class Machine:
+class Pressure:
     """The limits of one process."""
 
     def __init__(

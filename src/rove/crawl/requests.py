@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rove.crawl.inflight_log import Note, Spool
+from rove.crawl.inflight_log import InflightLog, Note
 from rove.crawl.seen import SeenSet
-from rove.crawl.visit_record import Journal
+from rove.crawl.visit_record import VisitRecord
 from rove.fetch.contract import Fetcher, Request
-from rove.fetch.visit_connection import Line
+from rove.fetch.visit_connection import VisitConnection
 from rove.frontier.contract import Frontier
-from rove.model import (
-    Failed,
-    FailureKind,
-    Outcome,
-    RequestKind,
-)
+from rove.model.ledger import RequestKind
+from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.parse.reader import PageReader
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
@@ -34,14 +30,14 @@ _CUT_SHORT = Failed(kind=FailureKind.ABORTED, detail="the visit was cut short")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class CrawlContext:
     """What all visits of a crawl share."""
 
     frontier: Frontier
     fetcher: Fetcher
     gate: Gate
     reader: PageReader
-    spool: Spool
+    inflight_log: InflightLog
     seen: SeenSet
     """Links that need not be offered to the frontier."""
     delay: float
@@ -62,13 +58,13 @@ class VisitOver(Exception):
     """The visit has had its time or its requests; what is left stays pending."""
 
 
-class Asking:
+class Requester:
     """Asks for a visit."""
 
-    def __init__(self, around: Surroundings, journal: Journal) -> None:
-        self._around = around
+    def __init__(self, context: CrawlContext, journal: VisitRecord) -> None:
+        self._context = context
         self._journal = journal
-        self._line = Line()
+        self._line = VisitConnection()
 
     def close(self) -> None:
         """Leave no connection open."""
@@ -76,7 +72,7 @@ class Asking:
 
     async def page(self, url: CrawlUrl) -> Outcome:
         """Ask for a page."""
-        return await self._ask(url, RequestKind.PAGE, self._around.max_body, types=READABLE_TYPES)
+        return await self._ask(url, RequestKind.PAGE, self._context.max_body, types=READABLE_TYPES)
 
     async def sitemap(self, url: CrawlUrl) -> Outcome:
         """Ask for a sitemap."""
@@ -96,13 +92,13 @@ class Asking:
         headers: Sequence[tuple[str, str]] = (),
     ) -> Outcome:
         """Make a request, if the visit may make one more; VisitOver if not."""
-        around, journal = self._around, self._journal
-        started = around.clock()
+        context, journal = self._context, self._journal
+        started = context.clock()
         left = journal.lease.deadline - started
         if (
             left < SHORTEST_REQUEST
             or len(journal.requests) >= MAX_REQUESTS_PER_VISIT
-            or around.is_stopping()
+            or context.is_stopping()
         ):
             raise VisitOver
         request = Request(
@@ -118,13 +114,13 @@ class Asking:
         journal.account()
         outcome: Outcome = _CUT_SHORT
         row = journal.begin_request(url, kind, now=started)
-        around.spool.note(Note(visit=row.visit, domain=row.domain, row=row))
+        context.inflight_log.note(Note(visit=row.visit, domain=row.domain, row=row))
         try:
-            outcome = await around.fetcher.fetch(request)
+            outcome = await context.fetcher.fetch(request)
         finally:
-            row = journal.end_request(row, outcome, now=around.clock())
-            verdict = journal.verdict(around.delay)
-            around.spool.note(
+            row = journal.end_request(row, outcome, now=context.clock())
+            verdict = journal.verdict(context.delay)
+            context.inflight_log.note(
                 Note(
                     visit=row.visit,
                     domain=row.domain,
@@ -134,6 +130,6 @@ class Asking:
                 )
             )
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
-            around.on_busy(outcome)
+            context.on_busy(outcome)
             raise VisitOver
         return outcome

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 
 from rove.crawl.inflight_log import Note
-from rove.crawl.requests import Asking, Surroundings
+from rove.crawl.requests import CrawlContext, Requester
 from rove.crawl.robots_fetch import fetch_robots, read_rules
-from rove.crawl.visit_record import Journal
-from rove.model import DelaySource, Failed, OriginRecord, RobotsStatus
+from rove.crawl.visit_record import VisitRecord
+from rove.model.ledger import DelaySource
+from rove.model.outcomes import Failed
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.gate import Allowed, Blocked, Held, NeedsRobots, Verdict
 from rove.policy.robots import MAX_CRAWL_DELAY
 from rove.urls.canonical import CrawlUrl
@@ -20,20 +22,20 @@ from rove.urls.canonical import CrawlUrl
 log = logging.getLogger(__name__)
 
 
-class Clearance:
+class RobotsCheck:
     """What a visit knows of the robots.txt of its domain's origins."""
 
     def __init__(
         self,
-        around: Surroundings,
-        journal: Journal,
-        asking: Asking,
+        context: CrawlContext,
+        journal: VisitRecord,
+        requester: Requester,
         origins: dict[str, OriginRecord | None],
     ) -> None:
         """`origins`: the records that the frontier holds for the lease's URLs, None where it has none."""
-        self._around = around
+        self._context = context
         self._journal = journal
-        self._asking = asking
+        self._requester = requester
         self._origins = origins
         self.failures: dict[str, Failed] = {}
         """By origin: why its robots.txt could not be had in this visit."""
@@ -61,14 +63,14 @@ class Clearance:
         return self._origins[url.origin]
 
     def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> Verdict:
-        started = self._around.clock()
-        verdict = self._around.gate.judge(url, origin, crawl_delay=self._crawl_delay)
-        self.seconds += self._around.clock() - started
+        started = self._context.clock()
+        verdict = self._context.gate.judge(url, origin, crawl_delay=self._crawl_delay)
+        self.seconds += self._context.clock() - started
         return verdict
 
     async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
         if url.origin not in self._origins:
-            found = await self._around.frontier.origins([(url.domain, url.origin)])
+            found = await self._context.frontier.origins([(url.domain, url.origin)])
             self._origins[url.origin] = found[0] if found else None
         return self._origins[url.origin]
 
@@ -76,21 +78,21 @@ class Clearance:
         self.asked.add(url.origin)
         answer = await fetch_robots(
             url,
-            ask=self._asking.robots,
-            may_ask=lambda target: self._around.gate.may_lead(target, url),
+            ask=self._requester.robots,
+            may_ask=lambda target: self._context.gate.may_lead(target, url),
             previous=self._origins[url.origin],
-            delay=self._around.delay,
+            delay=self._context.delay,
         )
         record, before = answer.record, self._origins[url.origin]
         if before is not None and before.crawl_delay >= self._crawl_delay:
             self._crawl_delay = record.crawl_delay
         self._origins[url.origin] = record
         self._journal.note_copy(record)
-        self._around.spool.note(_robots_note(self._journal, record))
+        self._context.inflight_log.note(_robots_note(self._journal, record))
         if answer.failure is not None:
             self.failures[url.origin] = answer.failure
-        if record.crawl_delay > max(self._around.delay, self._journal.lease.crawl_delay):
-            await self._around.frontier.put_origins([record])
+        if record.crawl_delay > max(self._context.delay, self._journal.lease.crawl_delay):
+            await self._context.frontier.put_origins([record])
         else:
             self._journal.note_origin(record)
         if record.crawl_delay > MAX_CRAWL_DELAY:
@@ -102,7 +104,7 @@ class Clearance:
             )
 
 
-def _robots_note(journal: Journal, record: OriginRecord) -> Note:
+def _robots_note(journal: VisitRecord, record: OriginRecord) -> Note:
     """What a robots.txt asks for, before anything else is done about it."""
     is_read = record.status is RobotsStatus.RULES
     return Note(

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from typing import assert_never
 
-from rove.model import (
+from rove.model.outcomes import (
     Failed,
     Fetched,
-    OriginRecord,
     Outcome,
     Redirected,
     Refused,
     Response,
-    RobotsStatus,
     WrongType,
 )
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.pacing import retry_after
 from rove.policy.retry import DAY, hold_for
@@ -171,7 +170,7 @@ def _none(page: CrawlUrl, response: Response) -> OriginRecord:
 
 def _unchanged(known: OriginRecord, response: Response) -> OriginRecord:
     has_rules = known.status is not RobotsStatus.NONE
-    return known.but(
+    return known.replace(
         status=RobotsStatus.RULES if has_rules else RobotsStatus.NONE,
         failures=0,
         age=0.0,

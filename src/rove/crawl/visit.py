@@ -13,25 +13,22 @@ from typing import assert_never
 
 import msgspec
 
-from rove.crawl.requests import Asking, Surroundings, VisitOver
-from rove.crawl.robots_check import Clearance
-from rove.crawl.visit_record import Journal
-from rove.model import (
+from rove.crawl.requests import CrawlContext, Requester, VisitOver
+from rove.crawl.robots_check import RobotsCheck
+from rove.crawl.visit_record import VisitRecord
+from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
     Failed,
     FailureKind,
     Fetched,
-    NewUrl,
-    OriginRecord,
     Outcome,
-    PendingUrl,
     Redirected,
     Refused,
-    RobotsStatus,
-    UrlState,
     WrongType,
 )
-from rove.parse.html import Answer, Document
+from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.visits import OriginRecord, RobotsStatus
+from rove.parse.html import Document, PageSource
 from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, Unread
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
@@ -73,13 +70,13 @@ class Visit:
     """A visit under way."""
 
     def __init__(
-        self, around: Surroundings, journal: Journal, origins: dict[str, OriginRecord | None]
+        self, context: CrawlContext, journal: VisitRecord, origins: dict[str, OriginRecord | None]
     ) -> None:
         """`origins`: the robots.txt records that the frontier holds for the lease's URLs, None where it has none."""
-        self._around = around
+        self._context = context
         self._journal = journal
-        self._asking = Asking(around, journal)
-        self._clearance = Clearance(around, journal, self._asking, origins)
+        self._requester = Requester(context, journal)
+        self._robots_check = RobotsCheck(context, journal, self._requester, origins)
         self._guess: _Step | None = None
         self._listed: set[str] = set()
         """Origins whose sitemaps were offered in this visit."""
@@ -91,7 +88,7 @@ class Visit:
         except VisitOver:
             return
         finally:
-            self._asking.close()
+            self._requester.close()
 
     async def _until_one_is_asked(self) -> None:
         lease = self._journal.lease
@@ -101,26 +98,26 @@ class Visit:
             for number, pending in enumerate(queue, start=1):
                 if not number % LOOKED_AT_ONCE:
                     await asyncio.sleep(0)
-                if self._clearance.seconds > JUDGING_SECONDS:
+                if self._robots_check.seconds > JUDGING_SECONDS:
                     return
                 step = _first_step(pending)
                 if self._may_turn_to(step.url) and await self._follow(step):
                     return
             looked_at += len(queue)
             limit = MORE_URLS[looked_at > len(lease.urls)]
-            queue = await self._around.frontier.more(lease, queue[-1], limit)
+            queue = await self._context.frontier.more(lease, queue[-1], limit)
 
     def _may_turn_to(self, url: CrawlUrl) -> bool:
         """A visit that has asked for a robots.txt in vain keeps to that origin: another one waits for its turn."""
-        return not self._journal.asked or url.origin in self._clearance.asked
+        return not self._journal.asked or url.origin in self._robots_check.asked
 
     async def _follow(self, first: _Step) -> bool:
         """Follow one URL through its redirects; whether a page was asked for."""
         step: _Step | None = first
         asked = False
         while step is not None:
-            verdict = await self._clearance.verdict(step.url)
-            if self._around.sitemaps:
+            verdict = await self._robots_check.verdict(step.url)
+            if self._context.sitemaps:
                 self._meet_sitemaps(step.url)
             match verdict:
                 case Allowed():
@@ -137,23 +134,23 @@ class Visit:
 
     def _meet_sitemaps(self, url: CrawlUrl) -> None:
         """Offer the sitemaps that the robots.txt in force names; most are known, and dropped soon."""
-        record = self._clearance.record(url)
+        record = self._robots_check.record(url)
         if record is None or record.status is not RobotsStatus.RULES or url.origin in self._listed:
             return
         self._listed.add(url.origin)
         for text in rules_of(record.body).sitemaps:
-            sitemap = canonical(text, None, self._around.reader.drops)
+            sitemap = canonical(text, None, self._context.reader.drops)
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
     async def _ask(self, step: _Step) -> Outcome:
         if step.offer.sitemap_of:
-            return await self._asking.sitemap(step.url)
-        return await self._asking.page(step.url)
+            return await self._requester.sitemap(step.url)
+        return await self._requester.page(step.url)
 
     async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
         """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
-        failure = self._clearance.failures.get(step.url.origin)
+        failure = self._robots_check.failures.get(step.url.origin)
         if _missed(step, failure):
             return await self._twin(step)
         if failure is not None and not _worth_waiting_for(failure):
@@ -199,7 +196,7 @@ class Visit:
             url=step.url.text,
             fetched_at=self._journal.requests[-1].started,
             text=document.utf8,
-            source=fetched if self._around.keep_raw else None,
+            source=fetched if self._context.keep_raw else None,
             content_hash=content_hash,
         )
         self._journal.note_page(page, title=document.title, content_hash=content_hash)
@@ -207,8 +204,8 @@ class Visit:
 
     async def _document(self, step: _Step, fetched: Fetched) -> Document | Unread:
         """What a page says; at once for most of them, without a turn of the event loop."""
-        reader = self._around.reader
-        answer = Answer(
+        reader = self._context.reader
+        answer = PageSource(
             body=fetched.body,
             url=step.url.text,
             content_type=fetched.response.header("content-type"),
@@ -234,7 +231,7 @@ class Visit:
         host, url = step.offer.sitemap_of, step.url.text
         self._journal.note_body(fetched)
         try:
-            found = await self._around.reader.list_sitemap(fetched.body, url=url, host=host)
+            found = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
             if isinstance(found, Unread):
                 self._leave_unread(step, found, SITEMAP_TOO_COMPLEX)
                 return
@@ -285,7 +282,7 @@ class Visit:
         may_follow = (
             offer is not None
             and target.domain == self._journal.lease.domain
-            and len(step.came_from) < self._around.redirect_hops
+            and len(step.came_from) < self._context.redirect_hops
             and len(self._journal.requests) < MAX_REQUESTS_PER_VISIT
             and await self._is_open(target)
         )
@@ -297,7 +294,7 @@ class Visit:
     def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
         base = parse_base(url.text)
-        target = canonical(location, base, self._around.reader.drops)
+        target = canonical(location, base, self._context.reader.drops)
         is_back = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_back else target
 
@@ -306,7 +303,7 @@ class Visit:
         url = http_twin(step.url)
         self._guess = step
         key = (url.domain, url.fingerprint)
-        state = (await self._around.frontier.states([key])).get(key, UrlState.PENDING)
+        state = (await self._context.frontier.states([key])).get(key, UrlState.PENDING)
         if state is UrlState.REDIRECTED:
             self._try_later(step, "https cannot be reached, and http leads elsewhere")
             return None
@@ -325,7 +322,7 @@ class Visit:
     def _try_later(self, step: _Step, reason: str) -> None:
         """Try a URL again after a while, if it has not been tried too often."""
         attempts = step.attempts + 1
-        wait = retry_in(attempts, self._around.delay)
+        wait = retry_in(attempts, self._context.delay)
         if wait is None:
             self._settle(step, UrlState.FAILED, reason)
         else:
@@ -346,8 +343,8 @@ class Visit:
     def _meet_all(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
         """Offer what a page names to the frontier, but for what is known there: of most pages, most links are."""
         journal = self._journal
-        journal.links += self._around.gate.admitted(
-            self._around.seen.unseen(links),
+        journal.links += self._context.gate.admitted(
+            self._context.seen.unseen(links),
             depth=depth,
             source=source,
             refused=journal.not_accepted,
@@ -357,7 +354,7 @@ class Visit:
         self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
     ) -> NewUrl | None:
         """Offer a URL that another led to, if the gate lets it in, to the frontier."""
-        admitted = self._around.gate.admits(url, depth=depth, hops=hops, source=source)
+        admitted = self._context.gate.admits(url, depth=depth, hops=hops, source=source)
         if not isinstance(admitted, int):
             self._journal.not_accepted[admitted] += 1
             return None
@@ -368,13 +365,13 @@ class Visit:
     async def _is_open(self, url: CrawlUrl) -> bool:
         """Whether a URL of the leased domain has not been fetched yet."""
         key = (url.domain, url.fingerprint)
-        states = await self._around.frontier.states([key])
+        states = await self._context.frontier.states([key])
         return states.get(key, UrlState.PENDING) is UrlState.PENDING
 
 
 def _missed(step: _Step, failure: Failed | None) -> bool:
     """Whether https was only a guess, and one that did not hold."""
-    return step.offer.bare and failure is not None and failure.kind in UNREACHABLE_FAILURES
+    return step.offer.assume_https and failure is not None and failure.kind in UNREACHABLE_FAILURES
 
 
 def _worth_waiting_for(failure: Failed) -> bool:
@@ -386,7 +383,7 @@ def _first_step(pending: PendingUrl) -> _Step:
     offer = url.offer(
         depth=pending.depth,
         hops=pending.hops,
-        bare=pending.bare,
+        assume_https=pending.assume_https,
         sitemap_of=pending.sitemap_of,
     )
     return _Step(url=url, offer=offer, attempts=pending.attempts)

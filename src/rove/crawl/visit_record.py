@@ -6,28 +6,31 @@ import sys
 import time
 from collections import Counter
 
-from rove.model import (
+from rove.model.ledger import (
     Content,
-    Deferred,
+    RequestKind,
+    RequestRow,
+    Settlement,
+)
+from rove.model.outcomes import (
     Failed,
     FailureKind,
-    Fate,
     Fetched,
-    Lease,
-    NewUrl,
-    OriginRecord,
     Outcome,
     Redirected,
     Refused,
-    RequestKind,
-    RequestRow,
-    RobotsStatus,
-    Settled,
-    UrlState,
-    VisitResult,
     WrongType,
 )
-from rove.policy.pacing import Answers, Verdict, judge
+from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import (
+    Deferred,
+    Lease,
+    OriginRecord,
+    RobotsStatus,
+    Settled,
+    VisitResult,
+)
+from rove.policy.pacing import Answers, Pacing, judge
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
 from rove.urls.canonical import CrawlUrl, fingerprint_bytes
@@ -36,7 +39,7 @@ LINK_BYTES = 320
 """What a link that waits to be added takes."""
 
 
-class Journal:
+class VisitRecord:
     """The notes of one visit."""
 
     __slots__ = (
@@ -84,7 +87,7 @@ class Journal:
             started=time.time(),
             began=began,
             ended=began,
-            error=Fate.LOST,
+            error=Settlement.LOST,
         )
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
@@ -101,7 +104,7 @@ class Journal:
         """Note which copy of a robots.txt is in force after the last request."""
         if record.status is RobotsStatus.RULES:
             copy = fingerprint_bytes(record.body)
-            self.requests[-1] = self.requests[-1].but(content_hash=copy)
+            self.requests[-1] = self.requests[-1].replace(content_hash=copy)
 
     def note_origin(self, record: OriginRecord) -> None:
         """Note a robots.txt record that is to be kept, which the last request brought."""
@@ -109,11 +112,13 @@ class Journal:
 
     def origins(self, now: float) -> list[OriginRecord]:
         """The records to be kept, as they are now."""
-        return [record.but(valid_for=record.valid_for - (now - at)) for record, at in self._origins]
+        return [
+            record.replace(valid_for=record.valid_for - (now - at)) for record, at in self._origins
+        ]
 
     def note_unread(self, kind: FailureKind) -> None:
         """Note that nothing comes of the last request: its answer could not be read to the end."""
-        self.requests[-1] = self.requests[-1].but(error=kind)
+        self.requests[-1] = self.requests[-1].replace(error=kind)
 
     def _crawl_ms(self, now: float) -> int:
         """The crawl's clock at a moment of the process's own."""
@@ -123,7 +128,7 @@ class Journal:
         """Note a page to be stored, which the last request brought."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
-        self.requests[-1] = self.requests[-1].but(title=title, content_hash=content_hash)
+        self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
 
     def mark(self, *names: str) -> None:
         """Note what was cut, dropped or doubtful about the answer to the last request."""
@@ -131,12 +136,12 @@ class Journal:
             return
         row = self.requests[-1]
         marks = dict.fromkeys((*row.marks, *names))
-        self.requests[-1] = row.but(marks=tuple(marks))
+        self.requests[-1] = row.replace(marks=tuple(marks))
 
     def note_stored(self, stored: list[Stored]) -> None:
         """Note where the pages went, in the order in which they were noted."""
         for index, where in zip(self._page_rows, stored, strict=True):
-            self.requests[index] = self.requests[index].but(
+            self.requests[index] = self.requests[index].replace(
                 text=where.text, raw=where.raw, is_copy=where.is_copy
             )
 
@@ -193,14 +198,14 @@ class Journal:
             contents=tuple(self.contents),
         )
 
-    def verdict(self, delay: float) -> Verdict:
+    def verdict(self, delay: float) -> Pacing:
         """How the domain is to be treated after what it has answered."""
         return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
 
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
-        requests = [row.but(fate=Fate.LOST) for row in self.requests]
-        return self.result(now, delay).but(
+        requests = [row.replace(fate=Settlement.LOST) for row in self.requests]
+        return self.result(now, delay).replace(
             settled=(),
             deferred=(),
             requests=requests,
@@ -220,7 +225,7 @@ def _weight(page: Page) -> int:
 
 def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
     if isinstance(outcome, Failed):
-        return row.but(
+        return row.replace(
             ended=ended,
             status=outcome.status,
             error=outcome.kind.value,
@@ -228,7 +233,7 @@ def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
             marks=outcome.marks,
         )
     response = outcome.response
-    row = row.but(
+    row = row.replace(
         ended=ended,
         status=response.status,
         error="",
@@ -239,10 +244,10 @@ def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
     )
     match outcome:
         case Fetched(truncated=truncated):
-            return row.but(truncated=True) if truncated else row
+            return row.replace(truncated=True) if truncated else row
         case Redirected(location=location):
-            return row.but(target=location)
+            return row.replace(target=location)
         case Refused():
-            return row.but(error=f"status-{response.status}")
+            return row.replace(error=f"status-{response.status}")
         case WrongType():
-            return row.but(error="wrong-type")
+            return row.replace(error="wrong-type")

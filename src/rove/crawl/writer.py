@@ -12,13 +12,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from rove.crawl.inflight_log import Spool
-from rove.crawl.known_texts import Copies
+from rove.crawl.inflight_log import InflightLog
+from rove.crawl.known_texts import KnownTexts
 from rove.crawl.seen import SeenSet
-from rove.crawl.visit_record import Journal
+from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
 from rove.frontier.contract import Frontier
-from rove.model import NewUrl, UrlState
+from rove.model.urls import NewUrl, UrlState
 from rove.store.contract import Store
 
 GROUP = 256
@@ -42,23 +42,23 @@ class GroupWriter:
         store: Store,
         frontier: Frontier,
         clock: Callable[[], float],
-        spool: Spool,
+        inflight_log: InflightLog,
         seen: SeenSet,
         delay: float,
         only_known_domains: bool,
-        on_settled: Callable[[Sequence[Journal]], None],
+        on_settled: Callable[[Sequence[VisitRecord]], None],
     ) -> None:
         self._store = store
         self._frontier = frontier
         self._clock = clock
-        self._spool = spool
+        self._inflight_log = inflight_log
         self._delay = delay
         self._only_known_domains = only_known_domains
         self._on_settled = on_settled
         self._seen = seen
-        self._copies = Copies(frontier)
-        self._waiting: deque[Journal] = deque()
-        self._unsettled: dict[Journal, None] = {}
+        self._copies = KnownTexts(frontier)
+        self._waiting: deque[VisitRecord] = deque()
+        self._unsettled: dict[VisitRecord, None] = {}
         self._something = asyncio.Event()
         self._finishing = False
 
@@ -67,7 +67,7 @@ class GroupWriter:
         """How many visits are not settled yet."""
         return len(self._unsettled)
 
-    def put(self, journal: Journal) -> None:
+    def put(self, journal: VisitRecord) -> None:
         """Take a visit that is over."""
         self._waiting.append(journal)
         self._unsettled[journal] = None
@@ -107,7 +107,7 @@ class GroupWriter:
         except RoveError as error:
             log.warning("leases stay out until the next start: %s", error)
         else:
-            self._spool.settled(visit.lease.token for visit in visits)
+            self._inflight_log.settled(visit.lease.token for visit in visits)
 
     async def _gather(self) -> None:
         """Wait for a group's worth of visits, or for as long as the first of them may wait, or for a settle's end."""
@@ -119,7 +119,7 @@ class GroupWriter:
         if len(self._waiting) <= GROUP and not self._finishing:
             self._something.clear()
 
-    async def _store_pages(self, group: Sequence[Journal]) -> None:
+    async def _store_pages(self, group: Sequence[VisitRecord]) -> None:
         pages = [page for journal in group for page in journal.pages]
         if not pages:
             return
@@ -135,7 +135,7 @@ class GroupWriter:
                 )
             self._copies.sent(journal.contents)
 
-    async def _settle(self, group: Sequence[Journal]) -> None:
+    async def _settle(self, group: Sequence[VisitRecord]) -> None:
         now = self._clock()
         origins = [record for journal in group for record in journal.origins(now)]
         if origins:
@@ -143,7 +143,7 @@ class GroupWriter:
         await self._add_links(group)
         now = self._clock()
         await self._frontier.settle([journal.result(now, self._delay) for journal in group])
-        self._spool.settled(journal.lease.token for journal in group)
+        self._inflight_log.settled(journal.lease.token for journal in group)
         for journal in group:
             self._copies.arrived(journal.contents)
             del self._unsettled[journal]
@@ -152,7 +152,7 @@ class GroupWriter:
             journal.forget()
         await self._give_up(group)
 
-    async def _give_up(self, group: Sequence[Journal]) -> None:
+    async def _give_up(self, group: Sequence[VisitRecord]) -> None:
         """What is left of domains that have not answered for long fails without being asked."""
         for journal in group:
             if journal.answers.has_answered:
@@ -165,7 +165,7 @@ class GroupWriter:
                 )
                 log.info("%s is given up, with %d URLs: %s", lease.name, failed, reason)
 
-    async def _add_links(self, group: Sequence[Journal]) -> None:
+    async def _add_links(self, group: Sequence[VisitRecord]) -> None:
         links: dict[int, NewUrl] = {}
         kept: set[int] = set()
         for journal in group:

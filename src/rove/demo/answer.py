@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import brotli
 
-from rove.demo.page import Content, error_page
+from rove.demo.page import PageContent, error_page
 
 CODINGS = ("gzip", "deflate", "br")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SiteAnswer:
     """Status, headers and body; how the body is framed is for the server to add."""
 
     status: int
@@ -34,12 +34,12 @@ class Answer:
         return next((value for name, value in self.headers if name == "Location"), "")
 
 
-def success(content: Content, *, coding: str = "", chunked: bool = False) -> Answer:
+def success(content: PageContent, *, coding: str = "", chunked: bool = False) -> SiteAnswer:
     """200, in a content coding if one is named."""
     type_header = ("Content-Type", content.content_type)
     if not coding:
-        return Answer(status=200, headers=(type_header,), body=content.body, chunked=chunked)
-    return Answer(
+        return SiteAnswer(status=200, headers=(type_header,), body=content.body, chunked=chunked)
+    return SiteAnswer(
         status=200,
         headers=(type_header, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")),
         body=_encode(content.body, coding),
@@ -47,18 +47,20 @@ def success(content: Content, *, coding: str = "", chunked: bool = False) -> Ans
     )
 
 
-def refusal(status: int, *, retry_after: int | None = None) -> Answer:
+def refusal(status: int, *, retry_after: int | None = None) -> SiteAnswer:
     """A 4xx or 5xx with a page for people."""
     content = error_page(status)
     headers = [("Content-Type", content.content_type)]
     if retry_after is not None:
         headers.append(("Retry-After", str(retry_after)))
-    return Answer(status=status, headers=tuple(headers), body=content.body)
+    return SiteAnswer(status=status, headers=tuple(headers), body=content.body)
 
 
-def redirect(status: int, location: str) -> Answer:
+def redirect(status: int, location: str) -> SiteAnswer:
     """A 3xx to somewhere else."""
-    return Answer(status=status, headers=(("Location", location), ("Content-Type", "text/plain")))
+    return SiteAnswer(
+        status=status, headers=(("Location", location), ("Content-Type", "text/plain"))
+    )
 
 
 def _encode(body: bytes, coding: str) -> bytes:

@@ -97,7 +97,7 @@ def read_log(path: Path) -> list[LoggedRequest]:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class LoggedVisit:
     """Requests to one domain that belong together: rules where needed, one page, its redirects."""
 
     domain: str
@@ -108,7 +108,7 @@ class Visit:
     """Pages asked for because a redirect of the same visit led there."""
 
 
-def visits(requests: Iterable[LoggedRequest], pause: float = math.inf) -> list[Visit]:
+def visits(requests: Iterable[LoggedRequest], pause: float = math.inf) -> list[LoggedVisit]:
     """All visits, by domain and then by time; what is a pause or more apart is never one visit."""
     found = []
     for domain, own in _by_domain(requests).items():
@@ -157,7 +157,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class LogVerdict:
     """What the log says of a crawler."""
 
     violations: tuple[Violation, ...]
@@ -192,7 +192,7 @@ def judge(
     tolerance: float = 0.0,
     cut_slack: float = 0.1,
     allowed_refetches: int = 0,
-) -> Verdict:
+) -> LogVerdict:
     """Judge a crawler by the log of the web that it visited.
 
     `delay` is what it was told to keep between visits to a domain; a Crawl-delay may ask for more
@@ -208,7 +208,7 @@ def judge(
     repeated = [violation for case in cases for violation in case.repeated]
     if len(repeated) > allowed_refetches:
         violations += repeated
-    return Verdict(
+    return LogVerdict(
         violations=tuple(violations),
         requests=sum(len(case.requests) for case in cases),
         visits=sum(case.visits for case in cases),
@@ -267,9 +267,9 @@ class _VisitUnderWay:
         self.requests.append(request)
         self.end = max(self.end, end)
 
-    def visit(self) -> Visit:
+    def visit(self) -> LoggedVisit:
         """All of it."""
-        return Visit(self.domain, tuple(self.requests), self.pages, self.hops)
+        return LoggedVisit(self.domain, tuple(self.requests), self.pages, self.hops)
 
 
 class _Case:
@@ -353,7 +353,7 @@ class _Case:
         if request.complete and 0 < request.status < 500:
             self._answered[url] = request
 
-    def _close(self, visit: Visit) -> None:
+    def _close(self, visit: LoggedVisit) -> None:
         self.visits += 1
         if visit.pages > 1 or visit.hops > MAX_HOPS or len(visit.requests) > MAX_REQUESTS:
             detail = f"{visit.pages} pages, {visit.hops} redirects, {len(visit.requests)} requests"

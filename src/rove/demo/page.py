@@ -29,14 +29,14 @@ _DECLARED = tuple(Declared)
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PageContent:
     """A body and its type."""
 
     content_type: str
     body: bytes
 
 
-def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Draw) -> Content:
+def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Draw) -> PageContent:
     """The page at an address, with its links."""
     language = _language(plan, host)
     charset, declared = _charset(profile, language, draw)
@@ -67,16 +67,16 @@ def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Dr
         + "</body>\n</html>\n"
     )
     suffix = f"; charset={charset}" if declared is Declared.HEADER else ""
-    return Content(f"text/html{suffix}", html.encode(charset))
+    return PageContent(f"text/html{suffix}", html.encode(charset))
 
 
-def error_page(status: int) -> Content:
+def error_page(status: int) -> PageContent:
     """A page that says what went wrong."""
     html = f'<!DOCTYPE html><title>{status}</title><h1>{status}</h1><p><a href="/">Home</a></p>\n'
-    return Content("text/html; charset=utf-8", html.encode())
+    return PageContent("text/html; charset=utf-8", html.encode())
 
 
-def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> Content:
+def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> PageContent:
     """Plain text; the address in it is no link."""
     language = _language(plan, host)
     lines = [
@@ -84,16 +84,16 @@ def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> Content:
         f"http://{host.name}{spot.path}",
         *paragraphs(draw, language, 500),
     ]
-    return Content("text/plain; charset=utf-8", "\n\n".join(lines).encode())
+    return PageContent("text/plain; charset=utf-8", "\n\n".join(lines).encode())
 
 
-def pdf(spot: Spot) -> Content:
+def pdf(spot: Spot) -> PageContent:
     """Enough of a PDF file to be taken for one."""
     body = f"%PDF-1.4\n% {spot.path}\n1 0 obj\n<< /Type /Catalog >>\nendobj\n%%EOF\n"
-    return Content("application/pdf", body.encode())
+    return PageContent("application/pdf", body.encode())
 
 
-def image(spot: Spot) -> Content:
+def image(spot: Spot) -> PageContent:
     """A PNG image of one pixel, its colour that of its place."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -104,12 +104,14 @@ def image(spot: Spot) -> Content:
     header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
     pixel = zlib.compress(bytes([0, spot.entry.number % 256]))
     body = chunk(b"IHDR", header) + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")
-    return Content("image/png", b"\x89PNG\r\n\x1a\n" + body)
+    return PageContent("image/png", b"\x89PNG\r\n\x1a\n" + body)
 
 
-def json_document(host: Host, spot: Spot) -> Content:
+def json_document(host: Host, spot: Spot) -> PageContent:
     """A small JSON document."""
-    return Content("application/json", f'{{"host": "{host.name}", "at": "{spot.path}"}}\n'.encode())
+    return PageContent(
+        "application/json", f'{{"host": "{host.name}", "at": "{spot.path}"}}\n'.encode()
+    )
 
 
 def _head_lines(profile: Profile, host: Host, spot: Spot, draw: Draw) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from rove.demo.draw import Draw
-from rove.demo.page import Content
+from rove.demo.page import PageContent
 from rove.demo.profile import Profile
 from rove.demo.prose import LANGUAGES, paragraphs
 from rove.demo.site import Host, SitePlan
@@ -28,7 +28,7 @@ class PlainPages:
         self._profile = profile
         self._scheme = "https" if profile.secure else "http"
 
-    def page(self, host: Host, place: int) -> Content:
+    def page(self, host: Host, place: int) -> PageContent:
         """The page at a place of a host."""
         draw = Draw(self._plan.seed, f"{host.name} {place}")
         listed = (
@@ -45,7 +45,7 @@ class PlainPages:
             draw.pick(self._texts),
             b"</body>\n</html>\n",
         )
-        return Content("text/html; charset=utf-8", b"".join(parts))
+        return PageContent("text/html; charset=utf-8", b"".join(parts))
 
     def _links(self, host: Host, place: int, draw: Draw) -> list[bytes]:
         """The next page of the host, a selection of the others, and home pages all over the web."""

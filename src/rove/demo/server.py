@@ -27,7 +27,7 @@ from typing import Self, cast
 
 import uvloop
 
-from rove.demo.answer import Answer, refusal
+from rove.demo.answer import SiteAnswer, refusal
 from rove.demo.draw import number
 from rove.demo.log import LoggedRequest, LogKind, encode
 from rove.demo.profile import PROFILES, adjusted
@@ -147,7 +147,7 @@ class SmallWebServer:
     ) -> None:
         await self.close()
 
-    def answer(self, request: RequestHead) -> Answer:
+    def answer(self, request: RequestHead) -> SiteAnswer:
         """What to say to a request."""
         if request.method not in ("GET", "HEAD"):
             request.keep_alive = False
@@ -170,7 +170,7 @@ class _Connection(asyncio.Protocol):
         self._arrived = 0.0
         self._request: RequestHead | None = None
         """What is being answered."""
-        self._answer: Answer | None = None
+        self._answer: SiteAnswer | None = None
         self._sent = 0
         """Bytes of the answer given to the transport; 0 while the answer is held back."""
         self._timer: asyncio.TimerHandle | None = None

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from rove.demo import page
-from rove.demo.answer import CODINGS, Answer, redirect, refusal, success
+from rove.demo.answer import CODINGS, SiteAnswer, redirect, refusal, success
 from rove.demo.draw import Draw, number
 from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
-from rove.demo.page import Content
+from rove.demo.page import PageContent
 from rove.demo.plain_page import PlainPages
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
@@ -53,8 +53,8 @@ class SmallWeb:
     def all_hosts(self) -> Iterator[str]:
         """Every host, those with www. and blog. in front included."""
         for index in range(self.hosts):
-            bare = self.plan.bare_host(index)
-            yield from (label + bare.domain for label in bare.siblings)
+            assume_https = self.plan.bare_host(index)
+            yield from (label + assume_https.domain for label in assume_https.siblings)
 
     def allowed(self, host: str, path: str) -> bool:
         """Whether the robots.txt that a host serves lets `rove` fetch a path (with query)."""
@@ -84,7 +84,7 @@ class SmallWeb:
 
     def answer(
         self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS
-    ) -> Answer:
+    ) -> SiteAnswer:
         """What a host (by its lower-case name) says to a GET of a path with query.
 
         `again` asks a second time, `codings` are the content codings that the client takes.
@@ -117,7 +117,7 @@ class SmallWeb:
 
     def _entry_answer(
         self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]
-    ) -> Answer:
+    ) -> SiteAnswer:
         kind = spot.entry.kind
         match kind:
             case EntryKind.PAGE | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
@@ -125,7 +125,7 @@ class SmallWeb:
             case EntryKind.TEXT:
                 return success(page.text_page(self.plan, host, spot, draw))
             case EntryKind.EMPTY:
-                return success(Content(_HTML, b""))
+                return success(PageContent(_HTML, b""))
             case EntryKind.PDF:
                 return success(page.pdf(spot))
             case EntryKind.IMAGE:
@@ -183,14 +183,14 @@ class SmallWeb:
                 return None
         return Target(host.name, self.plan.step(entry, following).path)
 
-    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> Answer:
+    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> SiteAnswer:
         location = f"http://{hop.host}{hop.path}"
         if draw.chance(self.profile.odd_links):
             view = Viewpoint(host.name, spot.path, utf8=False)
             location = odd_spelling(hop, view, draw.below(1 << 16)).strip()
         return redirect(draw.pick(_REDIRECT_STATUSES), location)
 
-    def _page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> Answer:
+    def _page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
         if self.profile.plain:
             return success(self._plain_pages.page(host, spot.entry.number))
         content = page.html_page(self.plan, self.profile, host, spot, draw)
@@ -230,7 +230,7 @@ def normal_path(target: str) -> str:
     return target if found is None else found.text.removeprefix(_ANY_HOST)
 
 
-def _robots_answer(host: Host, path: str) -> Answer:
+def _robots_answer(host: Host, path: str) -> SiteAnswer:
     plan = host.robots
     match plan.kind:
         case RobotsKind.NONE:
@@ -240,6 +240,6 @@ def _robots_answer(host: Host, path: str) -> Answer:
         case RobotsKind.MOVED if path == ROBOTS_PATH:
             return redirect(301, MOVED_PATH)
         case RobotsKind.HTML:
-            return success(Content(_HTML, plan.text()))
+            return success(PageContent(_HTML, plan.text()))
         case _:
-            return success(Content(_TEXT, plan.text()))
+            return success(PageContent(_TEXT, plan.text()))

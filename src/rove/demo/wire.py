@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from rove.demo.answer import CODINGS, Answer
+from rove.demo.answer import CODINGS, SiteAnswer
 
 BLANK_LINE = b"\r\n\r\n"
 _MAX_HEAD = 65_536
@@ -62,7 +62,7 @@ def parse_head(head: bytes) -> RequestHead | None:
     )
 
 
-def frame(answer: Answer, request: RequestHead) -> bytes:
+def frame(answer: SiteAnswer, request: RequestHead) -> bytes:
     """The answer as it goes to the client, cut short where the answer says so."""
     body = answer.body
     chunked = answer.chunked and request.chunks

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from rove.fetch.visit_connection import Line
-from rove.model import Outcome
+from rove.fetch.visit_connection import VisitConnection
+from rove.model.outcomes import Outcome
 from rove.resources.memory import Share
 
 
@@ -26,7 +26,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Sent besides those that every request has."""
     share: Share | None = None
     """Of the process's memory, which the body is held in; None: nobody keeps an account."""
-    line: Line | None = None
+    line: VisitConnection | None = None
     """What the visit's last request left open, for this one to use; None: it has a connection of its own."""
     more_follows: bool = False
     """Its connection is left open on that line, if the server does: the same origin is asked for more at once."""

@@ -21,7 +21,7 @@ import pycares
 from rove.errors import UsageError
 from rove.fetch.address import is_ip
 from rove.fetch.failure import is_short_of_sockets
-from rove.model import Failed, FailureKind
+from rove.model.outcomes import Failed, FailureKind
 
 MIN_TTL = 60.0
 MAX_TTL = 3_600.0
@@ -55,7 +55,7 @@ class Resolver(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DnsAnswer:
     """What DNS said of a name."""
 
     addresses: tuple[str, ...]
@@ -65,7 +65,7 @@ class Answer:
 class Lookup(Protocol):
     """One question to DNS, never answered from a cache of ours."""
 
-    async def look_up(self, host: str) -> Answer | Failed:
+    async def look_up(self, host: str) -> DnsAnswer | Failed:
         """Ask for the addresses of a name."""
 
     async def close(self) -> None:
@@ -164,10 +164,10 @@ class AresLookup:
         self._channels: list[aiodns.DNSResolver] = []
         """The one in use last, before it the one whose last answers may still be due."""
 
-    async def look_up(self, host: str) -> Answer | Failed:
+    async def look_up(self, host: str) -> DnsAnswer | Failed:
         """Ask for the A records, then for the AAAA records of a name that exists without any."""
         if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3: never asked
-            return Answer(addresses=_LOOPBACK, ttl=MAX_TTL)
+            return DnsAnswer(addresses=_LOOPBACK, ttl=MAX_TTL)
         for record_type in ("A", "AAAA"):
             try:
                 result = await self._query(host, record_type)
@@ -182,7 +182,7 @@ class AresLookup:
             )
             if addresses:
                 addresses = addresses[:MAX_ADDRESSES]
-                return Answer(addresses=addresses, ttl=min(r.ttl for r in result.answer))
+                return DnsAnswer(addresses=addresses, ttl=min(r.ttl for r in result.answer))
         return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=f"{host} has no address")
 
     async def _query(self, host: str, record_type: str) -> Any:

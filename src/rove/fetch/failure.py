@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pycurl
 
-from rove.model import FailureKind
+from rove.model.outcomes import FailureKind
 
 CurlError = tuple[int, str]
 """libcurl's code and its sentence."""

@@ -11,7 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
-from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
+from rove.model.outcomes import (
+    Failed,
+    FailureKind,
+    Redirected,
+    Refused,
+    Response,
+    WrongType,
+)
 
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEAD_LINES = 200

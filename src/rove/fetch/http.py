@@ -21,12 +21,12 @@ from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.dns import Resolver
 from rove.fetch.handle import Identity
 from rove.fetch.idle_connection import KeptConnection, Route
-from rove.fetch.limits import Limits
+from rove.fetch.limits import FetchLimits
 from rove.fetch.loop_lag import LoopLag
 from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
-from rove.model import Failed, FailureKind, Outcome
+from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.policy.ports import BAD_PORTS
 from rove.urls.canonical import is_address, parse_base
 
@@ -49,7 +49,7 @@ class CurlFetcher:
         resolver: Resolver,
         guard: AddressGuard | None = None,
         connect_to: Iterable[ConnectRule] = (),
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
         per_address: int | None = None,
         authorities: Path | None = None,
         strict_tls: bool = False,
@@ -65,7 +65,7 @@ class CurlFetcher:
         self._resolver = resolver
         self._guard = guard or AddressGuard()
         self._connect_to = ConnectTo(connect_to)
-        self._limits = limits or Limits()
+        self._limits = limits or FetchLimits()
         self._places = None if per_address is None else PerAddress(per_address)
         self._multi = CurlLoop()
         self._idle: list[Transfer] = []

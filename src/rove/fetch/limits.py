@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FetchLimits:
     """Seconds that the parts of a request may take, and how fast an answer must come in."""
 
     connect: float = 10.0
@@ -20,10 +20,10 @@ class Limits:
     """Bytes of head and body a second, over a window. One who sends less holds a connection for nothing."""
 
 
-def limits_within(total: float) -> Limits:
+def limits_within(total: float) -> FetchLimits:
     """The limits of a request that may take so long in all; its parts are shorter where they must be."""
-    usual = Limits()
-    return Limits(
+    usual = FetchLimits()
+    return FetchLimits(
         connect=min(usual.connect, total / 2),
         first_byte=min(usual.first_byte, total * 2 / 3),
         total=total,

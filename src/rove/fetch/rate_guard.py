@@ -11,8 +11,8 @@ import os
 import socket
 import struct
 
-from rove.fetch.limits import Limits
-from rove.model import FailureKind
+from rove.fetch.limits import FetchLimits
+from rove.model.outcomes import FailureKind
 
 TICK = 1.0
 """Seconds between two looks at a transfer."""
@@ -26,12 +26,12 @@ _BYTES_RECEIVED = 128
 Trouble = tuple[FailureKind, str]
 
 
-class Flow:
+class RateGuard:
     """The rate of one answer, from the first look after its first line on."""
 
     __slots__ = ("_at", "_counted", "_limits")
 
-    def __init__(self, limits: Limits, *, now: float, counted: int) -> None:
+    def __init__(self, limits: FetchLimits, *, now: float, counted: int) -> None:
         self._limits = limits
         self._at = now
         self._counted = counted
@@ -53,7 +53,7 @@ class Flow:
         return None
 
 
-def look_again_in(limits: Limits) -> float:
+def look_again_in(limits: FetchLimits) -> float:
     """Seconds from one look at a transfer to the next."""
     return min(TICK, limits.first_byte, limits.window)
 

@@ -38,11 +38,11 @@ from rove.fetch.head import (
     parse_head,
     parse_status,
 )
-from rove.fetch.limits import Limits
+from rove.fetch.limits import FetchLimits
 from rove.fetch.pauses import Pauses
-from rove.fetch.rate_guard import Flow, look_again_in, received_bytes
+from rove.fetch.rate_guard import RateGuard, look_again_in, received_bytes
 from rove.fetch.tls import doubt_of
-from rove.model import (
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
@@ -55,7 +55,7 @@ BODY_CUT = "body-cut"
 """The mark of a body that was longer than the cap."""
 DECOMPRESSION_CUT = "decompression-cut"
 """The mark of one that grew out of all proportion."""
-_USUAL = Limits()
+_USUAL = FetchLimits()
 _BLANK_LINES = (b"\r\n", b"\n")
 _STOP = 0
 """What a header or body callback returns to end the transfer: fewer bytes than it was given."""
@@ -133,7 +133,7 @@ class Transfer:
         self._address = ""
         self._limits = _USUAL
         self._sent_at = 0.0
-        self._flow: Flow | None = None
+        self._flow: RateGuard | None = None
         self._connect_first = False
         self._future: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -184,7 +184,7 @@ class Transfer:
         port: int,
         strict: bool,
         times: Times,
-        limits: Limits,
+        limits: FetchLimits,
     ) -> Outcome:
         """Make the request to a checked address, by these times; `strict` takes no doubtful TLS.
 
@@ -401,7 +401,7 @@ class Transfer:
                 self._leave(self._fail(FailureKind.TIMEOUT_FIRST_BYTE, detail))
                 return
         elif self._flow is None:
-            self._flow = Flow(self._limits, now=now, counted=self._counted())
+            self._flow = RateGuard(self._limits, now=now, counted=self._counted())
         else:
             received = received_bytes(self._curl.getinfo(pycurl.ACTIVESOCKET))
             trouble = self._flow.judge(now=now, counted=self._counted(), received=received)

@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Kept(Protocol):
+class IdleConnection(Protocol):
     """A connection that was left open, as whoever made it knows it."""
 
     def close(self) -> None:
         """Close it; once is enough."""
 
 
-class Line:
+class VisitConnection:
     """What a visit has open between two requests: one connection at most."""
 
     __slots__ = ("kept",)
 
     def __init__(self) -> None:
-        self.kept: Kept | None = None
+        self.kept: IdleConnection | None = None
 
     def close(self) -> None:
         """Leave nothing open."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.contract import Backend, Machine, Policy
+from rove.frontier.contract import Backend, Node, Policy
 from rove.frontier.dsn import checked_name
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.policy.constants import VISIT_BUDGET
@@ -88,9 +88,9 @@ async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIter
         await backend.close()
 
 
-def machine_of(data: DataDir, remote: Remote) -> Machine:
+def machine_of(data: DataDir, remote: Remote) -> Node:
     """The data directory as other machines know it."""
-    return Machine(key=remote.machine, host=socket.gethostname(), path=str(data.root.resolve()))
+    return Node(key=remote.machine, host=socket.gethostname(), path=str(data.root.resolve()))
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.policy.robots import MAX_CRAWL_DELAY
 
 ALONE_MS = round(MAX_CRAWL_DELAY * 1000)
@@ -20,7 +20,7 @@ _FIRST = -1
 _LOWEST = -(1 << 63)
 
 
-class Withdrawing(ABC):
+class BulkSettling(ABC):
     """The part of a frontier that both databases share."""
 
     async def withdraw(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rove.frontier.contract import Added
 from rove.frontier.priority import priority_of
-from rove.model import NewUrl
+from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
 
 MEMORY_SECONDS = 60.0

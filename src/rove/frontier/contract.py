@@ -12,17 +12,17 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
-from rove.model import (
+from rove.model.ledger import (
     Content,
     Counts,
-    Lease,
     Location,
-    NewUrl,
+    RequestRow,
+)
+from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.visits import (
+    Lease,
     OriginRecord,
     Pace,
-    PendingUrl,
-    RequestRow,
-    UrlState,
     VisitResult,
 )
 from rove.policy.budget import DomainBudget
@@ -325,7 +325,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Node:
     """A data directory, as it is known to the others that take part in a crawl."""
 
     key: str

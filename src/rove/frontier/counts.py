@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rove.model import Counts, Fate, UrlState, VisitResult
+from rove.model.ledger import Counts, Settlement
+from rove.model.urls import UrlState
+from rove.model.visits import VisitResult
 
 
 def counts_from(kept: Mapping[str, int], *, ready: int, leased: int, capped: int) -> Counts:
@@ -44,7 +46,7 @@ def lease_counters(visits: Iterable[VisitResult]) -> Counter[str]:
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
-            if row.is_copy and row.fate is Fate.SETTLED:
+            if row.is_copy and row.fate is Settlement.SETTLED:
                 changes["copies"] += 1
             for mark in row.marks:
                 changes[f"marks.{mark}"] += 1

@@ -11,7 +11,7 @@ SKIPPED = 8
 """Claims without such a turn, after one that found no fresh domain."""
 
 
-class HeadStart:
+class FreshFirst:
     """Which claims of one process begin with domains that were never leased."""
 
     def __init__(self) -> None:

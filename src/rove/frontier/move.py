@@ -25,7 +25,7 @@ import msgspec
 
 from rove.errors import FrontierError, UsageError
 from rove.frontier.clock import CrawlClock
-from rove.frontier.contract import Machine
+from rove.frontier.contract import Node
 from rove.frontier.dsn import redacted
 from rove.frontier.postgres.database import CONNECT_SECONDS, Database, Session
 from rove.frontier.postgres.errors import DRIVER_ERRORS
@@ -33,7 +33,7 @@ from rove.frontier.priority import RETRIED
 from rove.frontier.rows import REQUEST_COLUMNS
 from rove.frontier.sanitize import UNSTORABLE
 from rove.frontier.sqlite import database as sqlite_database
-from rove.model import UrlState
+from rove.model.urls import UrlState
 
 SLICE = 20_000
 ORIGINS_PER_SLICE = 500
@@ -353,7 +353,7 @@ class _Move:
     """One start of a move."""
 
     def __init__(
-        self, source: _Source, database: Database, machine: Machine, say: Callable[[str], None]
+        self, source: _Source, database: Database, machine: Node, say: Callable[[str], None]
     ) -> None:
         self._source = source
         self._database = database
@@ -570,7 +570,7 @@ class _Move:
 
 
 async def move(
-    source: Path, url: str, schema: str, machine: Machine, *, say: Callable[[str], None]
+    source: Path, url: str, schema: str, machine: Node, *, say: Callable[[str], None]
 ) -> Moved:
     """Bring the crawl in a SQLite file, to which nobody writes, into a schema; go on where an earlier start ended.
 

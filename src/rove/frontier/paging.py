@@ -13,7 +13,8 @@ from typing import Any
 
 from rove.frontier.contract import DomainRecord, UrlRecord
 from rove.frontier.rows import domain_record
-from rove.model import RequestKind, RequestRow, UrlState
+from rove.model.ledger import RequestKind, RequestRow
+from rove.model.urls import UrlState
 
 SLICE = 500
 LEDGER_SLICE = 5_000

@@ -6,7 +6,7 @@ arrival; a URL that is deferred moves behind all of those, with the time that it
 
 from __future__ import annotations
 
-from rove.model import NewUrl
+from rove.model.urls import NewUrl
 
 RETRIED = 1 << 20
 """The priority of URLs to be tried again: behind every depth, ordered by when they are due."""

@@ -8,16 +8,18 @@ from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, MovedContent, Policy
 from rove.frontier.sanitize import storable
-from rove.model import (
+from rove.model.ledger import (
     Content,
     DelaySource,
-    Fate,
     Location,
-    OriginRecord,
-    Pace,
-    PendingUrl,
     RequestKind,
     RequestRow,
+    Settlement,
+)
+from rove.model.urls import PendingUrl
+from rove.model.visits import (
+    OriginRecord,
+    Pace,
     RobotsStatus,
     VisitResult,
 )
@@ -35,7 +37,7 @@ REQUEST_COLUMNS = (
 def request_row_values(row: RequestRow) -> list[Any]:
     """The REQUEST_COLUMNS of a request."""
     # A visit that came too late settled nothing: its pages are not indexed.
-    counts = row.fate is Fate.SETTLED
+    counts = row.fate is Settlement.SETTLED
     return [
         row.visit,
         row.seq,
@@ -94,7 +96,7 @@ def request_row(values: Sequence[Any], place: str = "") -> RequestRow:
         delay=values[25] / 1000,
         delay_from=DelaySource(values[26]),
         process=values[27],
-        fate=Fate(values[28]),
+        fate=Settlement(values[28]),
         marks=tuple(values[29].split()),
         is_copy=bool(values[30]),
         place=place,
@@ -177,8 +179,8 @@ def ledger_rows(
             visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000,
         )
         for row in visit.requests:
-            fate = Fate.LATE if is_late else row.fate
-            entered = row.but(delay=delay, delay_from=source, process=process, fate=fate)
+            fate = Settlement.LATE if is_late else row.fate
+            entered = row.replace(delay=delay, delay_from=source, process=process, fate=fate)
             values.append(request_row_values(entered))
     return values
 
@@ -195,9 +197,9 @@ def delay_in_force(
 
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """A pending URL from the columns of head_urls."""
-    _, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of = row
+    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of = row
     return PendingUrl(
-        fingerprint, url, depth, hops, attempts, bool(bare), priority, position, sitemap_of
+        fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of
     )
 
 

@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.frontier.contract import Exclusion, FrontierReader
-from rove.inspect.audit_checks import ExclusionHistory, Order, Pauses, Repeats, VisitSoFar
-from rove.inspect.audit_findings import Check, Findings, Report, Unverifiable, origin_of
+from rove.inspect.audit_checks import (
+    DelayCheck,
+    ExclusionHistory,
+    Repeats,
+    VisitOrderCheck,
+    VisitSoFar,
+)
+from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable, origin_of
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
-from rove.model import UNREACHABLE_FAILURES, Fate, RequestKind, RequestRow
+from rove.model.ledger import RequestKind, RequestRow, Settlement
+from rove.model.outcomes import UNREACHABLE_FAILURES
 
 
-async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> Report:
+async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> AuditReport:
     """Hold a whole ledger against the checks."""
     auditor = Auditor(exclusions, reader.robots_text)
     async for row in reader.ledger():
@@ -29,8 +36,8 @@ class Auditor:
 
     def __init__(self, exclusions: Sequence[Exclusion], robots_text: RobotsText) -> None:
         self._findings = Findings()
-        self._pauses = Pauses(self._findings)
-        self._order = Order(self._findings)
+        self._pauses = DelayCheck(self._findings)
+        self._order = VisitOrderCheck(self._findings)
         self._exclusions = ExclusionHistory(self._findings, exclusions)
         self._repeats = Repeats(self._findings, self._exclusions)
         self._robots = RobotsReplay(self._findings, robots_text)
@@ -63,13 +70,13 @@ class Auditor:
             what = "a page of another domain, which was not asked in its turn"
             self._findings.add(Check.DELAY, visit.first, what, row)
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """What was found; the last request has been taken."""
         if self._visit is not None:
             self._end_visit(self._visit)
             self._visit = None
         found = self._findings
-        return Report(
+        return AuditReport(
             requests=self._requests,
             visits=self._visits,
             domains=self._domains,
@@ -101,7 +108,7 @@ class Auditor:
             self._repeats.begin_domain()
             self._robots.begin_domain()
         self._visits += 1
-        is_past = row.process == 0 and not row.delay and row.fate is Fate.SETTLED
+        is_past = row.process == 0 and not row.delay and row.fate is Settlement.SETTLED
         visit = self._visit = VisitSoFar(row, row, row, row, is_past)
         self._pauses.begin_visit(visit)
         if is_past:

@@ -19,14 +19,12 @@ from rove.inspect.audit_findings import (
     host_of,
     origin_of,
 )
-from rove.model import (
+from rove.model.ledger import DelaySource, RequestRow, Settlement
+from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
-    DelaySource,
     Failed,
     FailureKind,
-    Fate,
     Refused,
-    RequestRow,
     Response,
 )
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
@@ -73,7 +71,7 @@ class VisitSoFar:
         self.unreachable = {*self.unreachable, origin}
 
 
-class Pauses:
+class DelayCheck:
     """Was every domain left alone for long enough? From the end of a visit to the beginning of the next."""
 
     def __init__(self, findings: Findings) -> None:
@@ -94,7 +92,7 @@ class Pauses:
             self._findings.unverifiable[Unverifiable.GAP_BEFORE_LEDGER] += 1
             return
         delay_ms = round(before.longest.delay * 1000)
-        if not delay_ms and before.latest.fate is Fate.LOST:
+        if not delay_ms and before.latest.fate is Settlement.LOST:
             self._findings.unverifiable[Unverifiable.NO_DELAY] += 1
             return
         self._findings.checked[Check.DELAY] += 1
@@ -144,7 +142,7 @@ def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
     )
 
 
-class Order:
+class VisitOrderCheck:
     """Is a visit what it should be? Requests one after the other, not too many, and none that is missing."""
 
     def __init__(self, findings: Findings) -> None:
@@ -153,7 +151,7 @@ class Order:
     def begin_visit(self, row: RequestRow) -> None:
         """The first request of a visit."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != 0 and row.fate is not Fate.LOST:
+        if row.seq != 0 and row.fate is not Settlement.LOST:
             self._add(row, f"the visit begins with request {row.seq}", row)
         if row.ended < row.began:
             self._ends_early(row, row)
@@ -161,7 +159,7 @@ class Order:
     def take(self, row: RequestRow, before: RequestRow, first: RequestRow) -> None:
         """A further request."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != before.seq + 1 and row.fate is not Fate.LOST:
+        if row.seq != before.seq + 1 and row.fate is not Settlement.LOST:
             self._add(first, f"request {row.seq} follows request {before.seq}", before, row)
         if row.ended < row.began:
             self._ends_early(first, row)
@@ -244,7 +242,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     - it was for `http://host/` in the place of such a guess, and led back to the https that cannot be reached: the
       guess is made again later, and so is what stands in for it.
     """
-    if row.fate is not Fate.SETTLED:
+    if row.fate is not Settlement.SETTLED:
         return True
     if row.error:
         return _failed_for_a_time(row.error, row.status) or (

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rove.model import DelaySource, RequestKind, RequestRow
+from rove.model.ledger import DelaySource, RequestKind, RequestRow
 from rove.urls.canonical import canonical
 
 MAX_KEPT = 1_000
@@ -99,7 +99,7 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AuditReport:
     """What an audit found."""
 
     requests: int

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from rove.inspect.audit_findings import Check, Evidence, Finding, Margin, Report, Unverifiable
+from rove.inspect.audit_findings import AuditReport, Check, Evidence, Finding, Margin, Unverifiable
 from rove.inspect.pages import iso_time
 from rove.inspect.requests import one_line
 
@@ -38,7 +38,7 @@ _UNVERIFIABLE_UNIT = {
 }
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: AuditReport) -> dict[str, Any]:
     """The object that `audit --json` prints."""
     return {
         "polite": report.total == 0,
@@ -62,7 +62,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def as_lines(report: Report) -> Iterator[str]:
+def as_lines(report: AuditReport) -> Iterator[str]:
     """What `audit` prints for people; the first line is the verdict."""
     yield (
         f"{_counted(report.total, 'violation', none='no')} in {_counted(report.requests, 'request')} "
@@ -84,7 +84,7 @@ def as_lines(report: Report) -> Iterator[str]:
         yield from _violation_lines(report, check)
 
 
-def _violation_lines(report: Report, check: Check) -> Iterator[str]:
+def _violation_lines(report: AuditReport, check: Check) -> Iterator[str]:
     if not report.violations[check]:
         return
     yield ""

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import seconds_text
-from rove.inspect.known import Known
+from rove.inspect.known import UrlFacts
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
-from rove.model import DelaySource, OriginRecord, RequestKind, RequestRow, RobotsStatus, UrlState
+from rove.model.ledger import DelaySource, RequestKind, RequestRow
+from rove.model.urls import UrlState
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions
 from rove.policy.pacing import pause_after, pause_for_repeats
 from rove.policy.ports import BAD_PORTS, WEB_PORTS, port_of
@@ -28,7 +30,7 @@ from rove.urls.canonical import CrawlUrl
 _CAPPED = "its domain has had as many pages as --max-pages-per-domain allows"
 
 
-class Verdict(enum.StrEnum):
+class ExplainVerdict(enum.StrEnum):
     """What the answer comes to, for programs."""
 
     FETCH = "would-be-fetched"
@@ -82,10 +84,10 @@ class Explanation:
     dropped: Sequence[str]
     """Parameters of the URL that was given that the canonical form leaves out."""
     trap_signs: Sequence[Sign]
-    known: Known
+    known: UrlFacts
     now: float
     """Wall-clock seconds when this was so."""
-    verdict: Verdict
+    verdict: ExplainVerdict
     sentence: str
     """What the verdict says of the URL: it goes on where the URL ends."""
     exclusion: Exclusion | None
@@ -104,7 +106,7 @@ class Explanation:
         return sum(sign.penalty for sign in self.trap_signs)
 
 
-def explanation(given: str, url: CrawlUrl, known: Known, *, now: float) -> Explanation:
+def explanation(given: str, url: CrawlUrl, known: UrlFacts, *, now: float) -> Explanation:
     """Whether a URL would be fetched, from what is known of it; `now` is wall-clock seconds."""
     covering = [
         exclusion
@@ -154,7 +156,7 @@ def robots_for(url: CrawlUrl, origin: OriginRecord | None) -> Robots:
     )
 
 
-def delays_of(known: Known) -> list[Delay]:
+def delays_of(known: UrlFacts) -> list[Delay]:
     """The delays that a domain has, longest first; of equal ones, the more ordinary."""
     base = max(known.settings.delay, _crawl_delay(known))
     found = {DelaySource.DELAY: known.settings.delay, DelaySource.CRAWL_DELAY: _crawl_delay(known)}
@@ -174,7 +176,7 @@ def delays_of(known: Known) -> list[Delay]:
     ]
 
 
-def _crawl_delay(known: Known) -> float:
+def _crawl_delay(known: UrlFacts) -> float:
     return max(
         known.domain.crawl_delay if known.domain else 0.0,
         known.origin.crawl_delay if known.origin else 0.0,
@@ -189,67 +191,67 @@ def _dropped(given: str, url: CrawlUrl, settings: Settings) -> list[str]:
 
 def _verdict(
     url: CrawlUrl,
-    known: Known,
+    known: UrlFacts,
     robots: Robots,
     *,
     is_excluded: bool,
     leaves_alone: bool,
     is_trap: bool,
-) -> tuple[Verdict, str]:
+) -> tuple[ExplainVerdict, str]:
     if is_excluded:
-        return Verdict.EXCLUDED, _excluded(known)
+        return ExplainVerdict.EXCLUDED, _excluded(known)
     if known.record is None:
         return _unknown(url, known, robots, leaves_alone=leaves_alone, is_trap=is_trap)
     if known.record.state is not UrlState.PENDING:
         return _settled(known, known.record, robots)
     if leaves_alone:
-        return Verdict.LEFT_ALONE, "would not be fetched: its domain asks to be left alone"
+        return ExplainVerdict.LEFT_ALONE, "would not be fetched: its domain asks to be left alone"
     if known.domain is not None and known.domain.is_capped:
-        return Verdict.CAPPED, f"would not be fetched: {_CAPPED}"
+        return ExplainVerdict.CAPPED, f"would not be fetched: {_CAPPED}"
     return _by_robots(robots, known)
 
 
-def _excluded(known: Known) -> str:
+def _excluded(known: UrlFacts) -> str:
     if known.record is not None and known.record.state is UrlState.DONE:
         return f"is excluded; it {_fetched(known)} before"
     return "is excluded: it would not be fetched"
 
 
-def _settled(known: Known, record: UrlRecord, robots: Robots) -> tuple[Verdict, str]:
+def _settled(known: UrlFacts, record: UrlRecord, robots: Robots) -> tuple[ExplainVerdict, str]:
     reason = one_line(record.reason)
     match record.state:
         case UrlState.DONE:
-            return Verdict.FETCHED, f"{_fetched(known)}; a URL is fetched once"
+            return ExplainVerdict.FETCHED, f"{_fetched(known)}; a URL is fetched once"
         case UrlState.READ:
-            return Verdict.FETCHED, f"{_fetched(known)} as a sitemap; a URL is fetched once"
+            return ExplainVerdict.FETCHED, f"{_fetched(known)} as a sitemap; a URL is fetched once"
         case UrlState.REDIRECTED:
             if _settling(known) is None:
-                return Verdict.REDIRECTED, f"gave way to {reason}"
-            return Verdict.REDIRECTED, f"{_fetched(known)} and leads to {reason}"
+                return ExplainVerdict.REDIRECTED, f"gave way to {reason}"
+            return ExplainVerdict.REDIRECTED, f"{_fetched(known)} and leads to {reason}"
         case UrlState.FAILED:
-            return Verdict.FAILED, f"is given up: {reason or 'it could not be fetched'}"
+            return ExplainVerdict.FAILED, f"is given up: {reason or 'it could not be fetched'}"
     if record.reason == "robots.txt":
         if robots.is_allowed and robots.record is not None:
-            return Verdict.FORBIDDEN, (
+            return ExplainVerdict.FORBIDDEN, (
                 "is not fetched: robots.txt forbade it when its turn came; "
                 "the copy held now allows it, but a URL is judged once"
             )
-        return Verdict.FORBIDDEN, "is not fetched: robots.txt forbids it"
+        return ExplainVerdict.FORBIDDEN, "is not fetched: robots.txt forbids it"
     if record.reason.startswith("Crawl-delay"):
-        return Verdict.LEFT_ALONE, "is not fetched: its domain asks to be left alone"
+        return ExplainVerdict.LEFT_ALONE, "is not fetched: its domain asks to be left alone"
     if record.reason == "noindex":
-        return Verdict.BLOCKED, f"{_fetched(known)} and not kept: the page says noindex"
+        return ExplainVerdict.BLOCKED, f"{_fetched(known)} and not kept: the page says noindex"
     if record.reason == "excluded":
-        return Verdict.BLOCKED, "is not fetched: it was excluded when its turn came"
-    return Verdict.BLOCKED, f"is not fetched: {reason or 'it is blocked'}"
+        return ExplainVerdict.BLOCKED, "is not fetched: it was excluded when its turn came"
+    return ExplainVerdict.BLOCKED, f"is not fetched: {reason or 'it is blocked'}"
 
 
-def _fetched(known: Known) -> str:
+def _fetched(known: UrlFacts) -> str:
     row = _settling(known)
     return "was fetched" if row is None else f"was fetched on {utc_text(row.started)}"
 
 
-def _settling(known: Known) -> RequestRow | None:
+def _settling(known: UrlFacts) -> RequestRow | None:
     """The request that settled the URL, if it is among the newest."""
     visit = known.record.visit if known.record else None
     for row in reversed(known.past.newest):
@@ -258,28 +260,31 @@ def _settling(known: Known) -> RequestRow | None:
     return None
 
 
-def _by_robots(robots: Robots, known: Known) -> tuple[Verdict, str]:
+def _by_robots(robots: Robots, known: UrlFacts) -> tuple[ExplainVerdict, str]:
     """What is to be said of a URL that waits."""
     record = robots.record
     if record is not None and robots.is_allowed is False:
         if robots.is_valid:
-            return Verdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
-        return Verdict.FORBIDDEN, (
+            return ExplainVerdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
+        return ExplainVerdict.FORBIDDEN, (
             f"would not be fetched: robots.txt forbade it {seconds_text(record.age)} ago, "
             "but is asked for again first"
         )
     if record is not None and record.status is RobotsStatus.UNREACHABLE and robots.is_valid:
-        return Verdict.HELD, (
+        return ExplainVerdict.HELD, (
             "would not be fetched now: robots.txt could not be had; "
             f"it is asked for again in {seconds_text(record.valid_for)}"
         )
     when = _when(known)
     if robots.is_valid:
-        return Verdict.FETCH, f"would be fetched {when}"
-    return Verdict.FETCH, f"would be fetched {when}, if robots.txt, asked for first, allows it"
+        return ExplainVerdict.FETCH, f"would be fetched {when}"
+    return (
+        ExplainVerdict.FETCH,
+        f"would be fetched {when}, if robots.txt, asked for first, allows it",
+    )
 
 
-def _when(known: Known) -> str:
+def _when(known: UrlFacts) -> str:
     domain = known.domain
     if domain is not None and domain.is_leased:
         when = "in the visit that its domain has now, or in a later one"
@@ -297,51 +302,54 @@ def due_in(domain: DomainRecord | None) -> float:
     return max(0.0, domain.free_in if domain.ready_in is None else domain.ready_in)
 
 
-def _room(known: Known) -> int:
+def _room(known: UrlFacts) -> int:
     """URLs of its domain that may be pending."""
     repeats = known.domain.pace.repeats if known.domain else 0.0
     return known.settings.domain_budget.room(_crawl_delay(known), repeats)
 
 
 def _unknown(
-    url: CrawlUrl, known: Known, robots: Robots, *, leaves_alone: bool, is_trap: bool
-) -> tuple[Verdict, str]:
+    url: CrawlUrl, known: UrlFacts, robots: Robots, *, leaves_alone: bool, is_trap: bool
+) -> tuple[ExplainVerdict, str]:
     """A URL that is not in the frontier: the gate is asked about it when somebody links to it."""
     start = "is not known to this crawl; it would be"
     settings = known.settings
     if settings.seeds_only and known.domain is None:
-        return Verdict.REFUSED, (
+        return ExplainVerdict.REFUSED, (
             f"{start} refused: only links into the domains of the seeds are followed, "
             f"and {url.domain_name} is none of them"
         )
     if settings.max_depth == 0:
-        return Verdict.REFUSED, f"{start} refused: only seeds are fetched (--max-depth 0)"
+        return ExplainVerdict.REFUSED, f"{start} refused: only seeds are fetched (--max-depth 0)"
     room = _room(known)
     if known.domain is not None and known.domain.pending >= room:
-        return Verdict.REFUSED, (
+        return ExplainVerdict.REFUSED, (
             f"{start} refused: its domain has {known.domain.pending:,} URLs pending of room for {room:,}, "
             "unless a page links to it that is nearer to a seed than those that led to the last of them"
         )
     port = port_of(url.origin)
     if port in BAD_PORTS:
         return (
-            Verdict.REFUSED,
+            ExplainVerdict.REFUSED,
             f"{start} refused: port {port} belongs to something else than the web",
         )
     if port not in WEB_PORTS:
-        return Verdict.REFUSED, (
+        return ExplainVerdict.REFUSED, (
             f"{start} refused, unless as a seed or from a page of {url.host} at the same port: "
             f"port {port} is not one of the web's"
         )
     if is_trap:
-        return Verdict.REFUSED, f"{start} refused, unless as a seed: it looks like a trap"
+        return ExplainVerdict.REFUSED, f"{start} refused, unless as a seed: it looks like a trap"
     accepted = f"{start} accepted from a page that links to it"
     if settings.max_depth is not None:
         accepted += f", at most {settings.max_depth} links from a seed"
     if leaves_alone:
-        return Verdict.ACCEPTED, f"{accepted}, but not fetched: its domain asks to be left alone"
+        return (
+            ExplainVerdict.ACCEPTED,
+            f"{accepted}, but not fetched: its domain asks to be left alone",
+        )
     if known.domain is not None and known.domain.is_capped:
-        return Verdict.ACCEPTED, f"{accepted}, but not fetched: {_CAPPED}"
+        return ExplainVerdict.ACCEPTED, f"{accepted}, but not fetched: {_CAPPED}"
     if robots.is_allowed is False:
-        return Verdict.ACCEPTED, f"{accepted}, but not fetched: robots.txt forbids it"
-    return Verdict.ACCEPTED, accepted
+        return ExplainVerdict.ACCEPTED, f"{accepted}, but not fetched: robots.txt forbids it"
+    return ExplainVerdict.ACCEPTED, accepted

@@ -18,7 +18,8 @@ from rove.inspect.requests import (
     request_json,
     utc_text,
 )
-from rove.model import OriginRecord, RequestRow, RobotsStatus
+from rove.model.ledger import RequestRow
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.traps import REFUSED
 
 _STATUSES = {

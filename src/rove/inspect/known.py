@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
-from rove.model import OriginRecord, RequestRow
+from rove.model.ledger import RequestRow
+from rove.model.visits import OriginRecord
 from rove.urls.canonical import CrawlUrl
 
 HISTORY_SHOWN = 20
@@ -26,7 +27,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class UrlFacts:
     """The records that the answer is drawn from."""
 
     settings: Settings
@@ -46,10 +47,10 @@ async def read_known(
     settings: Settings,
     exclusions: Sequence[Exclusion],
     is_running: bool,
-) -> Known:
+) -> UrlFacts:
     """Everything that the frontier knows that has to do with a URL."""
     origins = await reader.origins([(url.domain, url.origin)])
-    return Known(
+    return UrlFacts(
         settings=settings,
         record=await reader.url(url.domain, url.fingerprint),
         domain=await reader.domain(url.domain),

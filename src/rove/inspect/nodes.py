@@ -14,7 +14,7 @@ ALIVE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class NodeStatus:
     """One data directory that takes part, or did."""
 
     place: str
@@ -52,7 +52,7 @@ def is_alive(process: Participant) -> bool:
     return not process.has_left and process.silent_for < ALIVE_SECONDS
 
 
-def nodes_of(participants: Sequence[Participant]) -> list[Node]:
+def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:
     """The machines, in the order in which they first came."""
     by_place: dict[str, list[Participant]] = {}
     for participant in participants:
@@ -60,10 +60,10 @@ def nodes_of(participants: Sequence[Participant]) -> list[Node]:
     return [_node(place, processes) for place, processes in by_place.items()]
 
 
-def _node(place: str, processes: list[Participant]) -> Node:
+def _node(place: str, processes: list[Participant]) -> NodeStatus:
     alive = [process for process in processes if is_alive(process)]
     latest = min(processes, key=lambda process: process.silent_for)
-    return Node(
+    return NodeStatus(
         place=place,
         is_here=latest.is_here,
         processes=alive,
@@ -74,7 +74,7 @@ def _node(place: str, processes: list[Participant]) -> Node:
     )
 
 
-def as_json(node: Node) -> dict[str, Any]:
+def as_json(node: NodeStatus) -> dict[str, Any]:
     """The object that `nodes --json` prints."""
     return {
         "place": node.place,
@@ -100,7 +100,7 @@ def as_json(node: Node) -> dict[str, Any]:
     }
 
 
-def as_line(node: Node) -> str:
+def as_line(node: NodeStatus) -> str:
     """What `nodes` prints of a machine for people."""
     here = " (here)" if node.is_here else ""
     if node.processes:

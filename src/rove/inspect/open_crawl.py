@@ -11,7 +11,7 @@ from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Catalog, FrontierReader
-from rove.model import Content, Location, RequestRow
+from rove.model.ledger import Content, Location, RequestRow
 from rove.store.reader import WarcReader
 
 CONTENTS_REMEMBERED = 10_000

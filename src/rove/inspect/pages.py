@@ -8,9 +8,14 @@ from typing import Any
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
-from rove.model import Content, Location, RequestKind, RequestRow
+from rove.model.ledger import (
+    Content,
+    Location,
+    RequestKind,
+    RequestRow,
+)
 from rove.urls.canonical import CrawlUrl, canonical, domain_of, parse_seed
-from rove.urls.ignored_params import Drops
+from rove.urls.ignored_params import IgnoredParams
 
 
 def domain_id(name: str) -> int:
@@ -21,7 +26,7 @@ def domain_id(name: str) -> int:
     return domain_of(found[0].host)[1]
 
 
-def url_given(text: str, drops: Drops | None = None) -> CrawlUrl:
+def url_given(text: str, drops: IgnoredParams | None = None) -> CrawlUrl:
     """The URL that a person means, https assumed, without what the crawl drops."""
     found = parse_seed(text, drops) if "://" not in text else None
     url = found[0] if found is not None else canonical(text, None, drops)
@@ -30,7 +35,7 @@ def url_given(text: str, drops: Drops | None = None) -> CrawlUrl:
     return url
 
 
-async def url_known(reader: FrontierReader, text: str, drops: Drops | None) -> CrawlUrl:
+async def url_known(reader: FrontierReader, text: str, drops: IgnoredParams | None) -> CrawlUrl:
     """Likewise, but with all of it where the crawl has that: a redirect may have insisted on a session id."""
     in_full = url_given(text)
     if await reader.url(in_full.domain, in_full.fingerprint) is not None:

@@ -18,7 +18,12 @@ from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
 from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
 from rove.inspect.requests import is_stored, outcome_text
 from rove.inspect.timeline import Spans, Timeline
-from rove.model import DelaySource, Fate, RequestKind, RequestRow
+from rove.model.ledger import (
+    DelaySource,
+    RequestKind,
+    RequestRow,
+    Settlement,
+)
 from rove.policy.exclusions import Exclusions, domain_around
 from rove.urls.canonical import domain_of, parse_seed
 
@@ -113,7 +118,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class WebmasterReport:
     """All but the requests themselves."""
 
     site: Site
@@ -146,14 +151,14 @@ async def read_report(
     settings: Settings,
     exclusions: Sequence[Exclusion],
     now: float,
-) -> Report:
+) -> WebmasterReport:
     """The sums over all requests to a site; `now` is wall-clock seconds."""
     sums = _Sums()
     async for visit in _grouped(reader.visits(site.id)):
         sums.note_visit(visit)
     async for row in reader.elsewhere(site.id):
         sums.note_elsewhere(row)
-    return Report(
+    return WebmasterReport(
         site=site,
         made=now,
         settings=settings,
@@ -163,13 +168,15 @@ async def read_report(
     )
 
 
-async def visits_in(reader: FrontierReader, report: Report) -> AsyncIterator[SiteVisit]:
+async def visits_in(reader: FrontierReader, report: WebmasterReport) -> AsyncIterator[SiteVisit]:
     """The visits that the sums of a report are about, oldest first; a crawl may have gone on since."""
     async for visit in _grouped(_first(reader.visits(report.site.id), report.totals.rows)):
         yield visit
 
 
-async def elsewhere_in(reader: FrontierReader, report: Report) -> AsyncIterator[RequestRow]:
+async def elsewhere_in(
+    reader: FrontierReader, report: WebmasterReport
+) -> AsyncIterator[RequestRow]:
     """The requests to the site in visits to others, likewise."""
     async for row in _first(reader.elsewhere(report.site.id), report.totals.elsewhere):
         yield row
@@ -216,7 +223,7 @@ def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisi
 
 def _has_no_delay(row: RequestRow) -> bool:
     """Whether no delay is on record: requests from before there was a ledger, and of a process that was killed."""
-    return not row.delay and (row.process == 0 or row.fate is Fate.LOST)
+    return not row.delay and (row.process == 0 or row.fate is Settlement.LOST)
 
 
 class _Sums:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.humanize import counted
-from rove.inspect.report import Report, SiteVisit, elsewhere_in, visits_in
+from rove.inspect.report import SiteVisit, WebmasterReport, elsewhere_in, visits_in
 from rove.inspect.report_text import (
     ELSEWHERE,
     copies_left_out,
@@ -33,7 +33,7 @@ from rove.inspect.report_text import (
 )
 from rove.inspect.requests import one_line, outcome_text, utc_text
 from rove.inspect.timeline import as_svg
-from rove.model import RequestRow
+from rove.model.ledger import RequestRow
 
 MOST_ROWS = 10_000
 """Requests that are listed, the newest: a browser can show so many."""
@@ -102,7 +102,7 @@ _COLUMNS = (
 )
 
 
-async def write_html(report: Report, reader: FrontierReader, path: Path) -> None:
+async def write_html(report: WebmasterReport, reader: FrontierReader, path: Path) -> None:
     """Write the file, whole or not at all."""
     with _replaced(_target(path)) as file:
         async for part in html_parts(report, reader):
@@ -134,7 +134,7 @@ def _replaced(path: Path) -> Iterator[TextIO]:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-async def html_parts(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
+async def html_parts(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
     """The file, piece by piece, as it is read."""
     title = f"Requests of rove to {report.site.name}"
     yield _HEAD.format(title=escape(title), style=_STYLE)
@@ -166,7 +166,7 @@ def _facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
     return _section(title, f'<table class="facts">\n<tbody>\n{rows}</tbody>\n</table>')
 
 
-def _linked(report: Report) -> Iterator[tuple[str, str]]:
+def _linked(report: WebmasterReport) -> Iterator[tuple[str, str]]:
     """Who asks, with links to what the person who runs the crawl has given."""
     settings = report.settings
     targets = {"contact": f"mailto:{quote(settings.email, safe='@')}", "about": settings.info_url}
@@ -181,7 +181,7 @@ def _marked(text: str) -> str:
     return escape(text).replace("NOT KEPT", '<strong class="bad">not kept</strong>')
 
 
-def _opt_out(report: Report) -> str:
+def _opt_out(report: WebmasterReport) -> str:
     parts = []
     for text, robots in opt_out(report):
         parts.append(f"<p>{escape(text)}</p>")
@@ -190,7 +190,7 @@ def _opt_out(report: Report) -> str:
     return _section("How to opt out", "\n".join(parts))
 
 
-async def _copies(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
+async def _copies(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
     """Each robots.txt that was read; the same text once."""
     if not report.totals.copies:
         return
@@ -212,7 +212,7 @@ async def _copies(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
     yield "</section>\n"
 
 
-async def _visits(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
+async def _visits(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
     """The newest visits with their requests."""
     rows = report.totals.rows
     if not rows:
@@ -229,7 +229,7 @@ async def _visits(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
     yield "</table>\n</section>\n"
 
 
-async def _elsewhere(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
+async def _elsewhere(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
     """The newest requests of visits to other sites."""
     left = report.totals.elsewhere
     if not left:

@@ -12,9 +12,9 @@ from rove.inspect.explain_text import exclusion_json, exclusion_text
 from rove.inspect.pages import iso_time
 from rove.inspect.report import (
     MOST_COPIES,
-    Report,
     RobotsCopy,
     SiteVisit,
+    WebmasterReport,
     elsewhere_in,
     visits_in,
 )
@@ -29,7 +29,7 @@ from rove.inspect.requests import (
     utc_text,
     whole_text,
 )
-from rove.model import RequestRow
+from rove.model.ledger import RequestRow
 from rove.policy.constants import user_agent
 from rove.policy.robots import PRODUCT_TOKEN
 
@@ -44,7 +44,7 @@ ELSEWHERE = (
 )
 
 
-async def text_lines(report: Report, reader: FrontierReader) -> AsyncIterator[str]:
+async def text_lines(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
     """What `report` prints for people, as it is read."""
     for line in _head(report):
         yield line
@@ -73,7 +73,7 @@ async def text_lines(report: Report, reader: FrontierReader) -> AsyncIterator[st
             yield _request_line(row, is_here=True)
 
 
-def _head(report: Report) -> Iterator[str]:
+def _head(report: WebmasterReport) -> Iterator[str]:
     yield f"Requests of rove to {report.site.name}, as of {utc_text(report.made)}"
     for title, facts in (("Who asks", who_asks(report)), ("In short", in_short(report))):
         yield ""
@@ -87,7 +87,7 @@ def _head(report: Report) -> Iterator[str]:
         yield from (f"      {line}" for line in robots.splitlines())
 
 
-def who_asks(report: Report) -> list[tuple[str, str]]:
+def who_asks(report: WebmasterReport) -> list[tuple[str, str]]:
     """Who runs the crawl, as names and values."""
     settings = report.settings
     facts = [
@@ -97,7 +97,7 @@ def who_asks(report: Report) -> list[tuple[str, str]]:
     return [*facts, ("about", settings.info_url)] if settings.info_url else facts
 
 
-def in_short(report: Report) -> list[tuple[str, str]]:
+def in_short(report: WebmasterReport) -> list[tuple[str, str]]:
     """The sums, as names and values."""
     totals = report.totals
     facts = [
@@ -123,7 +123,7 @@ def in_short(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def excluded_text(report: Report) -> str:
+def excluded_text(report: WebmasterReport) -> str:
     """Whether the site is asked any more."""
     if report.is_excluded:
         return "yes: the site is not asked any more"
@@ -132,7 +132,7 @@ def excluded_text(report: Report) -> str:
     return "no"
 
 
-def delays_text(report: Report) -> str:
+def delays_text(report: WebmasterReport) -> str:
     """The gaps between visits, and whether they were as long as they had to be."""
     totals = report.totals
     if totals.shortest is None or totals.middle is None:
@@ -148,7 +148,7 @@ def delays_text(report: Report) -> str:
     return f"{gaps}; the delay was kept each time" if judged else gaps
 
 
-def still_to_come(report: Report) -> str:
+def still_to_come(report: WebmasterReport) -> str:
     """What the crawl has in mind for the site."""
     domain = report.domain
     if domain is None or report.is_excluded or not domain.pending:
@@ -187,7 +187,7 @@ def request_notes(row: RequestRow) -> list[str]:
     return notes
 
 
-def opt_out(report: Report) -> list[tuple[str, str]]:
+def opt_out(report: WebmasterReport) -> list[tuple[str, str]]:
     """How a webmaster keeps rove off, each with lines for robots.txt."""
     site, email = report.site.name, report.settings.email
     robots = (
@@ -206,7 +206,7 @@ def opt_out(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def copies_left_out(report: Report) -> str:
+def copies_left_out(report: WebmasterReport) -> str:
     """What is said where there were too many copies of robots.txt to list."""
     return (
         f"{report.totals.copies_left_out:,} older copies are left out: these are the last {MOST_COPIES}; "
@@ -261,7 +261,9 @@ def _request_line(row: RequestRow, *, is_here: bool) -> str:
     return "      " + "  ".join(parts)
 
 
-async def json_records(report: Report, reader: FrontierReader) -> AsyncIterator[dict[str, Any]]:
+async def json_records(
+    report: WebmasterReport, reader: FrontierReader
+) -> AsyncIterator[dict[str, Any]]:
     """What `report --json` prints, an object a line: the report, each robots.txt, each visit with its requests."""
     yield _report_json(report)
     for copy in report.totals.copies:
@@ -292,7 +294,7 @@ async def json_records(report: Report, reader: FrontierReader) -> AsyncIterator[
         yield {"record": "request-for-another-site", **request_json(row)}
 
 
-def _report_json(report: Report) -> dict[str, Any]:
+def _report_json(report: WebmasterReport) -> dict[str, Any]:
     totals, settings = report.totals, report.settings
     return {
         "record": "report",

@@ -8,7 +8,7 @@ from typing import Any
 
 from rove.humanize import seconds_text
 from rove.inspect.pages import iso_time
-from rove.model import DelaySource, Fate, RequestRow
+from rove.model.ledger import DelaySource, RequestRow, Settlement
 
 DELAY_REASONS = {
     DelaySource.DELAY: "chosen by who runs the crawl",
@@ -20,7 +20,11 @@ DELAY_REASONS = {
     DelaySource.REPEATS: "its pages repeat what it gave before",
 }
 
-_FATES = {Fate.SETTLED: "", Fate.LATE: "too late to count", Fate.LOST: "cut short by a crash"}
+_FATES = {
+    Settlement.SETTLED: "",
+    Settlement.LATE: "too late to count",
+    Settlement.LOST: "cut short by a crash",
+}
 _UNSHOWABLE = (
     r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
 )

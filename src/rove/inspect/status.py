@@ -9,7 +9,8 @@ from typing import Any
 from rove.frontier.contract import FrontierReader, crawled_seconds
 from rove.humanize import seconds_text, size_text
 from rove.inspect.nodes import is_alive
-from rove.model import Counts, UrlState
+from rove.model.ledger import Counts
+from rove.model.urls import UrlState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.canonical import CrawlUrl
-from rove.urls.ignored_params import CANONICAL_VERSION, Drops, drops_of
+from rove.urls.ignored_params import CANONICAL_VERSION, IgnoredParams, drops_of
 
 MAX_TITLE_LENGTH = 1_000
 MAX_TEXT_LENGTH = 1024 * 1024
@@ -74,7 +74,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PageSource:
     """What a server sent, and all that is needed to read it."""
 
     body: bytes
@@ -90,7 +90,7 @@ class Answer:
     drop_params: tuple[str, ...] = ()
 
     @property
-    def drops(self) -> Drops | None:
+    def drops(self) -> IgnoredParams | None:
         """What is left out of its links."""
         return drops_of(self.canonical_version, self.drop_params)
 
@@ -147,13 +147,13 @@ class _Findings:
     preformatted: list[LexborNode] = field(default_factory=list)
 
 
-def read_html(answer: Answer) -> Document:
+def read_html(answer: PageSource) -> Document:
     """What an HTML page says; any bytes make a Document, some of them after minutes."""
     raw, encoding = to_utf8(answer.body, answer.content_type)
     return _read(raw, encoding, answer, most=None)
 
 
-def read_html_at_once(answer: Answer) -> Document | None:
+def read_html_at_once(answer: PageSource) -> Document | None:
     """The same for a page that does not take long, and None for one that may."""
     if len(answer.body) > MAX_PLAIN_BYTES:
         return None
@@ -166,7 +166,7 @@ def read_html_at_once(answer: Answer) -> Document | None:
         return None
 
 
-def read_plain(answer: Answer) -> Document:
+def read_plain(answer: PageSource) -> Document:
     """What a plain text says; its lines and indents are kept."""
     decoded, encoding = decode(answer.body, answer.content_type)
     utf8, is_cut = _cut(tidy(keep_lines(decoded)), answer.max_text)
@@ -182,12 +182,12 @@ def read_plain(answer: Answer) -> Document:
     )
 
 
-def read_plain_at_once(answer: Answer) -> Document | None:
+def read_plain_at_once(answer: PageSource) -> Document | None:
     """The same for a text that does not take long, and None for one that may."""
     return None if len(answer.body) > MAX_PLAIN_BYTES else read_plain(answer)
 
 
-def _read(raw: bytes, encoding: str, answer: Answer, *, most: int | None) -> Document:
+def _read(raw: bytes, encoding: str, answer: PageSource, *, most: int | None) -> Document:
     """What a page in UTF-8 says; _TooManyNodes if it has more elements than `most`."""
     tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
     nodes = list(islice(_root(tree).traverse(), most))

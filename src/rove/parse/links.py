@@ -12,7 +12,7 @@ from itertools import islice
 
 from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.canonical import MAX_URL_LENGTH, Base, CrawlUrl, canonical, parse_base
-from rove.urls.ignored_params import Drops
+from rove.urls.ignored_params import IgnoredParams
 
 _MAX_UNFIT = 3_000
 """Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
@@ -69,7 +69,7 @@ def resolve(
     url: str,
     base_href: str | None = None,
     limit: int = DEFAULT_MAX_LINKS,
-    drops: Drops | None = None,
+    drops: IgnoredParams | None = None,
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
     """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
     page = canonical(url, None, drops)

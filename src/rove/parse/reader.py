@@ -20,7 +20,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rove.parse.html import Answer, Document, read_html_at_once, read_plain_at_once
+from rove.parse.html import Document, PageSource, read_html_at_once, read_plain_at_once
 from rove.parse.reading_process import (
     LENGTH_BYTES,
     READY,
@@ -31,7 +31,7 @@ from rove.parse.reading_process import (
     list_sitemap_at_once,
 )
 from rove.policy.constants import DEFAULT_MAX_LINKS
-from rove.urls.ignored_params import CANONICAL_VERSION, Drops, drops_of
+from rove.urls.ignored_params import CANONICAL_VERSION, IgnoredParams, drops_of
 
 MAX_CPU_SECONDS = 2.0
 """Ten times what the longest ordinary page takes, 5 MiB."""
@@ -80,15 +80,15 @@ class PageReader:
         self._turn = asyncio.Lock()
 
     @property
-    def drops(self) -> Drops | None:
+    def drops(self) -> IgnoredParams | None:
         """What is left out of URLs."""
         return drops_of(self.canonical_version, self.drop_params)
 
-    def read_at_once(self, answer: Answer, *, is_plain_text: bool) -> Document | None:
+    def read_at_once(self, answer: PageSource, *, is_plain_text: bool) -> Document | None:
         """The document, if reading it does not take long; None: it is to be read apart."""
         return read_plain_at_once(answer) if is_plain_text else read_html_at_once(answer)
 
-    async def read_apart(self, answer: Answer, *, is_plain_text: bool) -> Document | Unread:
+    async def read_apart(self, answer: PageSource, *, is_plain_text: bool) -> Document | Unread:
         """The document, out of the other process."""
         kind = Kind.PLAIN_TEXT if is_plain_text else Kind.HTML
         reply = await self._in_turn(Task(answer=answer, kind=kind))
@@ -96,7 +96,7 @@ class PageReader:
 
     async def list_sitemap(self, body: bytes, *, url: str, host: str) -> Listing | Unread:
         """What a sitemap lists for a host; read here if it is short."""
-        answer = Answer(
+        answer = PageSource(
             body=body,
             url=url,
             content_type=None,

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import msgspec
 from selectolax.lexbor import SelectolaxError
 
-from rove.parse.html import Answer, Document, read_html, read_plain
+from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.sitemap import children, is_short, listed, read_sitemap
 from rove.urls.canonical import CrawlUrl
 
@@ -39,7 +39,7 @@ class Kind(enum.Enum):
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A page to be read."""
 
-    answer: Answer
+    answer: PageSource
     kind: Kind
     host: str = ""
     """For which a sitemap lists URLs."""
@@ -70,7 +70,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is neither."""
 
 
-def list_sitemap(answer: Answer, host: str) -> Listing:
+def list_sitemap(answer: PageSource, host: str) -> Listing:
     """What a sitemap may list for the host whose robots.txt named it."""
     url, drops = answer.url, answer.drops
     sitemap = read_sitemap(answer.body, url=url)
@@ -84,7 +84,7 @@ def list_sitemap(answer: Answer, host: str) -> Listing:
     )
 
 
-def list_sitemap_at_once(answer: Answer, host: str) -> Listing | None:
+def list_sitemap_at_once(answer: PageSource, host: str) -> Listing | None:
     """The same for a sitemap that does not take long, and None for one that may."""
     return list_sitemap(answer, host) if is_short(answer.body) else None
 

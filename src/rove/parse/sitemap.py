@@ -20,7 +20,7 @@ from itertools import islice
 from rove.parse.charset import decode
 from rove.parse.guard import MAX_PLAIN_BYTES
 from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
-from rove.urls.ignored_params import Drops
+from rove.urls.ignored_params import IgnoredParams
 
 MAX_SITEMAP_BYTES = 10 * 1024 * 1024
 """Unpacked; what is over it is cut off. The protocol's 50 MB are more than one step should hold."""
@@ -85,7 +85,9 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
     return EMPTY
 
 
-def listed(sitemap: Sitemap, *, url: str, host: str, drops: Drops | None = None) -> list[CrawlUrl]:
+def listed(
+    sitemap: Sitemap, *, url: str, host: str, drops: IgnoredParams | None = None
+) -> list[CrawlUrl]:
     """The URLs of a sitemap, fetched from url, that it may list for `host`, whose robots.txt named it.
 
     They are those of that host and of the sitemap's own, over http or https, at any port: the protocol's «cross
@@ -95,7 +97,7 @@ def listed(sitemap: Sitemap, *, url: str, host: str, drops: Drops | None = None)
 
 
 def children(
-    sitemap: Sitemap, *, url: str, host: str, drops: Drops | None = None
+    sitemap: Sitemap, *, url: str, host: str, drops: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
     """The sitemaps that an index, fetched from url, may name: the same hosts as for `listed`."""
     return _permitted(sitemap.sitemaps, url=url, host=host, drops=drops)
@@ -206,7 +208,9 @@ def _distinct(texts: Iterable[str], limit: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _permitted(texts: Iterable[str], *, url: str, host: str, drops: Drops | None) -> list[CrawlUrl]:
+def _permitted(
+    texts: Iterable[str], *, url: str, host: str, drops: IgnoredParams | None
+) -> list[CrawlUrl]:
     """The canonical URLs on a host or on that of url, each once, without url itself."""
     own = canonical(url)
     hosts = {host} if own is None else {host, own.host}

@@ -6,7 +6,8 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rove.model import NewUrl, NotAccepted, OriginRecord, RobotsStatus
+from rove.model.urls import NewUrl, NotAccepted
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy import ports
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions

@@ -20,18 +20,18 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from rove.model import (
-    DelaySource,
+from rove.model.ledger import DelaySource
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
     Outcome,
-    Pace,
     Redirected,
     Refused,
     Response,
     WrongType,
 )
+from rove.model.visits import Pace
 
 DAY = 86_400.0
 LONGEST_BACKOFF = 3_600.0
@@ -102,7 +102,7 @@ class Answers:
         self.last_seconds = max(0.0, seconds)
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Pacing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a domain is to be treated from now on. A Struct, as every request and every visit makes one."""
 
     pace: Pace
@@ -113,7 +113,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why nothing more is asked of the domain, '' if it goes on."""
 
 
-def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
+def judge(answers: Answers, before: Pace, delay: float) -> Pacing:
     """What follows from a visit; `delay` is the longer of the chosen delay and the Crawl-delay."""
     if not answers.has_answered:
         return _unanswered(answers, before, delay)
@@ -127,7 +127,7 @@ def judge(answers: Answers, before: Pace, delay: float) -> Verdict:
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
     )
     pace = Pace(backoff=backoff, repeats=repeats)
-    return Verdict(pace=pace, pause=pause, reason=reason)
+    return Pacing(pace=pace, pause=pause, reason=reason)
 
 
 def _longest(delay: float, *pauses: tuple[float, DelaySource]) -> tuple[float, DelaySource]:
@@ -139,16 +139,16 @@ def _longest(delay: float, *pauses: tuple[float, DelaySource]) -> tuple[float, D
     return longest, because if longest > delay else DelaySource.DELAY
 
 
-def _unanswered(answers: Answers, before: Pace, delay: float) -> Verdict:
+def _unanswered(answers: Answers, before: Pace, delay: float) -> Pacing:
     backoff = (before.backoff, DelaySource.BACKOFF)
     if answers.failure is None:
         pause, reason = _longest(delay, backoff)
-        return Verdict(pace=before, pause=pause, reason=reason)
+        return Pacing(pace=before, pause=pause, reason=reason)
     failures = before.failures + 1
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
     pause, reason = _longest(delay, backoff, (pause_after(failures, delay), DelaySource.FAILURES))
-    return Verdict(
-        pace=before.but(failures=failures),
+    return Pacing(
+        pace=before.replace(failures=failures),
         pause=pause,
         reason=reason,
         gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",

@@ -7,7 +7,7 @@ a long delay (the web) both go on at their own pace. With the default delay of 7
 
 from __future__ import annotations
 
-from rove.model import TEMPORARY_FAILURES, Failed, Refused
+from rove.model.outcomes import TEMPORARY_FAILURES, Failed, Refused
 
 MAX_RETRIES = 3
 HOLDS_BEFORE_FAILING = 3

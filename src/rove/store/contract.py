@@ -8,7 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from rove.model import Content, Fetched, Location
+from rove.model.ledger import Content, Location
+from rove.model.outcomes import Fetched
 
 
 class Keep(enum.StrEnum):

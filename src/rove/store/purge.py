@@ -67,7 +67,7 @@ class Rewritten:
         return len(self.moved) + len(self.inherited)
 
 
-class _Step(msgspec.Struct, frozen=True, kw_only=True):
+class _PurgeStep(msgspec.Struct, frozen=True, kw_only=True):
     """What `purge.json` says."""
 
     old: str
@@ -198,7 +198,7 @@ class Purge:
             if not new.exists():
                 return new
 
-    def _reveal(self, step: _Step) -> None:
+    def _reveal(self, step: _PurgeStep) -> None:
         """Give the copy of a decided step its final name."""
         if step.new is None:
             return
@@ -224,15 +224,15 @@ class Purge:
     def _partial_step(self) -> Path:
         return self._directory / f"{STEP_NAME}{_PARTIAL_SUFFIX}"
 
-    def _read_step(self) -> _Step | None:
+    def _read_step(self) -> _PurgeStep | None:
         try:
-            return msgspec.json.decode(self._step_path.read_bytes(), type=_Step)
+            return msgspec.json.decode(self._step_path.read_bytes(), type=_PurgeStep)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
             raise StoreError(f"{self._step_path} cannot be read: {error}") from error
 
-    def _write_partial_step(self, step: _Step) -> None:
+    def _write_partial_step(self, step: _PurgeStep) -> None:
         with new_file(self._partial_step) as fd:
             write_all(fd, msgspec.json.encode(step))
 
@@ -260,9 +260,9 @@ def _copy_name(path: Path) -> Path:
     return path.with_name(path.name + COPY_SUFFIX)
 
 
-def _step(fd: int, path: Path, new: Path | None, plan: Plan, copied: Copied) -> _Step:
+def _step(fd: int, path: Path, new: Path | None, plan: Plan, copied: Copied) -> _PurgeStep:
     moved_from, moved_to = copied.moves.as_bytes()
-    return _Step(
+    return _PurgeStep(
         old=path.name,
         new=new.name if new else None,
         removed=plan.removed,

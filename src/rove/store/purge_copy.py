@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from rove.errors import StoreError
-from rove.model import Location
+from rove.model.ledger import Location
 from rove.store.contract import Page
 from rove.store.files import write_all
 from rove.store.members import Member

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from rove.errors import StoreError
-from rove.model import Content, Location
+from rove.model.ledger import Content, Location
 from rove.store.files import open_name
 from rove.store.record import NotARecord, Record, decompress, text_block
 

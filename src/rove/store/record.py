@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from isal import isal_zlib
 
-from rove.model import Response
+from rove.model.outcomes import Response
 from rove.store.contract import Page
 
 GZIP_WBITS = 31

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from rove.model import Content, Location
+from rove.model.ledger import Content, Location
 from rove.resources.spare_files import SpareFiles, at_once
 from rove.store.contract import Keep, Page, Stored
 from rove.store.files import OpenFile, store_error, sync_directory

@@ -21,8 +21,8 @@ import url as whatwg
 import xxhash
 from publicsuffixlist import PublicSuffixList
 
-from rove.model import NewUrl
-from rove.urls.ignored_params import Drops
+from rove.model.urls import NewUrl
+from rove.urls.ignored_params import IgnoredParams
 
 MAX_URL_LENGTH = 2_000
 
@@ -71,7 +71,7 @@ class CrawlUrl(NamedTuple):
         *,
         depth: int,
         hops: int = 0,
-        bare: bool = False,
+        assume_https: bool = False,
         sitemap_of: str = "",
         penalty: int = 0,
     ) -> NewUrl:
@@ -80,7 +80,17 @@ class CrawlUrl(NamedTuple):
         # As NewUrl(...) does it, in half the time.
         return _new_tuple(
             NewUrl,
-            (domain, domain_name, fingerprint, text, depth, hops, bare, sitemap_of, penalty),
+            (
+                domain,
+                domain_name,
+                fingerprint,
+                text,
+                depth,
+                hops,
+                assume_https,
+                sitemap_of,
+                penalty,
+            ),
         )
 
 
@@ -148,7 +158,7 @@ def is_address(host: str) -> bool:
 
 
 def canonical(
-    text: str, base: whatwg.URL | None = None, drops: Drops | None = None
+    text: str, base: whatwg.URL | None = None, drops: IgnoredParams | None = None
 ) -> CrawlUrl | None:
     """The canonical form of a URL (relative to base), or None if it is not one that rove fetches."""
     try:
@@ -177,7 +187,7 @@ class Base:
     __slots__ = ("_drops", "_origin", "_site", "_url")
 
     def __init__(
-        self, url: whatwg.URL | None, form: CrawlUrl | None, drops: Drops | None = None
+        self, url: whatwg.URL | None, form: CrawlUrl | None, drops: IgnoredParams | None = None
     ) -> None:
         """`form`: the canonical form of the URL."""
         self._url = url
@@ -199,7 +209,7 @@ class Base:
 
 
 def _finished(
-    result: str, origin: str, site: tuple[str, str, int], drops: Drops | None
+    result: str, origin: str, site: tuple[str, str, int], drops: IgnoredParams | None
 ) -> CrawlUrl | None:
     """The rest of the way from what the parser makes of a URL to the canonical form."""
     if "#" in result:
@@ -247,7 +257,7 @@ def parse_base(text: str) -> whatwg.URL | None:
         return None
 
 
-def parse_seed(text: str, drops: Drops | None = None) -> tuple[CrawlUrl, bool] | None:
+def parse_seed(text: str, drops: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
     """A line of a seed file: its URL, and whether it was a bare domain (then https is assumed)."""
     plain = _PLAIN_SEED(text)
     if plain is not None and "xn--" not in text and len(text) <= _LONGEST_PLAIN:

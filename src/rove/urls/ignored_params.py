@@ -47,7 +47,7 @@ _WITH_VALUE = (
 _NAME = re.compile(r"[A-Za-z0-9_.~:@$!+,\[\]-]+\*?|\*", re.ASCII)
 
 
-class Drops:
+class IgnoredParams:
     """What one crawl leaves out of its URLs."""
 
     __slots__ = ("_in_path", "_in_query", "search")
@@ -82,9 +82,9 @@ class Drops:
 
 
 @lru_cache(maxsize=16)
-def drops_of(version: int, names: tuple[str, ...]) -> Drops | None:
+def drops_of(version: int, names: tuple[str, ...]) -> IgnoredParams | None:
     """What a version of the canonical form drops, with a crawl's own names; None where it drops nothing."""
-    return None if version < 2 else Drops((*_NAMES, *names))
+    return None if version < 2 else IgnoredParams((*_NAMES, *names))
 
 
 def parse_names(given: Sequence[str]) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ async def test_what_a_visit_blocked_by_a_pattern_of_any_domain_comes_back_when_i
     before = await world.states()
     opened = await include(world.frontier, ["ads.*"], Exclusions())
     after = await world.states()
-    world.spool.close()
+    world.inflight_log.close()
     await world.harness.close()
     assert before == {urls[0]: "blocked", urls[1]: "done"}
     assert (after, opened) == ({urls[0]: "pending", urls[1]: "done"}, 1)

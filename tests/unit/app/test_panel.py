@@ -15,9 +15,10 @@ from rich.console import Console
 import rove.app.panel
 from rove.app.panel import Panel, View, frame, plain_line
 from rove.config import Limits
-from rove.crawl.limits import Allowance
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Progress
-from rove.model import Counts, UrlState
+from rove.model.ledger import Counts
+from rove.model.urls import UrlState
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
 COUNTS = Counts(
@@ -143,8 +144,12 @@ def panel_of(
 ) -> tuple[Panel, Progress]:
     frontier: Any = Counting(COUNTS)
     progress = Progress(started=100.0)
-    allowance = Allowance(limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=now)
-    panel = Panel(console, progress=progress, frontier=frontier, delay=70.0, allowance=allowance)
+    remaining_limits = RemainingLimits(
+        limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=now
+    )
+    panel = Panel(
+        console, progress=progress, frontier=frontier, delay=70.0, remaining_limits=remaining_limits
+    )
     return panel, progress
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from rove.app.preparation import Order, check, prepare
+from rove.app.preparation import CrawlOrder, check, prepare
 from rove.config import Limits, Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.contract import Policy
 from rove.frontier.sqlite.backend import SqliteBackend
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from tests.contract.harness import page_row, url, visited
 
 EMAIL = {"email": "me@example.org"}
@@ -41,7 +41,9 @@ def write(path: Path, text: str) -> None:
 
 
 @asynccontextmanager
-async def prepared(order: Order, data: DataDir) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
+async def prepared(
+    order: CrawlOrder, data: DataDir
+) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
     """A crawl made ready as the application does it."""
     backend = SqliteBackend(data.frontier)
     await check(order, backend)
@@ -52,9 +54,9 @@ async def prepared(order: Order, data: DataDir) -> AsyncIterator[tuple[Settings,
             await backend.close()
 
 
-def order_for(data: DataDir, seeds: Path | str | None, **more: Any) -> Order:
+def order_for(data: DataDir, seeds: Path | str | None, **more: Any) -> CrawlOrder:
     more = {"options": EMAIL, **more}
-    return Order(data_dir=data.root, seeds=None if seeds is None else str(seeds), **more)
+    return CrawlOrder(data_dir=data.root, seeds=None if seeds is None else str(seeds), **more)
 
 
 async def test_a_new_crawl_is_remembered_with_its_seeds(data: DataDir, seeds: Path) -> None:
@@ -239,7 +241,7 @@ async def test_a_bad_order_changes_nothing(
     data: DataDir, seeds: Path, changes: dict[str, Any], message: str
 ) -> None:
     before = sorted(seeds.parent.iterdir())
-    order = Order(**{"data_dir": data.root, "seeds": str(seeds), "options": EMAIL} | changes)
+    order = CrawlOrder(**{"data_dir": data.root, "seeds": str(seeds), "options": EMAIL} | changes)
     with pytest.raises(UsageError, match=message) as caught:
         async with prepared(order, data):
             pytest.fail("prepared")

@@ -18,7 +18,7 @@ from rove.frontier.contract import Added, SeedSource
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.urls.ignored_params import Drops, drops_of
+from rove.urls.ignored_params import IgnoredParams, drops_of
 from tests.unit.crawl.scripted import World
 
 
@@ -118,7 +118,7 @@ class Loading:
         await self.catalog.save("{}", SeedSource(id=0, path="seeds.txt", name="mine"))
 
     async def load(
-        self, *, frontier: Any = None, gate: Gate | None = None, drops: Drops | None = None
+        self, *, frontier: Any = None, gate: Gate | None = None, drops: IgnoredParams | None = None
     ) -> SeedSource:
         (source,) = await self.catalog.seed_sources()
         loader = SeedLoader(

@@ -17,7 +17,7 @@ import pytest
 
 from rove.app import supervisor, worker
 from rove.app.supervisor import FIRST_PAUSE, Supervisor, WorkerFailed
-from rove.app.worker import NOT_NOW, Report, WorkOrder
+from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
 from rove.config import Limits, Settings
 from rove.crawl.loop import Ending
 from rove.crawl.progress import Progress
@@ -135,7 +135,7 @@ def hire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
 
 def says(**report: Any) -> str:
     """The line of a script that sends a report."""
-    return f"echo '{msgspec.json.encode(Report(**report)).decode()}'"
+    return f"echo '{msgspec.json.encode(WorkerReport(**report)).decode()}'"
 
 
 async def test_a_process_is_given_its_order(hire: Hire) -> None:
@@ -565,7 +565,7 @@ def test_an_order_survives_the_way_to_the_process() -> None:
 
 
 def test_a_report_survives_the_way_back() -> None:
-    report = Report(
+    report = WorkerReport(
         process=7,
         pages=1,
         visits=2,
@@ -582,27 +582,28 @@ def test_a_report_survives_the_way_back() -> None:
     )
     line = msgspec.json.encode(report)
     assert b"\n" not in line
-    assert msgspec.json.decode(line, type=Report) == report
+    assert msgspec.json.decode(line, type=WorkerReport) == report
     assert all(
-        getattr(report, name) != getattr(Report(), name) for name in Report.__struct_fields__
+        getattr(report, name) != getattr(WorkerReport(), name)
+        for name in WorkerReport.__struct_fields__
     )
 
 
 def test_a_report_says_only_what_there_is_to_say() -> None:
-    assert msgspec.json.encode(Report()) == b"{}"
-    assert msgspec.json.encode(Report(pages=3)) == b'{"pages":3}'
+    assert msgspec.json.encode(WorkerReport()) == b"{}"
+    assert msgspec.json.encode(WorkerReport(pages=3)) == b'{"pages":3}'
 
 
 def test_reports_do_not_share_their_errors() -> None:
-    one, two = Report(), Report()
+    one, two = WorkerReport(), WorkerReport()
     one.errors["dns"] = 1
     assert two.errors == {}
 
 
 @pytest.mark.parametrize("ending", list(Ending))
 def test_every_ending_is_understood_at_the_other_end(ending: Ending) -> None:
-    line = msgspec.json.encode(Report(ending=ending))
-    assert Ending(msgspec.json.decode(line, type=Report).ending) is ending
+    line = msgspec.json.encode(WorkerReport(ending=ending))
+    assert Ending(msgspec.json.decode(line, type=WorkerReport).ending) is ending
 
 
 def test_a_report_is_sent_as_one_line_as_long_as_anybody_reads_it(
@@ -611,9 +612,9 @@ def test_a_report_is_sent_as_one_line_as_long_as_anybody_reads_it(
     reader, writer = os.pipe()
     with io.FileIO(reader) as readable, io.FileIO(writer, "w") as writable:
         monkeypatch.setattr(sys, "stdout", writable)
-        worker.send(Report(pages=1))
-        worker.send(Report(news="x"))
+        worker.send(WorkerReport(pages=1))
+        worker.send(WorkerReport(news="x"))
         assert readable.read(1000) == b'{"pages":1}\n{"news":"x"}\n'
         readable.close()
-        worker.send(Report(pages=2))  # nobody reads it: no error
+        worker.send(WorkerReport(pages=2))  # nobody reads it: no error
         monkeypatch.undo()

@@ -9,28 +9,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rove.crawl.inflight_log import Spool
-from rove.crawl.requests import Surroundings
+from rove.crawl.inflight_log import InflightLog
+from rove.crawl.requests import CrawlContext
 from rove.crawl.seen import SeenSet
 from rove.crawl.visit import Visit
-from rove.crawl.visit_record import Journal
+from rove.crawl.visit_record import VisitRecord
 from rove.fetch.contract import Request
 from rove.frontier.contract import Frontier
-from rove.model import (
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
-    Lease,
-    NewUrl,
-    OriginRecord,
     Outcome,
     Redirected,
     Refused,
     Response,
-    RobotsStatus,
-    UrlState,
     WrongType,
 )
+from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.parse.reader import PageReader
 from rove.policy.constants import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
@@ -147,7 +144,7 @@ class World:
         self.gate = Gate(Exclusions())
         self.reader = PageReader()
         self.spool_folder = folder / "spool"
-        self.spool = Spool(self.spool_folder, 1)
+        self.inflight_log = InflightLog(self.spool_folder, 1)
         self._frontier: Frontier | None = None
 
     @property
@@ -178,7 +175,7 @@ class World:
 
     def close(self) -> None:
         """Close the frontier."""
-        self.spool.close()
+        self.inflight_log.close()
         asyncio.run(self.reader.close())
         asyncio.run(self.harness.close())
 
@@ -190,21 +187,23 @@ class World:
     def timed(self, lease: Lease) -> Lease:
         """A lease as the crawl takes it: with its deadline, and what the crawl's clock is ahead."""
         now = self.now()
-        return lease.but(deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now)
+        return lease.replace(
+            deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now
+        )
 
-    async def start(self, lease: Lease) -> tuple[Journal, Visit]:
+    async def start(self, lease: Lease) -> tuple[VisitRecord, Visit]:
         """A visit with its journal, not begun yet."""
         found = {canonical(pending.url) for pending in lease.urls}
         keys = [(url.domain, url.origin) for url in found if url is not None]
         origins: dict[str, OriginRecord | None] = {origin: None for _, origin in keys}
         origins |= {record.origin: record for record in await self.frontier.origins(keys)}
-        journal = Journal(lease)
-        around = Surroundings(
+        journal = VisitRecord(lease)
+        context = CrawlContext(
             frontier=self.frontier,
             fetcher=self.fetcher,
             gate=self.gate,
             reader=self.reader,
-            spool=self.spool,
+            inflight_log=self.inflight_log,
             seen=SeenSet(),
             delay=DELAY,
             max_body=1 << 20,
@@ -214,9 +213,9 @@ class World:
             clock=self.now,
             is_stopping=lambda: self.stopping,
         )
-        return journal, Visit(around, journal, origins)
+        return journal, Visit(context, journal, origins)
 
-    async def write_down(self, journal: Journal) -> None:
+    async def write_down(self, journal: VisitRecord) -> None:
         """Settle a visit as the crawl does."""
         both = set(journal.settled) & set(journal.deferred)
         assert not both, "what is settled is not put off"
@@ -226,9 +225,9 @@ class World:
             await self.frontier.put_origins(origins)
         await self.frontier.add(journal.links)
         await self.frontier.settle([journal.result(self.now(), DELAY)])
-        self.spool.settled([journal.lease.token])
+        self.inflight_log.settled([journal.lease.token])
 
-    async def visit(self) -> Journal:
+    async def visit(self) -> VisitRecord:
         """Claim a domain, visit it, and write the visit down."""
         lease = await self.claim()
         assert lease is not None, "no domain is due"
@@ -237,7 +236,7 @@ class World:
         await self.write_down(journal)
         return journal
 
-    async def visit_next(self, *, within: float = 1e9) -> tuple[float, Journal]:
+    async def visit_next(self, *, within: float = 1e9) -> tuple[float, VisitRecord]:
         """Wait for the next domain that is due, whatever it waits for; how long that took, and the visit."""
         rows = await self.rows("SELECT min(ready_at) FROM domain WHERE ready_at IS NOT NULL")
         assert rows[0][0] is not None, "nothing is pending"
@@ -292,6 +291,6 @@ def offered(text: str, depth: int = 0, **more: Any) -> NewUrl:
     return crawl_url(text).offer(depth=depth, **more)
 
 
-def bare(text: str) -> NewUrl:
+def assume_https(text: str) -> NewUrl:
     """The guess that a bare domain in the seeds is."""
-    return offered(f"https://{text}/", bare=True)
+    return offered(f"https://{text}/", assume_https=True)

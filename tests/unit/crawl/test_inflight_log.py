@@ -17,9 +17,14 @@ import pytest
 
 import rove.crawl.inflight_log
 from rove.app.application import _recover_requests
-from rove.crawl.inflight_log import Note, Spool, _encode, lost_visits, spool_files
+from rove.crawl.inflight_log import InflightLog, Note, _encode, lost_visits, spool_files
 from rove.errors import DiskFull, StoreError
-from rove.model import DelaySource, Fate, RequestKind, RequestRow
+from rove.model.ledger import (
+    DelaySource,
+    RequestKind,
+    RequestRow,
+    Settlement,
+)
 from tests.unit.crawl.scripted import World
 
 DELAY = 70.0
@@ -34,12 +39,12 @@ ROW = RequestRow(
     started=1_700_000_000.25,
     began=T0,
     ended=T0,
-    error=Fate.LOST,
+    error=Settlement.LOST,
 )
 
 
 def row(visit: int = 1, seq: int = 0, **more: object) -> RequestRow:
-    return ROW.but(visit=visit, seq=seq, **more)  # type: ignore[arg-type]
+    return ROW.replace(visit=visit, seq=seq, **more)  # type: ignore[arg-type]
 
 
 def begun(visit: int = 1, seq: int = 0) -> Note:
@@ -64,8 +69,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def spool(folder: Path) -> Iterator[Spool]:
-    made = Spool(folder, 7)
+def inflight_log(folder: Path) -> Iterator[InflightLog]:
+    made = InflightLog(folder, 7)
     yield made
     made.close()
 
@@ -84,124 +89,126 @@ class TestWriting:
     """Notes, and the files that they are in."""
 
     def test_nothing_is_made_before_there_is_something_to_note(self, folder: Path) -> None:
-        spool = Spool(folder, 7)
+        inflight_log = InflightLog(folder, 7)
         assert not folder.exists()
-        spool.settled([1])
-        spool.close()
+        inflight_log.settled([1])
+        inflight_log.close()
         assert not folder.exists()
 
-    def test_a_note_is_a_line_at_once(self, folder: Path, spool: Spool) -> None:
+    def test_a_note_is_a_line_at_once(self, folder: Path, inflight_log: InflightLog) -> None:
         for number in range(1, 4):
-            spool.note(begun(number))
+            inflight_log.note(begun(number))
             assert files(folder) == {"requests-7-1.jsonl": number}
         assert visits(folder) == [1, 2, 3]
 
     def test_notes_survive_a_writer_that_is_abandoned(self, folder: Path) -> None:
-        spool = Spool(folder, 7)
-        spool.note(begun(1))
-        spool.note(ended(1))
-        del spool
+        inflight_log = InflightLog(folder, 7)
+        inflight_log.note(begun(1))
+        inflight_log.note(ended(1))
+        del inflight_log
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert [found.status for found in lost.rows] == [200]
 
     def test_what_is_settled_is_forgotten_with_its_file(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 2 * len(_encode(long(1))) + 10)
         for visit in range(4):
-            spool.note(long(visit))
-        spool.settled([0])
+            inflight_log.note(long(visit))
+        inflight_log.settled([0])
         assert visits(folder) == [0, 1, 2, 3], "not while one of them is not settled"
-        spool.settled([1])
+        inflight_log.settled([1])
         assert visits(folder) == [2, 3]
 
-    def test_the_file_that_is_written_to_stays(self, folder: Path, spool: Spool) -> None:
-        spool.note(begun(1))
-        spool.settled([1])
+    def test_the_file_that_is_written_to_stays(
+        self, folder: Path, inflight_log: InflightLog
+    ) -> None:
+        inflight_log.note(begun(1))
+        inflight_log.settled([1])
         assert visits(folder) == [1]
 
     def test_a_visit_noted_again_after_it_was_settled_is_not_settled(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000_000)
         for visit in (1, 2, 3):
-            spool.note(long(visit))
-        spool.settled([1, 2])
-        spool.note(begun(1))
-        spool.settled([3])
+            inflight_log.note(long(visit))
+        inflight_log.settled([1, 2])
+        inflight_log.note(begun(1))
+        inflight_log.settled([3])
         assert set(visits(folder)) == {1, 2, 3}
 
-    def test_what_is_settled_may_be_unknown(self, folder: Path, spool: Spool) -> None:
-        spool.note(begun(1))
-        spool.settled([5, 6])
-        spool.settled([])
+    def test_what_is_settled_may_be_unknown(self, folder: Path, inflight_log: InflightLog) -> None:
+        inflight_log.note(begun(1))
+        inflight_log.settled([5, 6])
+        inflight_log.settled([])
         assert visits(folder) == [1]
 
     def test_a_file_that_is_full_is_followed_by_another(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
         for visit in range(5):
-            spool.note(long(visit))
+            inflight_log.note(long(visit))
         assert files(folder) == {
             f"requests-7-{n}.jsonl": lines for n, lines in [(1, 2), (2, 2), (3, 1)]
         }
-        spool.settled([2, 3])
+        inflight_log.settled([2, 3])
         assert files(folder) == {"requests-7-1.jsonl": 2, "requests-7-3.jsonl": 1}
-        spool.settled([0])
+        inflight_log.settled([0])
         assert visits(folder) == [0, 1, 4]
-        spool.settled([1])
+        inflight_log.settled([1])
         assert visits(folder) == [4]
 
     def test_a_full_file_of_settled_visits_does_not_stay(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
-        spool.note(long(1, 150_000))
-        spool.settled([1])
-        spool.note(long(2, 150_000))
+        inflight_log.note(long(1, 150_000))
+        inflight_log.settled([1])
+        inflight_log.note(long(2, 150_000))
         assert files(folder) == {"requests-7-2.jsonl": 1}
 
     def test_a_visit_in_two_files_is_in_both_until_it_is_settled(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
-        spool.note(long(1))
-        spool.note(long(1))
-        spool.note(long(2))
+        inflight_log.note(long(1))
+        inflight_log.note(long(1))
+        inflight_log.note(long(2))
         assert len(files(folder)) == 3
-        spool.settled([1])
+        inflight_log.settled([1])
         assert files(folder) == {"requests-7-3.jsonl": 1}
 
     def test_a_note_longer_than_a_file_is_written_all_the_same(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000)
-        spool.note(long(1))
-        spool.note(long(2))
+        inflight_log.note(long(1))
+        inflight_log.note(long(2))
         assert visits(folder) == [1, 2]
 
     def test_closing_leaves_only_what_is_not_settled(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
-        spool = Spool(folder, 7)
+        inflight_log = InflightLog(folder, 7)
         for visit in (1, 2, 3):
-            spool.note(long(visit))
-        spool.settled([1, 3])
-        spool.close()
+            inflight_log.note(long(visit))
+        inflight_log.settled([1, 3])
+        inflight_log.close()
         assert files(folder) == {"requests-7-2.jsonl": 1}
-        spool.close()
+        inflight_log.close()
 
     def test_closing_leaves_nothing_where_all_is_settled(self, folder: Path) -> None:
-        spool = Spool(folder, 7)
-        spool.note(begun(1))
-        spool.settled([1])
-        spool.close()
+        inflight_log = InflightLog(folder, 7)
+        inflight_log.note(begun(1))
+        inflight_log.settled([1])
+        inflight_log.close()
         assert list(folder.iterdir()) == []
 
     def test_two_processes_do_not_meet(self, folder: Path) -> None:
-        one, two = Spool(folder, 1), Spool(folder, 2)
+        one, two = InflightLog(folder, 1), InflightLog(folder, 2)
         one.note(begun(10))
         two.note(begun(20))
         one.settled([10, 20])
@@ -259,20 +266,28 @@ class TestReading:
     """What is made of the notes of a dead process."""
 
     @pytest.fixture
-    def path(self, spool: Spool, folder: Path) -> Path:
-        spool.note(begun(1))
-        spool.note(ended(1))
-        spool.note(begun(2))
+    def path(self, inflight_log: InflightLog, folder: Path) -> Path:
+        inflight_log.note(begun(1))
+        inflight_log.note(ended(1))
+        inflight_log.note(begun(2))
         return folder / "requests-7-1.jsonl"
 
     def test_a_request_that_had_ended_is_there_once_with_its_end(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
         assert (first.domain, first.visit) == (-5, 1)
         assert first.rows == [
-            row(1, ended=T0 + 500, error="", status=200, delay=DELAY, process=7, fate=Fate.LOST)
+            row(
+                1,
+                ended=T0 + 500,
+                error="",
+                status=200,
+                delay=DELAY,
+                process=7,
+                fate=Settlement.LOST,
+            )
         ]
-        assert second.rows == [row(2, delay=DELAY, process=7, fate=Fate.LOST)]
-        assert second.rows[0].error == Fate.LOST
+        assert second.rows == [row(2, delay=DELAY, process=7, fate=Settlement.LOST)]
+        assert second.rows[0].error == Settlement.LOST
 
     def test_the_domain_may_be_visited_again_after_its_delay(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
@@ -320,47 +335,51 @@ class TestReading:
     )
     def test_the_longest_that_was_asked_for_is_kept_to(
         self,
-        spool: Spool,
+        inflight_log: InflightLog,
         folder: Path,
         pauses: list[tuple[float, DelaySource]],
         delay: float,
         source: DelaySource,
     ) -> None:
-        spool.note(begun(1))
+        inflight_log.note(begun(1))
         for seq, (pause, pause_from) in enumerate(pauses):
-            spool.note(ended(1, seq, after=1_000, pause=pause, pause_from=pause_from))
+            inflight_log.note(ended(1, seq, after=1_000, pause=pause, pause_from=pause_from))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert {(found.delay, found.delay_from) for found in lost.rows} == {(delay, source)}
         last = T0 + (1_000 if pauses else 0)
         assert lost.earliest == last + round(1_000 * delay)
 
-    def test_it_counts_from_the_end_of_the_last_request(self, spool: Spool, folder: Path) -> None:
-        spool.note(ended(1, 0, after=9_000))
-        spool.note(ended(1, 1, after=4_000))
+    def test_it_counts_from_the_end_of_the_last_request(
+        self, inflight_log: InflightLog, folder: Path
+    ) -> None:
+        inflight_log.note(ended(1, 0, after=9_000))
+        inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.earliest == T0 + 9_000 + 70_000
         assert [found.seq for found in lost.rows] == [0, 1]
 
-    def test_the_texts_of_robots_txt_come_along(self, spool: Spool, folder: Path) -> None:
+    def test_the_texts_of_robots_txt_come_along(
+        self, inflight_log: InflightLog, folder: Path
+    ) -> None:
         texts = [b"", b"User-agent: *\n", bytes(range(256))]
         for text in texts:
-            spool.note(Note(visit=1, domain=-5, robots=text))
-        spool.note(Note(visit=1, domain=-5, robots=None, pause=500.0))
+            inflight_log.note(Note(visit=1, domain=-5, robots=text))
+        inflight_log.note(Note(visit=1, domain=-5, robots=None, pause=500.0))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.robots == texts
         assert (lost.rows, lost.earliest) == ([], 0), "nothing is known of when"
 
     def test_a_visit_in_two_files_is_one(
-        self, spool: Spool, folder: Path, monkeypatch: pytest.MonkeyPatch
+        self, inflight_log: InflightLog, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 10)
-        spool.note(begun(1))
-        spool.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
+        inflight_log.note(begun(1))
+        inflight_log.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
         paths = [path for _, path in spool_files(folder)]
         (lost,) = lost_visits(7, paths, DELAY)
         assert [(found.status, found.delay) for found in lost.rows] == [(200, 100.0)]
 
-    def test_what_was_noted_is_what_is_read(self, spool: Spool, folder: Path) -> None:
+    def test_what_was_noted_is_what_is_read(self, inflight_log: InflightLog, folder: Path) -> None:
         odd = row(
             1,
             url="http://a.test/%00?\u2028",
@@ -372,9 +391,9 @@ class TestReading:
             truncated=True,
             address="::1",
         )
-        spool.note(Note(visit=1, domain=-5, row=odd))
+        inflight_log.note(Note(visit=1, domain=-5, row=odd))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert lost.rows == [odd.but(delay=DELAY, process=7, fate=Fate.LOST)]
+        assert lost.rows == [odd.replace(delay=DELAY, process=7, fate=Settlement.LOST)]
 
 
 @contextmanager
@@ -391,28 +410,28 @@ def file_size_limit(size: int) -> Iterator[None]:
 class TestFullDisk:
     """A note that cannot be written is an error, before anything is asked."""
 
-    def test_a_full_disk_is_said(self, folder: Path, spool: Spool) -> None:
+    def test_a_full_disk_is_said(self, folder: Path, inflight_log: InflightLog) -> None:
         with file_size_limit(1_000), pytest.raises(DiskFull, match=r"requests-7-1\.jsonl"):
-            spool.note(begun(1))
+            inflight_log.note(begun(1))
         assert files(folder) == {}
 
     def test_so_is_one_that_fills_up_later(
-        self, folder: Path, spool: Spool, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
-        spool.note(long(1))
+        inflight_log.note(long(1))
         with file_size_limit(1_000):
             for _ in range(2):
                 with pytest.raises(DiskFull):
-                    spool.note(long(2))
+                    inflight_log.note(long(2))
         assert visits(folder) == [1]
-        spool.note(long(3))
+        inflight_log.note(long(3))
         assert visits(folder) == [1, 3], "when there is room again"
 
     def test_a_directory_that_cannot_be_made_is_another_error(self, tmp_path: Path) -> None:
         (tmp_path / "spool").write_text("a file")
         with pytest.raises(StoreError, match="cannot be written") as caught:
-            Spool(tmp_path / "spool", 7).note(begun(1))
+            InflightLog(tmp_path / "spool", 7).note(begun(1))
         assert not isinstance(caught.value, DiskFull)
 
 
@@ -420,7 +439,7 @@ WRITER = """
 import os, sys
 from pathlib import Path
 import rove.crawl.inflight_log
-from rove.model import RequestKind, RequestRow
+from rove.model.ledger import RequestKind, RequestRow
 from rove.crawl.inflight_log import Note, _encode, Spool
 
 rove.crawl.inflight_log.FILE_BYTES = 20_000
@@ -465,14 +484,14 @@ async def test_a_request_whose_end_is_in_another_file_is_entered_with_its_end(
     await world.open("http://a.test/")
     lease = await world.claim()
     assert lease is not None
-    spool = Spool(folder, world.frontier.process)
+    inflight_log = InflightLog(folder, world.frontier.process)
     for note in (begun(lease.token), ended(lease.token, pause=900.0)):
         assert note.row is not None
-        whose = note.row.but(domain=lease.domain)
-        spool.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
+        whose = note.row.replace(domain=lease.domain)
+        inflight_log.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
     assert len(files(folder)) == 2
     stage = SimpleNamespace(
-        data=SimpleNamespace(spool=folder), settings=SimpleNamespace(delay=DELAY)
+        data=SimpleNamespace(inflight_log=folder), settings=SimpleNamespace(delay=DELAY)
     )
     next_start = await world.harness.open(delay=DELAY)
     await _recover_requests(cast(Any, stage), next_start, None)

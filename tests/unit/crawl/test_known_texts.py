@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rove.crawl.known_texts import Copies, GroupTexts
-from rove.model import Content, Lease, Location
+from rove.crawl.known_texts import BatchTexts, KnownTexts
+from rove.model.ledger import Content, Location
+from rove.model.visits import Lease
 from rove.store.contract import Page, Stored
 
 PLACE = Location(file="a.warc.gz", offset=1, length=2)
@@ -44,8 +45,8 @@ def content(hash: int, *, domain: int = 1, visit: int = 1, checked: int = 7) -> 
     )
 
 
-def copies(*contents: Content) -> Copies:
-    return Copies(Known(*contents))  # type: ignore[arg-type]
+def copies(*contents: Content) -> KnownTexts:
+    return KnownTexts(Known(*contents))  # type: ignore[arg-type]
 
 
 NEW = Stored(text=PLACE, raw=None, checked=7)
@@ -77,7 +78,7 @@ async def test_a_copy_brings_along_what_it_relies_on() -> None:
 
 async def test_the_group_before_is_remembered_until_it_has_arrived() -> None:
     known = Known()
-    process = Copies(known)  # type: ignore[arg-type]
+    process = KnownTexts(known)  # type: ignore[arg-type]
     process.sent([content(1)])
     texts = await process.look_up([page(1), page(2)])
     assert known.asked == [{2}] and set(texts.known) == {1}
@@ -86,7 +87,7 @@ async def test_the_group_before_is_remembered_until_it_has_arrived() -> None:
     assert (await process.look_up([page(1)])).known == {}
 
 
-def is_repeat(texts: GroupTexts, domain: int, hash: int, stored: Stored) -> bool:
+def is_repeat(texts: BatchTexts, domain: int, hash: int, stored: Stored) -> bool:
     return texts.is_repeat(lease(domain), page(hash), stored)
 
 
@@ -110,7 +111,7 @@ async def test_another_text_of_the_same_hash_is_no_repeat() -> None:
 
 
 async def test_what_is_remembered_is_bounded() -> None:
-    process = Copies(Known(), remembered=100)  # type: ignore[arg-type]
+    process = KnownTexts(Known(), remembered=100)  # type: ignore[arg-type]
     texts = await process.look_up([])
     for number in range(1_000):
         assert not is_repeat(texts, 1, number, SHORT)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from rove.config import Limits
-from rove.crawl.limits import Allowance
+from rove.crawl.limits import RemainingLimits
 
 
-def allowance(
+def remaining_limits(
     limits: Limits, *, seconds_before: float = 0.0, started: float = 100.0, now: float = 100.0
-) -> Allowance:
-    return Allowance(
+) -> RemainingLimits:
+    return RemainingLimits(
         limits=limits, seconds_before=seconds_before, started=started, clock=lambda: now
     )
 
 
 def test_without_limits_there_is_no_end() -> None:
-    free = allowance(Limits(max_pages_per_domain=3), seconds_before=1e9, now=1e12)
+    free = remaining_limits(Limits(max_pages_per_domain=3), seconds_before=1e9, now=1e12)
     assert free.seconds_left() is None
     assert free.pages_left(10**12) is None
 
@@ -36,13 +36,15 @@ def test_without_limits_there_is_no_end() -> None:
 def test_time_runs_from_where_earlier_runs_have_left_it(
     now: float, before: float, left: float
 ) -> None:
-    found = allowance(Limits(max_duration=60.0), seconds_before=before, now=now).seconds_left()
+    found = remaining_limits(
+        Limits(max_duration=60.0), seconds_before=before, now=now
+    ).seconds_left()
     assert found == pytest.approx(left)
 
 
 def test_time_is_read_at_every_question() -> None:
     now = iter([100.0, 101.0, 105.0])
-    limited = Allowance(
+    limited = RemainingLimits(
         limits=Limits(max_duration=10.0),
         seconds_before=0.0,
         started=100.0,
@@ -54,22 +56,22 @@ def test_time_is_read_at_every_question() -> None:
 def test_what_was_used_before_the_limit_was_given_is_taken_off_by_the_caller() -> None:
     """`seconds_before` of the limits is where it counts from, which is in the run's own already."""
     limits = Limits(max_duration=60.0, seconds_before=1000.0)
-    assert allowance(limits, seconds_before=10.0).seconds_left() == pytest.approx(50.0)
+    assert remaining_limits(limits, seconds_before=10.0).seconds_left() == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize(("stored", "left"), [(0, 100), (30, 70), (100, 0), (103, -3)])
 def test_pages_count_over_all_processes(stored: int, left: int) -> None:
-    assert allowance(Limits(max_pages=100)).pages_left(stored) == left
+    assert remaining_limits(Limits(max_pages=100)).pages_left(stored) == left
 
 
 def test_pages_stored_before_the_limit_was_given_do_not_count() -> None:
-    limited = allowance(Limits(max_pages=100, pages_before=1000))
+    limited = remaining_limits(Limits(max_pages=100, pages_before=1000))
     assert limited.pages_left(1000) == 100
     assert limited.pages_left(1040) == 60
 
 
 def test_the_limits_do_not_touch_each_other() -> None:
-    only_pages = allowance(Limits(max_pages=5), now=1e9)
+    only_pages = remaining_limits(Limits(max_pages=5), now=1e9)
     assert (only_pages.seconds_left(), only_pages.pages_left(2)) == (None, 3)
-    only_time = allowance(Limits(max_duration=5.0), now=102.0)
+    only_time = remaining_limits(Limits(max_duration=5.0), now=102.0)
     assert (only_time.seconds_left(), only_time.pages_left(10**9)) == (3.0, None)

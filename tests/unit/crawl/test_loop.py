@@ -26,10 +26,10 @@ import pytest
 import rove.crawl.loop
 import rove.crawl.writer
 from rove.config import Limits, Settings
-from rove.crawl.inflight_log import Note, Spool, lost_visits, spool_files
-from rove.crawl.limits import Allowance
+from rove.crawl.inflight_log import InflightLog, Note, lost_visits, spool_files
+from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import CLAIM_WHILE_FEEDING, REST_WHILE_FEEDING, Crawl, Ending
-from rove.crawl.pressure import Machine
+from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.seen import SeenSet
 from rove.crawl.writer import GroupWriter
@@ -40,13 +40,9 @@ from rove.frontier.contract import Frontier, Policy
 from rove.frontier.sqlite.database import Database
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteReader
-from rove.model import (
-    Content,
-    Counts,
-    RequestRow,
-    UrlState,
-    VisitResult,
-)
+from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.urls import UrlState
+from rove.model.visits import VisitResult
 from rove.parse.reader import PageReader
 from rove.policy import budget
 from rove.policy.constants import VISIT_BUDGET
@@ -122,7 +118,7 @@ class Place:
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
-        self._spools: dict[int, Spool] = {}
+        self._spools: dict[int, InflightLog] = {}
 
     async def open(self, *urls: str, delay: float = 0.0, horizon: float = math.inf) -> None:
         """Open the frontier, as one more run, with these URLs in it."""
@@ -138,10 +134,10 @@ class Place:
         assert self.real_frontier is not None, "the place is not open"
         return self.real_frontier
 
-    def spool(self) -> Spool:
+    def inflight_log(self) -> InflightLog:
         """That of the process which was opened last."""
         process = self.frontier.process
-        return self._spools.setdefault(process, Spool(self.folder / "spool", process))
+        return self._spools.setdefault(process, InflightLog(self.folder / "spool", process))
 
     def store(self) -> WarcStore:
         return WarcStore(self.folder / "warc", keep=Keep.TEXT, name="crawl", software="rove/test")
@@ -164,17 +160,17 @@ class Place:
             store=store or self.store(),
             gate=Gate(Exclusions()),
             reader=PageReader(),
-            spool=self.spool(),
+            inflight_log=self.inflight_log(),
             settings=made,
             concurrency=made.concurrency,
             progress=self.progress,
             clock=clock,
-            allowance=Allowance(
+            remaining_limits=RemainingLimits(
                 limits=made.limits, seconds_before=0.0, started=clock(), clock=clock
             ),
             all_fed=self._all_fed,
             follow_exclusions=self._follow,
-            machine=Machine(
+            machine=Pressure(
                 made,
                 concurrency=made.concurrency,
                 directory=self.folder,
@@ -184,8 +180,8 @@ class Place:
         )
 
     def close(self) -> None:
-        for spool in self._spools.values():
-            spool.close()
+        for inflight_log in self._spools.values():
+            inflight_log.close()
         asyncio.run(self.database.close())
 
     async def _follow(self, tell: Callable[[Exclusions], None]) -> None:
@@ -1068,7 +1064,7 @@ class TestGivingUp:
         async with self.writer(world) as writer:
             writer.put(late)
         states = await world.states()
-        world.spool.close()
+        world.inflight_log.close()
         await world.harness.close()
         assert sorted(states.values()) == ["done", "pending", "pending"]
 
@@ -1079,7 +1075,7 @@ class TestGivingUp:
             store=store,
             frontier=world.frontier,
             clock=world.now,
-            spool=world.spool,
+            inflight_log=world.inflight_log,
             seen=SeenSet(),
             delay=DELAY,
             only_known_domains=False,
@@ -1106,7 +1102,7 @@ class TestSpool:
         place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=3))
         await place.open("http://h0.test/")
         await place.run()
-        place.spool().close()
+        place.inflight_log().close()
         assert spool_files(place.folder / "spool") == []
 
     async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(
@@ -1115,8 +1111,8 @@ class TestSpool:
         place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
         await place.open(*front_pages(3))
         calls: list[tuple[str, set[int]]] = []
-        spool = place.spool()
-        settled = spool.settled
+        inflight_log = place.inflight_log()
+        settled = inflight_log.settled
 
         class Noting(Wrapped):
             async def settle(self, visits: Sequence[VisitResult]) -> int:
@@ -1128,7 +1124,7 @@ class TestSpool:
             calls.append(("forget", set(visits)))
             settled(calls[-1][1])
 
-        spool.settled = note  # type: ignore[method-assign]
+        inflight_log.settled = note  # type: ignore[method-assign]
         await place.run(frontier=Noting(place.frontier))
         assert calls
         for (first, told), (second, forgotten) in zip(calls[::2], calls[1::2], strict=True):
@@ -1140,7 +1136,7 @@ class TestSpool:
         errors = [FrontierError("lost")] * 20
         with pytest.raises(FrontierError, match="lost"):
             await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
-        place.spool().close()
+        place.inflight_log().close()
         paths = [path for _, path in spool_files(place.folder / "spool")]
         (lost,) = lost_visits(place.frontier.process, paths, 70.0)
         assert [row.url for row in lost.rows] == ["http://h0.test/robots.txt", "http://h0.test/"]
@@ -1150,7 +1146,7 @@ class TestSpool:
         await place.open("http://h0.test/")
         with pytest.raises(DiskFull):
             await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
-        place.spool().close()
+        place.inflight_log().close()
         assert spool_files(place.folder / "spool") == []
         rows = await place.rows("SELECT url, fate FROM request ORDER BY seq")
         assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
@@ -1158,12 +1154,12 @@ class TestSpool:
     async def test_a_full_disk_ends_the_crawl(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
         await place.open("http://h0.test/")
-        spool = place.spool()
+        inflight_log = place.inflight_log()
 
         def full(_: Note) -> None:
             raise DiskFull("no room")
 
-        spool.note = full  # type: ignore[method-assign]
+        inflight_log.note = full  # type: ignore[method-assign]
         with pytest.raises(DiskFull, match="no room"):
             await place.run()
         assert place.fetcher.asked == []

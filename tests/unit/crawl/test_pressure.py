@@ -9,8 +9,8 @@ import pytest
 
 import rove.crawl.pressure
 from rove.config import LEAST_MEMORY, Settings
-from rove.crawl.pressure import DiskWatch, Machine, fetches_within, free_bytes, resident_bytes
-from rove.model import Failed, FailureKind
+from rove.crawl.pressure import DiskWatch, Pressure, fetches_within, free_bytes, resident_bytes
+from rove.model.outcomes import Failed, FailureKind
 from rove.resources.memory import Share
 
 MiB = 1 << 20
@@ -23,7 +23,7 @@ class Here:
     def __init__(self, folder: Path, *, concurrency: int = 100, **settings: Any) -> None:
         self.now = 100.0
         self.news: list[str] = []
-        self.machine = Machine(
+        self.machine = Pressure(
             Settings(email="me@example.org", **settings),
             concurrency=concurrency,
             directory=folder,

@@ -14,7 +14,13 @@ from rove.crawl.robots_fetch import (
     fetch_robots,
     valid_for,
 )
-from rove.model import FailureKind, Fetched, OriginRecord, Outcome, Refused, RobotsStatus
+from rove.model.outcomes import (
+    FailureKind,
+    Fetched,
+    Outcome,
+    Refused,
+)
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES
@@ -282,7 +288,7 @@ async def test_an_expired_copy_is_asked_about() -> None:
     script = Script(refused(304))
     record = await fetch(script, KNOWN)
     assert script.headers == [CONDITIONS]
-    assert record == KNOWN.but(valid_for=DAY, age=0.0)
+    assert record == KNOWN.replace(valid_for=DAY, age=0.0)
 
 
 async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
@@ -302,7 +308,7 @@ async def test_only_what_is_known_is_asked_by(
     etag: str, last_modified: str, conditions: list[tuple[str, str]]
 ) -> None:
     script = Script(refused(404))
-    await fetch(script, KNOWN.but(etag=etag, last_modified=last_modified))
+    await fetch(script, KNOWN.replace(etag=etag, last_modified=last_modified))
     assert script.headers == [conditions]
 
 
@@ -313,9 +319,9 @@ async def test_a_changed_copy_takes_the_place_of_the_old_one() -> None:
 
 
 async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
-    known = KNOWN.but(source="https://b.test/r")
+    known = KNOWN.replace(source="https://b.test/r")
     script = Script(redirect("https://b.test/r"), refused(304))
-    assert await fetch(script, known) == known.but(valid_for=DAY, age=0.0)
+    assert await fetch(script, known) == known.replace(valid_for=DAY, age=0.0)
     assert script.headers == [[], CONDITIONS]
     script = Script(redirect("https://c.test/r"), robots(""))
     assert (await fetch(script, known)).source == "https://c.test/r"
@@ -329,9 +335,9 @@ async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
     "previous",
     [
         None,
-        KNOWN.but(etag="", last_modified=""),
-        KNOWN.but(source="https://b.test/robots.txt"),
-        KNOWN.but(source=""),
+        KNOWN.replace(etag="", last_modified=""),
+        KNOWN.replace(source="https://b.test/robots.txt"),
+        KNOWN.replace(source=""),
     ],
 )
 async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | None) -> None:
@@ -351,15 +357,17 @@ async def test_a_304_after_a_redirect_away_from_the_known_copy_is_trouble() -> N
 @pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
 async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
     record = await fetch(Script(trouble), KNOWN)
-    assert record == KNOWN.but(status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0)
+    assert record == KNOWN.replace(
+        status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0
+    )
     script = Script(refused(304))
     renewed = await fetch(script, record)
     assert script.headers == [CONDITIONS]
-    assert renewed == KNOWN.but(valid_for=DAY, age=0.0), "it is what it was before"
+    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), "it is what it was before"
 
 
 async def test_a_file_that_was_taken_away_is_forgotten() -> None:
-    record = await fetch(Script(refused(410)), KNOWN.but(failures=3))
+    record = await fetch(Script(refused(410)), KNOWN.replace(failures=3))
     assert record == OriginRecord(
         domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
     )

@@ -13,14 +13,13 @@ from rove.crawl.inflight_log import lost_visits, spool_files
 from rove.errors import StoreError
 from rove.fetch.contract import Request
 from rove.frontier.contract import LostVisit
-from rove.model import (
+from rove.model.ledger import DelaySource, RequestKind
+from rove.model.outcomes import (
     TEMPORARY_FAILURES,
     UNREACHABLE_FAILURES,
-    DelaySource,
     FailureKind,
     Fetched,
     Outcome,
-    RequestKind,
 )
 from rove.parse.reader import PageReader, Unread
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
@@ -36,7 +35,7 @@ from rove.urls.canonical import fingerprint, fingerprint_bytes
 from tests.unit.crawl.scripted import (
     DELAY,
     World,
-    bare,
+    assume_https,
     crawl_url,
     failed,
     offered,
@@ -810,7 +809,7 @@ class TestBareDomains:
     HTTPS_ROBOTS, HTTP_ROBOTS = "https://a.test/robots.txt", "http://a.test/robots.txt"
 
     async def test_https_that_answers_is_taken(self, world: World) -> None:
-        await world.open(bare("a.test"), script={self.HTTPS: page()})
+        await world.open(assume_https("a.test"), script={self.HTTPS: page()})
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTPS]
         assert await world.states() == {self.HTTPS: "done"}
@@ -820,7 +819,7 @@ class TestBareDomains:
         self, world: World, kind: FailureKind
     ) -> None:
         script = {self.HTTPS_ROBOTS: failed(kind), self.HTTP: page_with_links("/b")}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS, self.HTTP]
         assert await world.states() == {
@@ -832,7 +831,7 @@ class TestBareDomains:
 
     async def test_http_is_asked_if_the_page_cannot_be_reached(self, world: World) -> None:
         script = {self.HTTPS: failed(FailureKind.RESET), self.HTTP: page()}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         expected = [self.HTTPS_ROBOTS, self.HTTPS, self.HTTP_ROBOTS, self.HTTP]
         assert world.fetcher.asked == expected
@@ -858,7 +857,7 @@ class TestBareDomains:
     async def test_https_that_is_spoken_there_is_no_reason_for_http(
         self, world: World, answer: Outcome
     ) -> None:
-        await world.open(bare("a.test"), script={self.HTTPS: answer})
+        await world.open(assume_https("a.test"), script={self.HTTPS: answer})
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTPS]
         assert list(await world.states()) == [self.HTTPS]
@@ -870,13 +869,13 @@ class TestBareDomains:
     async def test_nor_is_a_robots_txt_that_cannot_be_had_for_other_reasons(
         self, world: World, answer: Outcome
     ) -> None:
-        await world.open(bare("a.test"), script={self.HTTPS_ROBOTS: answer})
+        await world.open(assume_https("a.test"), script={self.HTTPS_ROBOTS: answer})
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS]
 
     async def test_if_neither_answers_only_the_guess_exists(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: failed()}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS]
         assert await world.rows("SELECT url, state, bare FROM url") == [(self.HTTPS, 0, 1)]
@@ -889,7 +888,7 @@ class TestBareDomains:
 
     async def test_two_that_never_answer_are_not_waited_for(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: failed()}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         visits = 1
         while await world.frontier.next_due() is not None:
@@ -912,7 +911,7 @@ class TestBareDomains:
         self, world: World, answer: Outcome, state: str, reason: str
     ) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: answer}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         states = await world.states()
         assert (states[self.HTTPS], states[self.HTTP]) == ("redirected", state)
@@ -921,14 +920,14 @@ class TestBareDomains:
 
     async def test_http_that_robots_txt_forbids_is_blocked(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: NOTHING_ALLOWED}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "blocked"}
 
     async def test_http_may_lead_on_inside_the_domain(self, world: World) -> None:
         other = "http://www.a.test/"
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: redirect(other), other: page()}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert await world.states() == {
             self.HTTPS: "redirected",
@@ -939,7 +938,7 @@ class TestBareDomains:
     async def test_http_that_is_done_is_not_fetched_again(self, world: World) -> None:
         await world.open(self.HTTP, script={self.HTTP: page()})
         await world.visit()
-        await world.frontier.add([bare("a.test")])
+        await world.frontier.add([assume_https("a.test")])
         world.fetcher.script[self.HTTPS_ROBOTS] = failed()
         await world.visit_next()
         assert world.fetcher.asked[2:] == [self.HTTPS_ROBOTS]
@@ -949,7 +948,7 @@ class TestBareDomains:
         self, world: World
     ) -> None:
         script = {self.HTTPS: failed(), self.HTTP: refused(503)}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         for _ in range(20):
             if await world.frontier.next_due() is None:
@@ -965,7 +964,7 @@ class TestBareDomains:
         """Most sites answer http with a redirect to https: the guess stays what it was, and is tried again."""
         place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
         script = {place: failed(FailureKind.TIMEOUT_CONNECT), self.HTTP: redirect(self.HTTPS)}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
         world.fetcher.script |= {self.HTTPS_ROBOTS: refused(404), self.HTTPS: page()}
@@ -979,7 +978,7 @@ class TestBareDomains:
         other = "http://www.a.test/"
         place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
         script = {place: failed(), self.HTTP: redirect(other), other: redirect(self.HTTPS)}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
         visits = 1
@@ -993,7 +992,7 @@ class TestBareDomains:
     ) -> None:
         """http is a URL of its own as well, which has been settled when https is tried again."""
         script = {self.HTTPS_ROBOTS: [failed()] * 3 + [refused(404)], self.HTTPS: page()}
-        await world.open(bare("a.test"), offered(self.HTTP, depth=1), script=script)
+        await world.open(assume_https("a.test"), offered(self.HTTP, depth=1), script=script)
         world.fetcher.script[self.HTTP] = redirect(self.HTTPS)
         await world.visit()
         for _ in range(10):
@@ -1006,7 +1005,7 @@ class TestBareDomains:
         other = "http://www.a.test/"
         script = {self.HTTP: redirect(other), other: redirect(self.HTTPS)}
         answers = [failed(FailureKind.RESET), page()]
-        await world.open(bare("a.test"), script={self.HTTPS: answers, **script})
+        await world.open(assume_https("a.test"), script={self.HTTPS: answers, **script})
         await world.visit()
         while await world.frontier.next_due() is not None:
             await world.visit_next()
@@ -1050,7 +1049,7 @@ class TestPacing:
 
     async def test_a_bare_domain_that_answers_over_http_has_not_failed(self, world: World) -> None:
         script = {"https://a.test/robots.txt": failed(), f"{A}/": page()}
-        await world.open(bare("a.test"), script=script)
+        await world.open(assume_https("a.test"), script=script)
         journal = await world.visit()
         assert journal.result(world.now(), DELAY).pace.failures == 0
 

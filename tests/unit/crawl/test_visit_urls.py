@@ -9,12 +9,12 @@ import pytest
 
 from rove.frontier.sqlite.reader import SqliteReader
 from rove.inspect.pages import url_known
-from rove.model import FailureKind
+from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
 from rove.urls.ignored_params import drops_of
 from tests.unit.crawl.scripted import (
     World,
-    bare,
+    assume_https,
     failed,
     offered,
     page,
@@ -92,7 +92,7 @@ async def test_http_that_leads_back_to_an_https_out_of_reach_does_so_with_a_mark
         "https://a.test/robots.txt": failed(FailureKind.CONNECT),
         f"{A}/": redirect("https://a.test/?utm_source=http"),
     }
-    await world.open(bare("a.test"), script=script)
+    await world.open(assume_https("a.test"), script=script)
     await world.visit()
     assert await world.states() == {"https://a.test/": "pending"}
 

@@ -13,8 +13,8 @@ import pytest
 from rove.demo.log import (
     LoggedRequest,
     LogKind,
+    LogVerdict,
     Manners,
-    Verdict,
     decode,
     encode,
     judge,
@@ -80,8 +80,8 @@ class PoliteCrawler:
         self.done: set[str] = set()
 
     def crawl_domain(self, index: int) -> None:
-        bare = self.web.plan.bare_host(index)
-        hosts = [self.web.plan.sibling(bare, label) for label in bare.siblings]
+        assume_https = self.web.plan.bare_host(index)
+        hosts = [self.web.plan.sibling(assume_https, label) for label in assume_https.siblings]
         entries = [(h, self.web.plan.entry(h, place)) for h in hosts for place in range(h.places)]
         for host, entry in entries:
             url = canonical(f"http://{host.name}{entry.path}")
@@ -155,7 +155,7 @@ def test_a_polite_crawl_is_found_polite(profile: Profile) -> None:
 
 def test_an_empty_log_shows_nothing() -> None:
     verdict = judge(WEB, [], DELAY)
-    assert verdict == Verdict(
+    assert verdict == LogVerdict(
         violations=(),
         requests=0,
         visits=0,

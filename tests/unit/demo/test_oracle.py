@@ -14,7 +14,7 @@ import pytest
 from protego import Protego
 from selectolax.lexbor import LexborHTMLParser
 
-from rove.demo.answer import Answer
+from rove.demo.answer import SiteAnswer
 from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
@@ -26,11 +26,11 @@ def path_of(url: CrawlUrl) -> str:
     return url.text.removeprefix(url.origin)
 
 
-def header(answer: Answer, name: str) -> str:
+def header(answer: SiteAnswer, name: str) -> str:
     return next((value for key, value in answer.headers if key == name), "")
 
 
-def text_of(answer: Answer) -> str:
+def text_of(answer: SiteAnswer) -> str:
     decode = _DECODERS.get(header(answer, "Content-Encoding"))
     body = decode(answer.body) if decode else answer.body
     declared = re.search(r"charset=([\w-]+)", header(answer, "Content-Type"))

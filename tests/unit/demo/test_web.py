@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 import brotli
 import pytest
 
-from rove.demo.answer import Answer
+from rove.demo.answer import SiteAnswer
 from rove.demo.draw import Draw, Weighted
 from rove.demo.names import domain_index, domain_name
 from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape, adjusted
@@ -24,7 +24,7 @@ SHORT = replace(FULL, page_bytes=(300, 600), links_per_page=(6, 8))
 """All kinds of things, in pages that are made quickly."""
 
 
-def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list[Answer]]:
+def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list[SiteAnswer]]:
     answers = defaultdict(list)
     for name in web.all_hosts():
         host = web.plan.host(name)
@@ -35,7 +35,7 @@ def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list
     return answers
 
 
-def header(answer: Answer, name: str) -> str:
+def header(answer: SiteAnswer, name: str) -> str:
     return next((value for key, value in answer.headers if key == name), "")
 
 

@@ -21,8 +21,8 @@ from rove.fetch.connect_to import ConnectRule
 from rove.fetch.contract import Request
 from rove.fetch.dns import Resolver
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import Limits
-from rove.model import Failed, FailureKind, Outcome
+from rove.fetch.limits import FetchLimits
+from rove.model.outcomes import Failed, FailureKind, Outcome
 
 AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
 HTML = frozenset({"text/html", "text/plain"})
@@ -185,7 +185,7 @@ async def fetching(
     resolver: Resolver | None = None,
     guard: AddressGuard | None = None,
     connect_to: Sequence[ConnectRule] = (),
-    limits: Limits | None = None,
+    limits: FetchLimits | None = None,
     **options: Any,
 ) -> AsyncIterator[CurlFetcher]:
     """A fetcher that may dial loopback."""
@@ -194,7 +194,7 @@ async def fetching(
         resolver=resolver or FakeResolver(),
         guard=guard or AddressGuard(allow_private=True),
         connect_to=connect_to,
-        limits=limits or Limits(connect=5, first_byte=5, total=10),
+        limits=limits or FetchLimits(connect=5, first_byte=5, total=10),
         **options,
     )
     try:

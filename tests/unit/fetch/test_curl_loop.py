@@ -10,9 +10,9 @@ import pytest
 import uvloop
 
 import rove.fetch.curl_loop
-from rove.fetch.limits import Limits
+from rove.fetch.limits import FetchLimits
 from rove.fetch.poller import ReadySockets, SelectorSockets, ready_sockets
-from rove.model import FailureKind, Fetched
+from rove.model.outcomes import FailureKind, Fetched
 from tests.unit.fetch.server import Act, Script, ask, failure, fetching, page, serve
 
 AT_ONCE = 50
@@ -34,7 +34,7 @@ async def _fetch_all_kinds() -> None:
     def script(request: bytes) -> Script:
         return [Act.HOLD] if b"GET /held " in request else [page(body)]
 
-    limits = Limits(first_byte=1.0)
+    limits = FetchLimits(first_byte=1.0)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
         held = asyncio.create_task(fetcher.fetch(ask(server, "/held")))
         cancelled = asyncio.create_task(fetcher.fetch(ask(server, "/held")))

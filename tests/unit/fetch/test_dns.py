@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from rove.fetch.dns import Answer, AresLookup, CachingResolver
-from rove.model import Failed, FailureKind
+from rove.fetch.dns import AresLookup, CachingResolver, DnsAnswer
+from rove.model.outcomes import Failed, FailureKind
 from tests.unit.fetch.server import on_loop
 
 NOT_FOUND = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
@@ -30,7 +30,7 @@ class Clock:
 class ScriptedLookup:
     """Answers from a table, once the gate is open."""
 
-    def __init__(self, answer: Answer | Failed) -> None:
+    def __init__(self, answer: DnsAnswer | Failed) -> None:
         self.answer = answer
         self.asked: list[str] = []
         self.started = asyncio.Event()
@@ -38,7 +38,7 @@ class ScriptedLookup:
         self.gate.set()
         self.closed = False
 
-    async def look_up(self, host: str) -> Answer | Failed:
+    async def look_up(self, host: str) -> DnsAnswer | Failed:
         self.asked.append(host)
         self.started.set()
         await self.gate.wait()
@@ -48,8 +48,8 @@ class ScriptedLookup:
         self.closed = True
 
 
-def answer(ttl: float) -> Answer:
-    return Answer(addresses=("192.0.2.1", "192.0.2.2"), ttl=ttl)
+def answer(ttl: float) -> DnsAnswer:
+    return DnsAnswer(addresses=("192.0.2.1", "192.0.2.2"), ttl=ttl)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def answer(ttl: float) -> Answer:
     ],
 )
 @on_loop
-async def test_answers_are_kept_for_their_time(result: Answer | Failed, kept: float) -> None:
+async def test_answers_are_kept_for_their_time(result: DnsAnswer | Failed, kept: float) -> None:
     lookup, clock = ScriptedLookup(result), Clock()
     resolver = CachingResolver(lookup, clock=clock)
     expected = result if isinstance(result, Failed) else result.addresses
@@ -129,7 +129,7 @@ async def test_closing_tells_those_who_wait() -> None:
 @on_loop
 async def test_a_bug_in_a_lookup_is_raised_and_not_kept() -> None:
     class Broken(ScriptedLookup):
-        async def look_up(self, host: str) -> Answer | Failed:
+        async def look_up(self, host: str) -> DnsAnswer | Failed:
             if not self.asked:
                 self.asked.append(host)
                 raise RuntimeError("a bug")
@@ -208,7 +208,7 @@ async def test_ipv4_is_asked_first_and_is_enough() -> None:
         ("a.test", AAAA): [(AAAA, 500, "2001:db8::1")],
     }
     async with name_server(table) as (server, lookup):
-        assert await lookup.look_up("a.test") == Answer(
+        assert await lookup.look_up("a.test") == DnsAnswer(
             addresses=("192.0.2.1", "192.0.2.2"), ttl=30
         )
         assert server.asked == [("a.test", A)]
@@ -218,7 +218,7 @@ async def test_ipv4_is_asked_first_and_is_enough() -> None:
 async def test_ipv6_serves_where_there_is_nothing_else() -> None:
     table: dict[tuple[str, int], Records | int] = {("six.test", AAAA): [(AAAA, 500, "2001:db8::1")]}
     async with name_server(table) as (server, lookup):
-        assert await lookup.look_up("six.test") == Answer(addresses=("2001:db8::1",), ttl=500)
+        assert await lookup.look_up("six.test") == DnsAnswer(addresses=("2001:db8::1",), ttl=500)
         assert server.asked == [("six.test", A), ("six.test", AAAA)]
 
 
@@ -247,7 +247,7 @@ async def test_localhost_is_not_asked_for() -> None:
     async with name_server({}) as (server, lookup):
         for host in ("localhost", "a.localhost"):
             found = await lookup.look_up(host)
-            assert isinstance(found, Answer) and found.addresses == ("127.0.0.1", "::1")
+            assert isinstance(found, DnsAnswer) and found.addresses == ("127.0.0.1", "::1")
         assert server.asked == []
 
 
@@ -259,6 +259,6 @@ async def test_channels_take_turns_and_nothing_is_lost() -> None:
     async with name_server(table, renew_after=10) as (server, lookup):
         for _ in range(2):
             found = [await lookup.look_up(f"{n}.test") for n in range(50)]
-            assert found == [Answer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
+            assert found == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
         # an old channel would have answered the second round from its own memory
         assert len(server.asked) == 100

@@ -17,13 +17,13 @@ from rove.errors import UsageError
 from rove.fetch.contract import Request
 from rove.fetch.dns import (
     MAX_ADDRESSES,
-    Answer,
     AresLookup,
     CachingResolver,
+    DnsAnswer,
     parse_name_server,
 )
-from rove.fetch.limits import Limits
-from rove.model import Failed, FailureKind, Fetched
+from rove.fetch.limits import FetchLimits
+from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import Act, FakeResolver, ask, failure, fetching, on_loop, page, serve
 
@@ -79,7 +79,7 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @contextlib.asynccontextmanager
-async def asking(reply: Reply, **options: float) -> AsyncIterator[tuple[NameServer, AresLookup]]:
+async def requester(reply: Reply, **options: float) -> AsyncIterator[tuple[NameServer, AresLookup]]:
     """A name server, and a lookup that asks it."""
 
     async def over_tcp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,7 +118,7 @@ def slow_or_fast(query: bytes, name: str) -> bytes | None:
 @on_loop
 async def test_a_dead_name_server_slows_only_the_names_that_need_it() -> None:
     """Two hundred names without an answer are under way, and stay so, while others are resolved."""
-    async with asking(slow_or_fast, timeout=20) as (server, lookup):
+    async with requester(slow_or_fast, timeout=20) as (server, lookup):
         resolver = CachingResolver(lookup)
         slow = [asyncio.create_task(resolver.resolve(f"{n}.slow.test", 60)) for n in range(200)]
         for _ in slow:
@@ -133,7 +133,7 @@ async def test_a_dead_name_server_slows_only_the_names_that_need_it() -> None:
 
 @on_loop
 async def test_a_name_without_an_answer_fails_by_itself() -> None:
-    async with asking(slow_or_fast, timeout=0.05) as (server, lookup):
+    async with requester(slow_or_fast, timeout=0.05) as (server, lookup):
         found = await lookup.look_up("a.slow.test")
     assert isinstance(found, Failed) and found.kind is FailureKind.DNS
     assert len(server.asked) == 2
@@ -145,7 +145,7 @@ async def test_so_many_questions_are_asked_at_once() -> None:
     full, gate = asyncio.Event(), asyncio.Event()
 
     class Counting:
-        async def look_up(self, host: str) -> Answer | Failed:
+        async def look_up(self, host: str) -> DnsAnswer | Failed:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
@@ -153,7 +153,7 @@ async def test_so_many_questions_are_asked_at_once() -> None:
                 full.set()
             await gate.wait()
             under_way -= 1
-            return Answer(addresses=(host,), ttl=300)
+            return DnsAnswer(addresses=(host,), ttl=300)
 
         async def close(self) -> None:
             pass
@@ -174,9 +174,9 @@ def many_addresses(query: bytes, _name: str) -> bytes:
 
 @on_loop
 async def test_of_a_thousand_addresses_a_few_are_kept() -> None:
-    async with asking(many_addresses, timeout=5) as (_, lookup):
+    async with requester(many_addresses, timeout=5) as (_, lookup):
         found = await lookup.look_up("many.test")
-    assert isinstance(found, Answer) and len(found.addresses) == MAX_ADDRESSES
+    assert isinstance(found, DnsAnswer) and len(found.addresses) == MAX_ADDRESSES
 
 
 def own_alias(query: bytes, _name: str) -> bytes:
@@ -216,7 +216,7 @@ MALFORMED: dict[str, Reply] = {
 @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
 @on_loop
 async def test_an_answer_that_makes_no_sense_is_a_failure(reply: Reply) -> None:
-    async with asking(reply, timeout=0.1) as (server, lookup):
+    async with requester(reply, timeout=0.1) as (server, lookup):
         found = await lookup.look_up("odd.test")
         assert isinstance(found, Failed), found
         assert found.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
@@ -234,7 +234,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
     async with (
         serve([Act.HOLD], silent=True) as dead,
         serve([page(b"hello")], host="127.0.0.2", port=dead.port, tls=tls),
-        fetching(resolver=resolver, limits=Limits(connect=2.0)) as fetcher,
+        fetching(resolver=resolver, limits=FetchLimits(connect=2.0)) as fetcher,
     ):
         found = await fetcher.fetch(ask(dead, scheme="https"))
         assert isinstance(found, Fetched) and found.response.address == "127.0.0.2"
@@ -243,7 +243,10 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
 
 @on_loop
 async def test_the_last_address_has_all_the_time_that_is_left() -> None:
-    async with serve([Act.HOLD], silent=True) as dead, fetching(limits=Limits(connect=0.2)) as one:
+    async with (
+        serve([Act.HOLD], silent=True) as dead,
+        fetching(limits=FetchLimits(connect=0.2)) as one,
+    ):
         assert failure(await one.fetch(ask(dead, scheme="https"))) is FailureKind.TIMEOUT_CONNECT
     assert len(dead.requests) == 1
 
@@ -278,7 +281,7 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
 
     async with (
         serve([page(b"hello")]) as server,
-        asking(loopback, timeout=5) as (_, lookup),
+        requester(loopback, timeout=5) as (_, lookup),
         fetching(resolver=CachingResolver(lookup)) as fetcher,
     ):
         found = await fetcher.fetch(Request(url=f"http://real.test:{server.port}/", max_bytes=10))
@@ -294,8 +297,8 @@ async def test_a_reply_that_makes_no_sense_fails_its_own_name_only() -> None:
             return head(query, 1) + b"\xc0\x0c" + struct.pack(">HHIH", A, 1, 300, 3) + b"\1\2\3"
         return head(query, 1) + address_record("192.0.2.1")
 
-    async with asking(reply, timeout=2) as (_, lookup):
+    async with requester(reply, timeout=2) as (_, lookup):
         names = ["bad.test", *(f"good{n}.test" for n in range(6))]
         bad, *good = await asyncio.gather(*(lookup.look_up(name) for name in names))
     assert isinstance(bad, Failed) and bad.kind is FailureKind.DNS
-    assert all(isinstance(found, Answer) for found in good)
+    assert all(isinstance(found, DnsAnswer) for found in good)

@@ -10,7 +10,7 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
-from rove.model import Failed, FailureKind, Fetched
+from rove.model.outcomes import Failed, FailureKind, Fetched
 from rove.policy.ports import BAD_PORTS
 from rove.urls.canonical import canonical
 from tests.unit.fetch.server import (

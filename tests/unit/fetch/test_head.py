@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
-from rove.model import Failed, FailureKind, Redirected, Refused, Response, WrongType
+from rove.model.outcomes import (
+    Failed,
+    FailureKind,
+    Redirected,
+    Refused,
+    Response,
+    WrongType,
+)
 
 HTML = frozenset({"text/html"})
 

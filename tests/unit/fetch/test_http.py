@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from rove.fetch.contract import Request
 from rove.fetch.head import MAX_HEAD_LINES
-from rove.fetch.limits import Limits, limits_within
-from rove.model import (
+from rove.fetch.limits import FetchLimits, limits_within
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
@@ -423,7 +423,7 @@ async def test_hundreds_at_once_keep_apart() -> None:
 
 @pytest.mark.parametrize("total", [1.0, 6.0, 60.0, 180.0])
 def test_the_parts_of_a_request_fit_into_what_the_whole_may_take(total: float) -> None:
-    limits, usual = limits_within(total), Limits()
+    limits, usual = limits_within(total), FetchLimits()
     assert limits.total == total
     assert limits.connect < total and limits.connect <= usual.connect
     assert limits.first_byte < total and limits.first_byte <= usual.first_byte

@@ -17,9 +17,9 @@ from rove.fetch import rate_guard as flow
 from rove.fetch.address import AddressGuard
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import Limits
-from rove.fetch.visit_connection import Line
-from rove.model import (
+from rove.fetch.limits import FetchLimits
+from rove.fetch.visit_connection import VisitConnection
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
@@ -139,7 +139,7 @@ class Visitor:
     """Asks as a visit does."""
 
     def __init__(self, fetcher: CurlFetcher, server: KeepingServer, scheme: str = "http") -> None:
-        self.line = Line()
+        self.line = VisitConnection()
         self._fetcher = fetcher
         self._server = server
         self._scheme = scheme
@@ -253,9 +253,9 @@ async def test_cancelling_closes_the_connection() -> None:
     ):
         visit = Visitor(fetcher, server)
         await visit.robots()
-        asking = asyncio.create_task(visit.page())
+        requester = asyncio.create_task(visit.page())
         await asyncio.sleep(0.1)
-        asking.cancel()
+        requester.cancel()
         await server.is_left()
         assert visit.line.kept is None
     assert server.connections == BOTH
@@ -593,7 +593,7 @@ async def test_https_does_not_use_a_connection_of_http() -> None:
 
 @on_loop
 async def test_the_first_byte_is_waited_for_anew() -> None:
-    limits = Limits(connect=5, first_byte=0.3, total=10)
+    limits = FetchLimits(connect=5, first_byte=0.3, total=10)
     slow = [b"", b"", HELLO]
     async with serving(page=slow) as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)
@@ -608,7 +608,7 @@ async def test_what_came_before_is_not_held_against_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(flow, "MAX_OVERHEAD", 2_000)
-    limits = Limits(connect=5, first_byte=5, total=10, window=0.4, least_rate=0)
+    limits = FetchLimits(connect=5, first_byte=5, total=10, window=0.4, least_rate=0)
     slow = [HELLO[:-4], *(HELLO[at : at + 1] for at in range(-4, -1)), HELLO[-1:]]
     async with serving(page(bytes(90_000)), slow) as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)

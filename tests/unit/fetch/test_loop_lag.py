@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from rove.fetch.loop_lag import LoopLag
-from rove.model import Fetched
+from rove.model.outcomes import Fetched
 from tests.unit.fetch.server import ask, fetching, on_loop, page, serve
 
 

@@ -7,7 +7,15 @@ import asyncio
 import pytest
 
 from rove.fetch.head import LOCATION_DROPPED, MAX_LOCATION
-from rove.model import MAX_MEDIA_TYPE, Failed, FailureKind, Fetched, Redirected, Refused, WrongType
+from rove.model.outcomes import (
+    MAX_MEDIA_TYPE,
+    Failed,
+    FailureKind,
+    Fetched,
+    Redirected,
+    Refused,
+    WrongType,
+)
 from tests.unit.fetch.server import Act, Script, failure, on_loop, outcome_of, page
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"

@@ -8,7 +8,7 @@ import gzip
 from msgspec.structs import replace
 
 from rove.fetch.http import Limits
-from rove.model import FailureKind, Fetched
+from rove.model.outcomes import FailureKind, Fetched
 from rove.resources.memory import Memory, Share
 from tests.unit.fetch.server import Act, ask, failure, fetching, on_loop, page, serve
 

@@ -10,7 +10,7 @@ import pytest
 from rove.fetch.contract import Request
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
-from rove.model import FailureKind, Fetched
+from rove.model.outcomes import FailureKind, Fetched
 from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, serve

@@ -13,9 +13,9 @@ import pytest
 from rove.fetch.address import AddressGuard
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import Limits
+from rove.fetch.limits import FetchLimits
 from rove.fetch.per_address import PerAddress
-from rove.model import (
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
@@ -264,7 +264,7 @@ async def counting(*hosts: str) -> AsyncIterator[Counting]:
 
 @contextlib.asynccontextmanager
 async def limited(
-    limit: int | None, addresses: Sequence[str] = ("127.0.0.1",), limits: Limits | None = None
+    limit: int | None, addresses: Sequence[str] = ("127.0.0.1",), limits: FetchLimits | None = None
 ) -> AsyncIterator[CurlFetcher]:
     fetcher = CurlFetcher(
         user_agent=AGENT,
@@ -358,7 +358,7 @@ async def test_waiting_takes_from_the_time_of_the_request() -> None:
 
 @on_loop
 async def test_waiting_does_not_take_from_the_time_to_connect() -> None:
-    async with counting() as server, limited(1, limits=Limits(connect=0.5)) as fetcher:
+    async with counting() as server, limited(1, limits=FetchLimits(connect=0.5)) as fetcher:
         first = fetching(fetcher, ask(server))
         await server.has(1)
         second = fetching(fetcher, ask(server))

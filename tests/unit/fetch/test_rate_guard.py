@@ -14,20 +14,20 @@ import pytest
 
 import rove.fetch.rate_guard
 from rove.fetch.body import MAX_RATIO, RATIO_FREE
-from rove.fetch.limits import Limits
-from rove.fetch.rate_guard import MAX_OVERHEAD, Flow
-from rove.model import Failed, FailureKind, Fetched
+from rove.fetch.limits import FetchLimits
+from rove.fetch.rate_guard import MAX_OVERHEAD, RateGuard
+from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch.server import Server, ask, failure, fetching, on_loop, outcome_of, page
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-LIMITS = Limits(window=20.0, least_rate=256.0)
+LIMITS = FetchLimits(window=20.0, least_rate=256.0)
 Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 
 def judged(*steps: tuple[float, int]) -> FailureKind | None:
     """What a flow comes to that has so many bytes after so many seconds."""
-    flow = Flow(LIMITS, now=100.0, counted=0)
+    flow = RateGuard(LIMITS, now=100.0, counted=0)
     for seconds, counted in steps:
         trouble = flow.judge(now=100.0 + seconds, counted=counted, received=None)
         if trouble is not None:
@@ -55,7 +55,7 @@ def test_the_rate_is_taken_over_a_window(
 
 
 def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
-    flow = Flow(LIMITS, now=100.0, counted=0)
+    flow = RateGuard(LIMITS, now=100.0, counted=0)
     for received, expected in (
         (2_000 + MAX_OVERHEAD, None),
         (2_001 + MAX_OVERHEAD, FailureKind.PROTOCOL),
@@ -108,7 +108,7 @@ async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
             await send(drop)
             await asyncio.sleep(0.02)
 
-    limits = Limits(window=0.4, least_rate=10_000, total=30)
+    limits = FetchLimits(window=0.4, least_rate=10_000, total=30)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
     assert failure(found) is FailureKind.TOO_SLOW
@@ -122,7 +122,7 @@ async def test_a_first_line_by_drops_is_no_first_line() -> None:
             await send(bytes([letter]))
             await asyncio.sleep(0.02)
 
-    async with dripping(script) as server, fetching(limits=Limits(first_byte=0.3)) as fetcher:
+    async with dripping(script) as server, fetching(limits=FetchLimits(first_byte=0.3)) as fetcher:
         found = await fetcher.fetch(ask(server))
     assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
 
@@ -146,7 +146,7 @@ async def test_an_answer_of_chunk_extensions_is_left(
         while True:
             await send(more)
 
-    async with dripping(script) as server, fetching(limits=Limits()) as fetcher:
+    async with dripping(script) as server, fetching(limits=FetchLimits()) as fetcher:
         found = await fetcher.fetch(ask(server))
     assert failure(found) is FailureKind.PROTOCOL
     assert isinstance(found, Failed) and "bytes were sent" in found.detail

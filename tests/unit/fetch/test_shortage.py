@@ -16,7 +16,7 @@ SCRIPT = """
 import os, resource
 import uvloop
 from rove.fetch.dns import AresLookup, CachingResolver
-from rove.model import Failed, Fetched
+from rove.model.outcomes import Failed, Fetched
 from tests.unit.fetch.server import ask, fetching, page, serve
 
 async def main():

@@ -15,7 +15,7 @@ from rove.errors import UsageError
 from rove.fetch import tls
 from rove.fetch.http import CurlFetcher
 from rove.fetch.tls import KnownSites, authorities_for, doubt_of, find_authorities
-from rove.model import Failed, FailureKind, Fetched
+from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import (
     Act,

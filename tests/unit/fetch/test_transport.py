@@ -15,8 +15,8 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import Limits
-from rove.model import (
+from rove.fetch.limits import FetchLimits
+from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
@@ -156,20 +156,20 @@ async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_s
 @pytest.mark.parametrize(
     ("script", "scheme", "limits", "kind"),
     [
-        ([Act.RESET], "http", Limits(), FailureKind.RESET),
-        ([], "http", Limits(), FailureKind.RESET),
-        ([b"nonsense"], "http", Limits(), FailureKind.PROTOCOL),
-        ([b"nonsense", Act.HOLD], "https", Limits(), FailureKind.TLS),
-        ([Act.HOLD], "https", Limits(connect=0.5), FailureKind.TIMEOUT_CONNECT),
-        ([Act.HOLD], "http", Limits(first_byte=0.1), FailureKind.TIMEOUT_FIRST_BYTE),
-        ([OK, Act.HOLD], "http", Limits(total=0.5), FailureKind.TIMEOUT_TOTAL),
-        ([page(b"x", b"Content-Encoding: odd")], "http", Limits(), FailureKind.ENCODING),
-        ([page(b"x", b"Content-Encoding: gzip")], "http", Limits(), FailureKind.ENCODING),
+        ([Act.RESET], "http", FetchLimits(), FailureKind.RESET),
+        ([], "http", FetchLimits(), FailureKind.RESET),
+        ([b"nonsense"], "http", FetchLimits(), FailureKind.PROTOCOL),
+        ([b"nonsense", Act.HOLD], "https", FetchLimits(), FailureKind.TLS),
+        ([Act.HOLD], "https", FetchLimits(connect=0.5), FailureKind.TIMEOUT_CONNECT),
+        ([Act.HOLD], "http", FetchLimits(first_byte=0.1), FailureKind.TIMEOUT_FIRST_BYTE),
+        ([OK, Act.HOLD], "http", FetchLimits(total=0.5), FailureKind.TIMEOUT_TOTAL),
+        ([page(b"x", b"Content-Encoding: odd")], "http", FetchLimits(), FailureKind.ENCODING),
+        ([page(b"x", b"Content-Encoding: gzip")], "http", FetchLimits(), FailureKind.ENCODING),
     ],
 )
 @on_loop
 async def test_a_failure_names_the_last_address_that_was_tried(
-    script: Script, scheme: str, limits: Limits, kind: FailureKind
+    script: Script, scheme: str, limits: FetchLimits, kind: FailureKind
 ) -> None:
     """The name's first address refuses the connection."""
     resolver = FakeResolver({"page.test": ["127.0.0.2", "127.0.0.1"]})
@@ -257,7 +257,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
 
 @on_loop
 async def test_a_connection_that_does_not_come_about_times_out() -> None:
-    limits = Limits(connect=0.3)
+    limits = FetchLimits(connect=0.3)
     async with (
         serve([page(b"hello")]) as good,
         serve([Act.HOLD], silent=True) as server,
@@ -272,7 +272,7 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
 @on_loop
 async def test_a_name_may_take_as_long_as_a_connection() -> None:
     resolver = FakeResolver({"page.test": Failed(kind=FailureKind.DNS, detail="x")})
-    limits = Limits(connect=5, total=60)
+    limits = FetchLimits(connect=5, total=60)
     async with fetching(resolver=resolver, limits=limits) as fetcher:
         for timeout in (60, 3):
             await fetcher.fetch(Request(url="http://page.test/", max_bytes=1, timeout=timeout))
@@ -283,7 +283,7 @@ async def test_a_name_may_take_as_long_as_a_connection() -> None:
 
 @on_loop
 async def test_an_answer_that_does_not_begin_times_out() -> None:
-    limits = Limits(first_byte=0.1)
+    limits = FetchLimits(first_byte=0.1)
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
@@ -295,7 +295,7 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
 )
 @on_loop
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
-    limits = Limits(first_byte=0.3, total=0.6)
+    limits = FetchLimits(first_byte=0.3, total=0.6)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert failure(found) is FailureKind.TIMEOUT_TOTAL
@@ -423,7 +423,7 @@ async def test_cancelling_by_a_timeout_reaches_the_caller() -> None:
 @on_loop
 async def test_our_own_timer_is_no_cancellation_of_the_caller() -> None:
     """Even of one that was cancelled before, and went on."""
-    limits = Limits(first_byte=0.05)
+    limits = FetchLimits(first_byte=0.05)
 
     async def stubborn(fetcher: CurlFetcher, server: Server) -> Outcome:
         try:

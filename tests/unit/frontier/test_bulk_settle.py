@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.frontier import bulk_settle as withdrawal
-from rove.frontier.bulk_settle import Withdrawing
-from rove.model import UrlState
+from rove.frontier.bulk_settle import BulkSettling
+from rove.model.urls import UrlState
 
 PENDING, BLOCKED, FAILED = UrlState.PENDING, UrlState.BLOCKED, UrlState.FAILED
 
 
-class Rows(Withdrawing):
+class Rows(BulkSettling):
     """The URLs of one domain in a list; something may happen before each transaction."""
 
     def __init__(self, count: int, before: Callable[[int], None] = lambda number: None) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from rove.frontier import capacity as full
 from rove.frontier.capacity import MEMORY_SECONDS, FullDomains, Raised, Trimmed, added
-from rove.model import NewUrl
+from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
 
 ROOM = 400

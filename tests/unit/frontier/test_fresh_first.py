@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from rove.frontier.fresh_first import SKIPPED, HeadStart
+from rove.frontier.fresh_first import SKIPPED, FreshFirst
 
 
 def test_every_second_claim_is_a_turn() -> None:
-    start = HeadStart()
+    start = FreshFirst()
     turns = []
     for _ in range(6):
         turns.append(start.takes_turn())
@@ -14,7 +14,7 @@ def test_every_second_claim_is_a_turn() -> None:
 
 
 def test_without_fresh_domains_there_are_few_turns() -> None:
-    start = HeadStart()
+    start = FreshFirst()
     turns = []
     for _ in range(2 + SKIPPED + 1):
         turns.append(start.takes_turn())

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from rove.inspect.audit_findings import Check, Unverifiable
-from rove.model import DelaySource, Fate, RequestKind, RequestRow
+from rove.model.ledger import (
+    DelaySource,
+    RequestKind,
+    RequestRow,
+    Settlement,
+)
 from rove.urls.canonical import canonical
 from tests.unit.inspect.test_audit_ledger import (
     RULES,
@@ -67,7 +72,7 @@ def test_two_visits_at_once_even_without_a_delay(at: float, is_found: bool) -> N
 
 
 def test_the_longest_delay_of_a_visit_counts(ledger: Ledger) -> None:
-    ledger.rows[0] = ledger.rows[0].but(delay=300.0, delay_from=DelaySource.CRAWL_DELAY)
+    ledger.rows[0] = ledger.rows[0].replace(delay=300.0, delay_from=DelaySource.CRAWL_DELAY)
     ledger.visit(100, ask(f"{A}/b"))
     assert ledger.found().numbers["delay_from"] == "crawl-delay"
 
@@ -89,7 +94,7 @@ def test_a_visit_ends_with_its_last_request_wherever_that_went() -> None:
 def test_a_request_of_which_nothing_more_is_known_counts_from_its_beginning() -> None:
     ledger = Ledger()
     lost = ask_robots(A, error="lost", took=0)
-    ledger.visit(0, lost, fate=Fate.LOST)
+    ledger.visit(0, lost, fate=Settlement.LOST)
     ledger.visit(70, ledger.robots(A))
     ledger.visit(100, ask(f"{A}/"))
     assert ledger.found().requests[0].visit == 2
@@ -104,7 +109,7 @@ def test_a_visit_that_sent_nothing_is_one() -> None:
 
 def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
     ledger = Ledger()
-    ledger.visit(0, ledger.robots(A), ask(f"{A}/", took=100_000), fate=Fate.LATE)
+    ledger.visit(0, ledger.robots(A), ask(f"{A}/", took=100_000), fate=Settlement.LATE)
     ledger.visit(10, ask(f"{A}/b"))
     ledger.visit(90, ask(f"{A}/c"))
     report = ledger.audit()
@@ -133,7 +138,7 @@ def test_a_page_of_another_domain_is_out_of_turn(ledger: Ledger) -> None:
 
 
 def test_a_lost_visit_whose_delay_is_not_known(ledger: Ledger) -> None:
-    ledger.visit(100, ask(f"{A}/b"), delay=0.0, fate=Fate.LOST)
+    ledger.visit(100, ask(f"{A}/b"), delay=0.0, fate=Settlement.LOST)
     ledger.visit(101, ask(f"{A}/c"))
     report = ledger.audit()
     assert report.total == 0 and report.unverifiable[Unverifiable.NO_DELAY] == 1
@@ -189,7 +194,7 @@ def test_a_robots_txt_that_cannot_be_had_forbids_all(
     assert found.check is Check.ROBOTS and "could not be had" in found.what
     assert found.requests[0].visit == 2
     ledger.visit(150, ledger.robots(A, RULES))
-    ledger.rows[-1] = ledger.rows[-1].but(visit=2, seq=1)
+    ledger.rows[-1] = ledger.rows[-1].replace(visit=2, seq=1)
     assert not {Check.ROBOTS} & ledger.checks(), "it was asked for again in between"
 
 
@@ -223,7 +228,7 @@ def test_a_robots_txt_at_the_end_of_redirects() -> None:
         0,
         ask_robots(A, status=301, target="//www.a.test/robots.txt"),
         ask_robots(www, status=302, target=b),
-        ledger.robots(A, RULES).but(url=b),
+        ledger.robots(A, RULES).replace(url=b),
         ask(f"{A}/open"),
     )
     assert not ledger.checks()
@@ -272,7 +277,7 @@ def test_a_redirect_that_could_not_be_stored_to_the_letter() -> None:
 def test_what_is_no_robots_txt_is_not_asked_for_as_one(ledger: Ledger, url: str) -> None:
     ledger.visit(100, hop(url, status=404))
     assert ledger.found().check is Check.ROBOTS
-    ledger.rows[-1] = ledger.rows[-1].but(fate=Fate.LOST)
+    ledger.rows[-1] = ledger.rows[-1].replace(fate=Settlement.LOST)
     assert not ledger.checks(), "the requests before it may be lost"
 
 
@@ -440,8 +445,8 @@ def test_reasons_to_ask_again(ledger: Ledger, answer: dict[str, object]) -> None
     assert ledger.found().requests[0].visit == 5, "the reason was for one time only"
 
 
-@pytest.mark.parametrize("fate", [Fate.LATE, Fate.LOST])
-def test_what_a_visit_brought_that_does_not_count(ledger: Ledger, fate: Fate) -> None:
+@pytest.mark.parametrize("fate", [Settlement.LATE, Settlement.LOST])
+def test_what_a_visit_brought_that_does_not_count(ledger: Ledger, fate: Settlement) -> None:
     ledger.visit(100, ask(f"{A}/b"), fate=fate)
     ledger.visit(200, ask(f"{A}/b"))
     assert not ledger.checks()
@@ -512,9 +517,9 @@ def test_a_visit_without_a_beginning(ledger: Ledger) -> None:
 
 
 def test_a_lost_visit_may_have_holes(ledger: Ledger) -> None:
-    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"), fate=Fate.LOST)
+    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"), fate=Settlement.LOST)
     del ledger.rows[-2]
-    ledger.visit(200, ask(f"{A}/e"), seq=3, fate=Fate.LOST)
+    ledger.visit(200, ask(f"{A}/e"), seq=3, fate=Settlement.LOST)
     assert not ledger.checks()
 
 
@@ -524,7 +529,7 @@ def test_a_request_that_ends_before_it_begins(
     ledger: Ledger, took: int, is_found: bool, number: int
 ) -> None:
     requests: list[RequestRow] = [ask(f"{A}/b"), ask(f"{A}/c")]
-    requests[number] = requests[number].but(ended=took)
+    requests[number] = requests[number].replace(ended=took)
     ledger.visit(100, *requests)
     assert (Check.ORDER in ledger.checks()) is is_found
 
@@ -543,7 +548,7 @@ def test_a_visit_of_too_many_requests(ledger: Ledger, count: int, is_found: bool
 def test_two_requests_of_a_visit_at_once(ledger: Ledger, early: int, is_found: bool) -> None:
     ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"))
     last = ledger.rows[-1]
-    ledger.rows[-1] = last.but(began=last.began - early)
+    ledger.rows[-1] = last.replace(began=last.began - early)
     assert (Check.ORDER in ledger.checks()) is is_found
 
 

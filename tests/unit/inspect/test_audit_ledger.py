@@ -8,8 +8,8 @@ from typing import Any
 
 from rove.frontier.contract import Exclusion
 from rove.inspect.audit import Auditor, audit
-from rove.inspect.audit_findings import Check, Finding, Report
-from rove.model import Fate, RequestKind, RequestRow
+from rove.inspect.audit_findings import AuditReport, Check, Finding
+from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.urls.canonical import canonical, domain_of, fingerprint_bytes
 
 T0 = 1_700_000_000_000
@@ -40,7 +40,7 @@ class Ledger:
         for seq, request in enumerate(requests):
             host_domain = domain_of(_host(request.url))[1]
             visited = domain_of(domain)[1]
-            row = request.but(
+            row = request.replace(
                 visit=self._visits,
                 seq=seq,
                 domain=visited,
@@ -51,7 +51,7 @@ class Ledger:
                 delay=delay,
                 process=1,
             )
-            self.rows.append(row.but(**changes))
+            self.rows.append(row.replace(**changes))
             now += request.ended
         return self._visits
 
@@ -61,7 +61,7 @@ class Ledger:
         if body is not None:
             self.texts[hash] = body.encode()
         row = ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS)
-        return row.but(content_hash=hash, **changes)
+        return row.replace(content_hash=hash, **changes)
 
     async def robots_text(self, hash: int) -> bytes | None:
         return self.texts.get(hash)
@@ -70,11 +70,11 @@ class Ledger:
         for row in sorted(self.rows, key=lambda row: (row.domain, row.visit, row.seq)):
             yield row
 
-    def audit(self, *exclusions: Exclusion) -> Report:
+    def audit(self, *exclusions: Exclusion) -> AuditReport:
         """What an audit makes of it."""
         return asyncio.run(self._audit(exclusions))
 
-    async def _audit(self, exclusions: Sequence[Exclusion]) -> Report:
+    async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
         auditor = Auditor(exclusions, self.robots_text)
         async for row in self.ledger():
             await auditor.take(row)
@@ -113,7 +113,7 @@ def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **ch
         changes["status"] = 0
     if str(changes.get("status", 200))[0] in "45":
         changes.setdefault("error", f"status-{changes['status']}")
-    return row.but(**changes)
+    return row.replace(**changes)
 
 
 def ask_robots(origin: str, **changes: Any) -> Any:
@@ -140,7 +140,7 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
 
 def as_past(row: RequestRow) -> RequestRow:
     """The request as a version left it that kept no ledger."""
-    return row.but(process=0, delay=0.0, fate=Fate.SETTLED, content_hash=None)
+    return row.replace(process=0, delay=0.0, fate=Settlement.SETTLED, content_hash=None)
 
 
 def _host(url: str) -> str:

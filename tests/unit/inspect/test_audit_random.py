@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rove.frontier.contract import Exclusion
 from rove.inspect.audit import Auditor
 from rove.inspect.audit_findings import Check
-from rove.model import Fate, RequestKind, RequestRow
+from rove.model.ledger import RequestKind, RequestRow, Settlement
 from tests.unit.inspect.test_audit_ledger import T0, Ledger, ask, ask_robots, exclusion, hop
 
 BODY = "User-agent: *\nDisallow: /private\n"
@@ -60,7 +60,7 @@ class Scheduler:
                 if is_due_again:
                     waiting.append(url)
             delay = random.choice([1.0, 70.0, 600.0])
-            fate = random.choice([Fate.SETTLED] * 8 + [Fate.LATE, Fate.LOST])
+            fate = random.choice([Settlement.SETTLED] * 8 + [Settlement.LATE, Settlement.LOST])
             self.ledger.visit(now, *requests, delay=delay, domain=domain, fate=fate)
             now += took + delay + random.choice([0.0, 0.5, random.random() * 50_000])
         if random.random() < 0.3:
@@ -77,7 +77,7 @@ class Scheduler:
         if way == 2:
             to = "https://elsewhere.test/robots.txt"
             first = ask_robots(origin, status=301, target=to)
-            return [first, self.ledger.robots(origin, BODY).but(url=to)], True
+            return [first, self.ledger.robots(origin, BODY).replace(url=to)], True
         if way == 3:
             return [
                 ask_robots(origin, status=301, target="/x"),
@@ -120,7 +120,7 @@ def break_delay(crawl: Scheduler, random: Random) -> None:
     early = first.began - before.ended - round(before.delay * 1000) + 800
     for index, row in enumerate(rows):
         if row.visit == first.visit:
-            rows[index] = row.but(began=row.began - early, ended=row.ended - early)
+            rows[index] = row.replace(began=row.began - early, ended=row.ended - early)
 
 
 def break_robots(crawl: Scheduler, random: Random) -> None:
@@ -130,14 +130,14 @@ def break_robots(crawl: Scheduler, random: Random) -> None:
     origin = rows[number].url[: rows[number].url.index("/", 8)]
     while not (rows[number].kind is RequestKind.ROBOTS and rows[number].url.startswith(origin)):
         number -= 1
-    rows[number] = rows[number].but(status=503, error="status-503", target="")
+    rows[number] = rows[number].replace(status=503, error="status-503", target="")
 
 
 def break_page_before_robots(crawl: Scheduler, random: Random) -> None:
     """A page is of an origin that was never asked."""
     number = random.choice(_pages(crawl.ledger))
     row = crawl.ledger.rows[number]
-    crawl.ledger.rows[number] = row.but(url=row.url.replace("://", "://new."))
+    crawl.ledger.rows[number] = row.replace(url=row.url.replace("://", "://new."))
 
 
 def break_excluded(crawl: Scheduler, random: Random) -> None:
@@ -151,8 +151,8 @@ def break_twice(crawl: Scheduler, random: Random) -> None:
     """A page was answered, and is asked for again."""
     rows = crawl.ledger.rows
     number = random.choice(_pages(crawl.ledger))
-    rows[number] = rows[number].but(fate=Fate.SETTLED, status=200, error="")
-    again = rows[number].but(seq=rows[number].seq + 1, began=rows[number].ended)
+    rows[number] = rows[number].replace(fate=Settlement.SETTLED, status=200, error="")
+    again = rows[number].replace(seq=rows[number].seq + 1, began=rows[number].ended)
     rows.insert(number + 1, again)
 
 
@@ -163,7 +163,7 @@ def break_order(crawl: Scheduler, random: Random) -> None:
     visit = rows[number].visit
     for index, row in enumerate(rows):
         if row.visit == visit:
-            rows[index] = row.but(seq=row.seq + 1, fate=Fate.SETTLED)
+            rows[index] = row.replace(seq=row.seq + 1, fate=Settlement.SETTLED)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ async def test_a_long_ledger_is_not_held() -> None:
         for seq, row in enumerate((robots, page, page, page)):
             url = f"{origin}/robots.txt" if not seq else f"{origin}/{seq}"
             await auditor.take(
-                row.but(
+                row.replace(
                     visit=domain,
                     seq=seq,
                     domain=domain,
@@ -243,7 +243,7 @@ async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
         fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)
         at = T0 + number * 80_000
         await auditor.take(
-            page.but(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
+            page.replace(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
         )
     _, size = held(auditor)
     assert size < 50_000 * 160 + 2_000_000, size

@@ -17,21 +17,19 @@ from rove.cli import complaints
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
-from rove.inspect.explain import Explanation, Verdict, explanation
+from rove.inspect.explain import ExplainVerdict, Explanation, explanation
 from rove.inspect.explain_text import as_json, as_lines
-from rove.inspect.known import HISTORY_SHOWN, Known, Past, read_known
+from rove.inspect.known import HISTORY_SHOWN, Past, UrlFacts, read_known
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, whole_text
-from rove.model import (
+from rove.model.ledger import (
     DelaySource,
-    Fate,
-    OriginRecord,
-    Pace,
     RequestKind,
     RequestRow,
-    RobotsStatus,
-    UrlState,
+    Settlement,
 )
+from rove.model.urls import UrlState
+from rove.model.visits import OriginRecord, Pace, RobotsStatus
 from rove.policy.robots import MAX_CRAWL_DELAY
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
@@ -68,7 +66,7 @@ ORIGIN = OriginRecord(
     age=6_400.0,
     source=f"{URL.origin}/robots.txt",
 )
-FORBIDDING = ORIGIN.but(body=b"# no\nUser-agent: rove\nAllow: /y\nDisallow: /x # <script>\n")
+FORBIDDING = ORIGIN.replace(body=b"# no\nUser-agent: rove\nAllow: /y\nDisallow: /x # <script>\n")
 EXCLUSION = Exclusion(pattern="a.test", at=5, wall=NOW - 3_600, who="alice", reason="asked by mail")
 ROW = RequestRow(
     visit=7,
@@ -84,7 +82,7 @@ ROW = RequestRow(
     size=100,
     delay=70.0,
 )
-KNOWN = Known(
+KNOWN = UrlFacts(
     settings=SETTINGS,
     record=RECORD,
     domain=DOMAIN,
@@ -106,7 +104,7 @@ def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]
 
 
 FETCHED_ON = "was fetched on 2027-01-15 07:43:20 UTC"
-UNREACHABLE = ORIGIN.but(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
+UNREACHABLE = ORIGIN.replace(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
 DAY_LONG = replace(DOMAIN, crawl_delay=MAX_CRAWL_DELAY + 1)
 FALLBACK = "if robots.txt, asked for first, allows it"
 ACCEPTED = "is not known to this crawl; it would be accepted from a page that links to it"
@@ -116,132 +114,132 @@ REFUSED = "is not known to this crawl; it would be refused: "
 @pytest.mark.parametrize(
     ("changes", "verdict", "sentence"),
     [
-        ({}, Verdict.FETCH, "would be fetched when its domain is due, in 43.0 s"),
+        ({}, ExplainVerdict.FETCH, "would be fetched when its domain is due, in 43.0 s"),
         (
             {"domain": replace(DOMAIN, ready_in=-5.0)},
-            Verdict.FETCH,
+            ExplainVerdict.FETCH,
             "would be fetched when its domain is due, which it is",
         ),
         (
             {"domain": replace(DOMAIN, ready_in=None, free_in=20.0)},
-            Verdict.FETCH,
+            ExplainVerdict.FETCH,
             "would be fetched when its domain is due, in 20.0 s",
         ),
         (
             {"domain": replace(DOMAIN, is_leased=True)},
-            Verdict.FETCH,
+            ExplainVerdict.FETCH,
             "would be fetched in the visit that its domain has now, or in a later one",
         ),
         (
             {"is_running": False},
-            Verdict.FETCH,
+            ExplainVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s (but the crawl is not running)",
         ),
         (
             {"origin": None},
-            Verdict.FETCH,
+            ExplainVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
-            {"origin": ORIGIN.but(valid_for=0.0)},
-            Verdict.FETCH,
+            {"origin": ORIGIN.replace(valid_for=0.0)},
+            ExplainVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
-            {"origin": ORIGIN.but(status=RobotsStatus.NONE, body=b"")},
-            Verdict.FETCH,
+            {"origin": ORIGIN.replace(status=RobotsStatus.NONE, body=b"")},
+            ExplainVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s",
         ),
         (
             {"origin": FORBIDDING},
-            Verdict.FORBIDDEN,
+            ExplainVerdict.FORBIDDEN,
             "would not be fetched: robots.txt forbids it",
         ),
         (
-            {"origin": FORBIDDING.but(valid_for=-1.0)},
-            Verdict.FORBIDDEN,
+            {"origin": FORBIDDING.replace(valid_for=-1.0)},
+            ExplainVerdict.FORBIDDEN,
             "would not be fetched: robots.txt forbade it 1 h 46 min ago, but is asked for again first",
         ),
         (
             {"origin": UNREACHABLE},
-            Verdict.HELD,
+            ExplainVerdict.HELD,
             "would not be fetched now: robots.txt could not be had; it is asked for again in 2 min 20 s",
         ),
         (
-            {"origin": UNREACHABLE.but(valid_for=-1.0)},
-            Verdict.FETCH,
+            {"origin": UNREACHABLE.replace(valid_for=-1.0)},
+            ExplainVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
             {"domain": DAY_LONG},
-            Verdict.LEFT_ALONE,
+            ExplainVerdict.LEFT_ALONE,
             "would not be fetched: its domain asks to be left alone",
         ),
         (
-            {"origin": ORIGIN.but(crawl_delay=MAX_CRAWL_DELAY + 1)},
-            Verdict.LEFT_ALONE,
+            {"origin": ORIGIN.replace(crawl_delay=MAX_CRAWL_DELAY + 1)},
+            ExplainVerdict.LEFT_ALONE,
             "would not be fetched: its domain asks to be left alone",
         ),
         (
             {"domain": replace(DOMAIN, is_capped=True)},
-            Verdict.CAPPED,
+            ExplainVerdict.CAPPED,
             "would not be fetched: its domain has had as many pages as --max-pages-per-domain allows",
         ),
         (
             {"exclusions": [EXCLUSION]},
-            Verdict.EXCLUDED,
+            ExplainVerdict.EXCLUDED,
             "is excluded: it would not be fetched",
         ),
         (
             {"domain": replace(DOMAIN, is_excluded=True)},
-            Verdict.EXCLUDED,
+            ExplainVerdict.EXCLUDED,
             "is excluded: it would not be fetched",
         ),
         (
             settled(UrlState.DONE, exclusions=[EXCLUSION]),
-            Verdict.EXCLUDED,
+            ExplainVerdict.EXCLUDED,
             f"is excluded; it {FETCHED_ON} before",
         ),
         (
             {"exclusions": [EXCLUSION], "record": None, "domain": None},
-            Verdict.EXCLUDED,
+            ExplainVerdict.EXCLUDED,
             "is excluded: it would not be fetched",
         ),
-        (settled(UrlState.DONE), Verdict.FETCHED, f"{FETCHED_ON}; a URL is fetched once"),
+        (settled(UrlState.DONE), ExplainVerdict.FETCHED, f"{FETCHED_ON}; a URL is fetched once"),
         (
             settled(UrlState.DONE, past=Past()),
-            Verdict.FETCHED,
+            ExplainVerdict.FETCHED,
             "was fetched; a URL is fetched once",
         ),
         (
             settled(UrlState.READ),
-            Verdict.FETCHED,
+            ExplainVerdict.FETCHED,
             f"{FETCHED_ON} as a sitemap; a URL is fetched once",
         ),
         (
             settled(UrlState.REDIRECTED, "https://b.test/"),
-            Verdict.REDIRECTED,
+            ExplainVerdict.REDIRECTED,
             f"{FETCHED_ON} and leads to https://b.test/",
         ),
         (
             settled(UrlState.REDIRECTED, "http://www.a.test/x", past=Past()),
-            Verdict.REDIRECTED,
+            ExplainVerdict.REDIRECTED,
             "gave way to http://www.a.test/x",
         ),
-        (settled(UrlState.FAILED, "status 404"), Verdict.FAILED, "is given up: status 404"),
+        (settled(UrlState.FAILED, "status 404"), ExplainVerdict.FAILED, "is given up: status 404"),
         (
             settled(UrlState.FAILED),
-            Verdict.FAILED,
+            ExplainVerdict.FAILED,
             "is given up: it could not be fetched",
         ),
         (
             settled(UrlState.BLOCKED, "robots.txt", origin=FORBIDDING),
-            Verdict.FORBIDDEN,
+            ExplainVerdict.FORBIDDEN,
             "is not fetched: robots.txt forbids it",
         ),
         (
             settled(UrlState.BLOCKED, "robots.txt"),
-            Verdict.FORBIDDEN,
+            ExplainVerdict.FORBIDDEN,
             (
                 "is not fetched: robots.txt forbade it when its turn came; "
                 "the copy held now allows it, but a URL is judged once"
@@ -249,35 +247,39 @@ REFUSED = "is not known to this crawl; it would be refused: "
         ),
         (
             settled(UrlState.BLOCKED, "noindex"),
-            Verdict.BLOCKED,
+            ExplainVerdict.BLOCKED,
             f"{FETCHED_ON} and not kept: the page says noindex",
         ),
         (
             settled(UrlState.BLOCKED, "excluded"),
-            Verdict.BLOCKED,
+            ExplainVerdict.BLOCKED,
             "is not fetched: it was excluded when its turn came",
         ),
         (
             settled(UrlState.BLOCKED, "Crawl-delay over a day"),
-            Verdict.LEFT_ALONE,
+            ExplainVerdict.LEFT_ALONE,
             "is not fetched: its domain asks to be left alone",
         ),
-        (settled(UrlState.BLOCKED, "why\x1b[2J"), Verdict.BLOCKED, r"is not fetched: why\x1b[2J"),
-        ({"record": None}, Verdict.ACCEPTED, ACCEPTED),
-        ({"record": None, "domain": None, "origin": None}, Verdict.ACCEPTED, ACCEPTED),
+        (
+            settled(UrlState.BLOCKED, "why\x1b[2J"),
+            ExplainVerdict.BLOCKED,
+            r"is not fetched: why\x1b[2J",
+        ),
+        ({"record": None}, ExplainVerdict.ACCEPTED, ACCEPTED),
+        ({"record": None, "domain": None, "origin": None}, ExplainVerdict.ACCEPTED, ACCEPTED),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=3)},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             f"{ACCEPTED}, at most 3 links from a seed",
         ),
         (
             {"record": None, "settings": replace(SETTINGS, seeds_only=True)},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             ACCEPTED,
         ),
         (
             {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
-            Verdict.REFUSED,
+            ExplainVerdict.REFUSED,
             (
                 f"{REFUSED}only links into the domains of the seeds are followed, "
                 "and a.test is none of them"
@@ -285,17 +287,17 @@ REFUSED = "is not known to this crawl; it would be refused: "
         ),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=0)},
-            Verdict.REFUSED,
+            ExplainVerdict.REFUSED,
             f"{REFUSED}only seeds are fetched (--max-depth 0)",
         ),
         (
             {"record": None, "origin": FORBIDDING},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             f"{ACCEPTED}, but not fetched: robots.txt forbids it",
         ),
         (
             {"record": None, "domain": replace(DOMAIN, pending=148_112)},
-            Verdict.REFUSED,
+            ExplainVerdict.REFUSED,
             (
                 f"{REFUSED}its domain has 148,112 URLs pending of room for 148,112, unless a page links to it "
                 "that is nearer to a seed than those that led to the last of them"
@@ -303,17 +305,17 @@ REFUSED = "is not known to this crawl; it would be refused: "
         ),
         (
             {"record": None, "domain": replace(DOMAIN, pending=148_111)},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             ACCEPTED,
         ),
         (
             {"record": None, "domain": DAY_LONG},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             f"{ACCEPTED}, but not fetched: its domain asks to be left alone",
         ),
         (
             {"record": None, "domain": replace(DOMAIN, is_capped=True)},
-            Verdict.ACCEPTED,
+            ExplainVerdict.ACCEPTED,
             (
                 f"{ACCEPTED}, but not fetched: its domain has had as many pages "
                 "as --max-pages-per-domain allows"
@@ -321,7 +323,7 @@ REFUSED = "is not known to this crawl; it would be refused: "
         ),
     ],
 )
-def test_the_verdict(changes: dict[str, Any], verdict: Verdict, sentence: str) -> None:
+def test_the_verdict(changes: dict[str, Any], verdict: ExplainVerdict, sentence: str) -> None:
     found = explained(**changes)
     assert (found.verdict, found.sentence) == (verdict, sentence)
     assert as_lines(found)[0] == f"{URL.text} {sentence}."
@@ -332,7 +334,7 @@ def test_the_verdict(changes: dict[str, Any], verdict: Verdict, sentence: str) -
 
 def test_every_verdict_is_tested() -> None:
     (mark,) = (mark for mark in test_the_verdict.pytestmark if mark.name == "parametrize")
-    assert {verdict for _, verdict, _ in mark.args[1]} == set(Verdict)
+    assert {verdict for _, verdict, _ in mark.args[1]} == set(ExplainVerdict)
 
 
 def section(found: Explanation, name: str) -> list[str]:
@@ -372,7 +374,7 @@ def test_what_the_canonical_form_drops_is_named() -> None:
 def test_the_signs_of_a_trap_are_named() -> None:
     unknown = replace(KNOWN, record=None)
     found = explanation("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
-    assert found.verdict is Verdict.ACCEPTED
+    assert found.verdict is ExplainVerdict.ACCEPTED
     assert section(found, "trap signs") == [
         "a path segment that is there 3 times (4)",
         "parameters that sort or filter: 1 (1)",
@@ -384,7 +386,7 @@ def test_the_signs_of_a_trap_are_named() -> None:
 def test_a_trap_would_not_be_accepted() -> None:
     url = url_given("a.test/calendar/2099/01")
     found = explanation(url.text, url, replace(KNOWN, record=None), now=NOW)
-    assert found.verdict is Verdict.REFUSED
+    assert found.verdict is ExplainVerdict.REFUSED
     assert found.sentence == (
         "is not known to this crawl; it would be refused, unless as a seed: it looks like a trap"
     )
@@ -393,7 +395,9 @@ def test_a_trap_would_not_be_accepted() -> None:
     assert trap["refused"] and trap["signs"] == [
         {"what": "a calendar 70 years too late", "penalty": 20}
     ]
-    assert explanation(url.text, url, KNOWN, now=NOW).verdict is Verdict.FETCH, "a seed is no trap"
+    assert explanation(url.text, url, KNOWN, now=NOW).verdict is ExplainVerdict.FETCH, (
+        "a seed is no trap"
+    )
 
 
 @pytest.mark.parametrize(
@@ -429,7 +433,7 @@ def test_who_excluded_it_and_why(exclusions: Sequence[Exclusion], expected: str)
 def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
     lifted = replace(EXCLUSION, pattern="www.a.test", lifted_at=9, lifted_wall=NOW)
     found = explained(exclusions=[EXCLUSION, lifted])
-    assert found.verdict is Verdict.EXCLUDED
+    assert found.verdict is ExplainVerdict.EXCLUDED
     assert found.exclusion == EXCLUSION
 
 
@@ -471,11 +475,11 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID],
         ),
         (
-            ORIGIN.but(body=b"User-agent: *\nAllow: /x\nDisallow: /"),
+            ORIGIN.replace(body=b"User-agent: *\nAllow: /x\nDisallow: /"),
             ["has rules", "line 2 allows it: Allow: /x (User-agent: *)", VALID],
         ),
         (
-            ORIGIN.but(status=RobotsStatus.NONE, body=b"", source=""),
+            ORIGIN.replace(status=RobotsStatus.NONE, body=b"", source=""),
             ["there is none: everything is allowed", VALID],
         ),
         (
@@ -486,7 +490,7 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ],
         ),
         (
-            ORIGIN.but(valid_for=-1.0),
+            ORIGIN.replace(valid_for=-1.0),
             [
                 "has rules",
                 "no line is about this URL: it is allowed",
@@ -494,7 +498,7 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
             ],
         ),
         (
-            ORIGIN.but(source="https://b.test/robots.txt"),
+            ORIGIN.replace(source="https://b.test/robots.txt"),
             [
                 "has rules",
                 "no line is about this URL: it is allowed",
@@ -517,7 +521,9 @@ def test_the_deciding_rule_for_programs() -> None:
 
 def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
     body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
-    (_, line, _) = section(explained(origin=ORIGIN.but(body=body + b"Disallow: /x")), "robots.txt")
+    (_, line, _) = section(
+        explained(origin=ORIGIN.replace(body=body + b"Disallow: /x")), "robots.txt"
+    )
     assert "\x1b" not in line
     found = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
     assert section(found, "state") == [r"failed (a\x1b[31m\u202eb)"]
@@ -574,7 +580,7 @@ def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: li
 
 
 def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
-    last = ROW.but(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
+    last = ROW.replace(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
     found = explained(past=Past(last_of_domain=last))
     assert section(found, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
     assert as_json(found)["delay"]["from"] == "retry-after"
@@ -633,8 +639,8 @@ def test_the_state(record: UrlRecord | None, expected: str) -> None:
 
 def test_the_history() -> None:
     rows = [
-        ROW.but(visit=3, status=0, error="timeout-connect", fate=Fate.LATE),
-        ROW.but(visit=5, started=NOW - 10, status=301, target="/\x1by"),
+        ROW.replace(visit=3, status=0, error="timeout-connect", fate=Settlement.LATE),
+        ROW.replace(visit=5, started=NOW - 10, status=301, target="/\x1by"),
     ]
     lines = section(explained(past=Past(requests=2, newest=rows)), "history")
     assert lines == [
@@ -672,7 +678,7 @@ class Reader:
             yield row
 
 
-async def known_from(reader: Reader, text: str = URL.text) -> Known:
+async def known_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     return await read_known(
         cast(FrontierReader, reader),
         url_given(text),
@@ -690,13 +696,13 @@ async def test_what_is_known_is_read() -> None:
 
 
 async def test_the_newest_requests_for_the_url_are_kept() -> None:
-    others = ROW.but(fingerprint=1, url="https://a.test/other")
+    others = ROW.replace(fingerprint=1, url="https://a.test/other")
     rows = [
         row
         for visit in range(30)
         for row in (
-            ROW.but(visit=visit, started=NOW + visit),
-            others.but(visit=visit, seq=2, started=NOW + visit),
+            ROW.replace(visit=visit, started=NOW + visit),
+            others.replace(visit=visit, seq=2, started=NOW + visit),
         )
     ]
     past = (await known_from(Reader(rows))).past
@@ -710,8 +716,8 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
 
 
 async def test_requests_that_came_from_elsewhere_count() -> None:
-    own = [ROW.but(visit=1, started=NOW), ROW.but(visit=2, started=NOW + 20)]
-    led_here = [ROW.but(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
+    own = [ROW.replace(visit=1, started=NOW), ROW.replace(visit=2, started=NOW + 20)]
+    led_here = [ROW.replace(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
     past = (await known_from(Reader(own, led_here))).past
     assert [row.visit for row in past.newest] == [1, 9, 2]
     assert past.requests == 3
@@ -794,8 +800,8 @@ def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
     found = explanation(given, url_given(given), replace(KNOWN, record=None), now=NOW)
-    assert found.verdict is Verdict.REFUSED and words in found.sentence
+    assert found.verdict is ExplainVerdict.REFUSED and words in found.sentence
     web = url_given("http://a.test:8080/")
     assert explanation(web.text, web, replace(KNOWN, record=None), now=NOW).verdict is (
-        Verdict.ACCEPTED
+        ExplainVerdict.ACCEPTED
     )

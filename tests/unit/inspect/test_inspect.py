@@ -22,7 +22,13 @@ from rove.inspect.pages import (
     url_given,
 )
 from rove.inspect.status import Status, as_json, as_lines, read_status
-from rove.model import Counts, Location, NotAccepted, RequestKind, RequestRow, UrlState
+from rove.model.ledger import (
+    Counts,
+    Location,
+    RequestKind,
+    RequestRow,
+)
+from rove.model.urls import NotAccepted, UrlState
 from rove.urls.canonical import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
 from tests.unit.crawl.scripted import World, crawl_url, offered
@@ -117,7 +123,7 @@ async def test_the_status_of_a_crawl(world: World) -> None:
     await world.frontier.count({f"not_accepted.{NotAccepted.TOO_DEEP}": 2})
     place = Location(file="x", offset=0, length=1)
     rows = [
-        page_row(a, "http://a.test/", status=200, size=100).but(text=place),
+        page_row(a, "http://a.test/", status=200, size=100).replace(text=place),
         page_row(b, "http://b.test/", status=404, size=0, error="status-404"),
     ]
     world.advance(50)
@@ -186,8 +192,8 @@ ROW = RequestRow(
     title="A title",
     text=Location(file="x.warc.gz", offset=5, length=6),
 )
-REDIRECT = ROW.but(status=301, target="/y", title="", text=None, content_hash=None, size=0)
-FAILURE = REDIRECT.but(status=0, target="", error="timeout-connect", media_type="")
+REDIRECT = ROW.replace(status=301, target="/y", title="", text=None, content_hash=None, size=0)
+FAILURE = REDIRECT.replace(status=0, target="", error="timeout-connect", media_type="")
 
 
 def test_a_page_as_an_object() -> None:
@@ -213,9 +219,9 @@ def test_a_page_as_an_object() -> None:
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
         (FAILURE, {"status": 0, "error": "timeout-connect", "type": None}),
-        (ROW.but(content_hash=1), {"content_hash": "0000000000000001"}),
+        (ROW.replace(content_hash=1), {"content_hash": "0000000000000001"}),
         (
-            ROW.but(raw=ROW.text),
+            ROW.replace(raw=ROW.text),
             {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}},
         ),
     ],
@@ -232,7 +238,7 @@ def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) ->
         (ROW, " 200     12,345  http://a.test/  A title"),
         (REDIRECT, " 301          0  http://a.test/  -> /y"),
         (FAILURE, "timeout-connect          0  http://a.test/  timeout-connect"),
-        (ROW.but(title=""), "http://a.test/"),
+        (ROW.replace(title=""), "http://a.test/"),
     ],
 )
 def test_a_page_on_one_line(row: RequestRow, ending: str) -> None:
@@ -295,9 +301,9 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
     )
     lease = await world.claim()
     assert lease is not None
-    lease = lease.but(urls=await first_urls(world.frontier, lease, 3))
+    lease = lease.replace(urls=await first_urls(world.frontier, lease, 3))
     rows = [
-        page_row(lease, "http://a.test/robots.txt", 0).but(kind=RequestKind.ROBOTS),
+        page_row(lease, "http://a.test/robots.txt", 0).replace(kind=RequestKind.ROBOTS),
         page_row(lease, "http://a.test/", 1, status=503),
         page_row(lease, "http://a.test/", 2, status=200),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rove.frontier.contract import Participant
-from rove.inspect.nodes import ALIVE_SECONDS, Node, as_json, as_line, is_alive, nodes_of
+from rove.inspect.nodes import ALIVE_SECONDS, NodeStatus, as_json, as_line, is_alive, nodes_of
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
@@ -27,7 +27,7 @@ def process(number: int = 1, **changes: Any) -> Participant:
     return Participant(**{**values, **changes})
 
 
-def node_of(*processes: Participant) -> Node:
+def node_of(*processes: Participant) -> NodeStatus:
     (node,) = nodes_of(processes)
     return node
 

@@ -11,7 +11,12 @@ import pytest
 import rove.inspect.open_crawl
 from rove.inspect.open_crawl import Archive
 from rove.inspect.pages import copy_json, page_json
-from rove.model import Content, Location, RequestKind, RequestRow
+from rove.model.ledger import (
+    Content,
+    Location,
+    RequestKind,
+    RequestRow,
+)
 from rove.store.reader import WarcReader
 
 OWN = Location(file="own.warc.gz", offset=1, length=2)
@@ -56,17 +61,17 @@ def archive(*contents: Content) -> tuple[Archive, Reader]:
 
 async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     found, reader = archive(TEXT)
-    stored = await found.text_of(ROW.but(place="m2:/data"))
+    stored = await found.text_of(ROW.replace(place="m2:/data"))
     assert (stored.where, stored.place, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
     assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
-    assert found.read(await found.text_of(ROW.but(text=None))) is None
+    assert found.read(await found.text_of(ROW.replace(text=None))) is None
 
 
 @pytest.mark.parametrize(("of_row", "of_text"), [("", "m2:/data"), ("m2:/data", "")])
 async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
-    found, reader = archive(TEXT.but(place=of_text))
-    row = ROW.but(is_copy=True, place=of_row)
+    found, reader = archive(TEXT.replace(place=of_text))
+    row = ROW.replace(is_copy=True, place=of_row)
     for _ in range(2):
         stored = await found.text_of(row)
         assert (stored.where, stored.place, stored.copy_of) == (SHARED, of_text, "http://b.test/")
@@ -78,22 +83,22 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
 
 
 async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
-    found, _ = archive(TEXT.but(url=ROW.url))
-    stored = await found.text_of(ROW.but(is_copy=True))
+    found, _ = archive(TEXT.replace(url=ROW.url))
+    stored = await found.text_of(ROW.replace(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
     assert "copy_of" not in copy_json(stored.content, ROW)
 
 
 async def test_a_copy_of_what_was_deleted_has_no_text() -> None:
     found, _ = archive()
-    stored = await found.text_of(ROW.but(is_copy=True))
+    stored = await found.text_of(ROW.replace(is_copy=True))
     assert stored.where is None and found.read(stored) is None
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rove.inspect.open_crawl, "CONTENTS_REMEMBERED", 3)
-    found, reader = archive(*(TEXT.but(hash=n) for n in range(10)))
+    found, reader = archive(*(TEXT.replace(hash=n) for n in range(10)))
     for number in range(10):
-        await found.text_of(ROW.but(is_copy=True, content_hash=number))
+        await found.text_of(ROW.replace(is_copy=True, content_hash=number))
         assert len(found._contents) <= 3
     assert reader.asked == 10

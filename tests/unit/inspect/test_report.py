@@ -23,11 +23,25 @@ from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
 from rove.inspect import report as report_module
 from rove.inspect import report_html
-from rove.inspect.report import MOST_COPIES, MOST_GAPS, Report, Totals, read_report, site_given
+from rove.inspect.report import (
+    MOST_COPIES,
+    MOST_GAPS,
+    Totals,
+    WebmasterReport,
+    read_report,
+    site_given,
+)
 from rove.inspect.report_html import html_parts, write_html
 from rove.inspect.report_text import MOST_ROBOTS_TEXT, json_records, text_lines
 from rove.inspect.timeline import MOST_SPANS, Timeline, as_svg
-from rove.model import DelaySource, Fate, Location, Pace, RequestKind, RequestRow
+from rove.model.ledger import (
+    DelaySource,
+    Location,
+    RequestKind,
+    RequestRow,
+    Settlement,
+)
+from rove.model.visits import Pace
 from rove.policy.constants import user_agent
 from rove.urls.canonical import fingerprint, fingerprint_bytes
 
@@ -126,7 +140,7 @@ LED_HERE = [robots_row(9, 50, domain=5, other_domain=SITE.id)]
 
 async def report_of(
     reader: Reader, *, settings: Settings = SETTINGS, exclusions: Sequence[Exclusion] = ()
-) -> Report:
+) -> WebmasterReport:
     return await read_report(
         cast(FrontierReader, reader),
         SITE,
@@ -245,7 +259,7 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
     assert "99.5 s after the one before (delay 70 s, chosen by who runs the crawl: kept)" in text
 
 
-@pytest.mark.parametrize("more", [{"process": 0}, {"fate": Fate.LOST}])
+@pytest.mark.parametrize("more", [{"process": 0}, {"fate": Settlement.LOST}])
 async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any]) -> None:
     reader = Reader([row(1, 0, delay=0.0, **more), row(2, 3)])
     totals = (await report_of(reader)).totals
@@ -254,7 +268,7 @@ async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any])
 
 
 async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
-    late = row(1, 0, ended=round((NOW + 500) * 1000), fate=Fate.LATE)
+    late = row(1, 0, ended=round((NOW + 500) * 1000), fate=Settlement.LATE)
     totals = await totals_of(late, row(2, 200), row(3, 571))
     assert totals.shortest == pytest.approx(-300.0)
     assert (totals.kept, totals.broken) == (1, 1)
@@ -496,7 +510,7 @@ async def test_what_is_hostile_stays_text() -> None:
         row(2, 100, f"https://a.test/{nasty}", error=nasty, target=nasty, title=nasty),
     ]
     exclusion = replace(EXCLUSION, who=nasty, reason=nasty, lifted_by=nasty)
-    reader = Reader(rows, [rows[0].but(other_domain=SITE.id)])
+    reader = Reader(rows, [rows[0].replace(other_domain=SITE.id)])
     text = await html_of(reader, exclusions=[exclusion])
     assert "<script" not in text.lower()
     assert "<!--" not in text
@@ -518,7 +532,7 @@ def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
 
 async def test_of_many_requests_the_html_has_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_html, "MOST_ROWS", 100)
-    led_here = [r.but(other_domain=SITE.id) for r in many(150)()]
+    led_here = [r.replace(other_domain=SITE.id) for r in many(150)()]
     page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here)))
     by_visit, elsewhere = page.css("table.requests")
     urls = [cell.text() for cell in by_visit.css("td.url")]

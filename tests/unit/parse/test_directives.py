@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rove.parse.directives import MAX_LENGTH, UNRESTRICTED, Directives, read_headers, read_metas
-from rove.parse.html import Answer, Document, read_html, read_plain
+from rove.parse.html import Document, PageSource, read_html, read_plain
 
 NOW = datetime(2010, 6, 25, 15, 0, tzinfo=UTC).timestamp()
 NOINDEX = Directives(noindex=True)
@@ -268,7 +268,7 @@ def test_any_bytes(raw: bytes) -> None:
 
 
 def page(html: str, *tags: str) -> Document:
-    answer = Answer(
+    answer = PageSource(
         body=f"{html}<a href=x>t</a>".encode(),
         url="https://site.example/",
         content_type="text/html; charset=utf-8",
@@ -328,7 +328,7 @@ def test_a_page_of_robots_meta_elements_takes_no_time() -> None:
 
 
 def test_plain_text_has_the_header_only() -> None:
-    answer = Answer(
+    answer = PageSource(
         body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None
     )
     plain = read_plain(answer)

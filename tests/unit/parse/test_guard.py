@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rove.parse.guard import MAX_PLAIN_BYTES, MAX_PLAIN_TAGS, is_plain
-from rove.parse.html import Answer, read_html_at_once
+from rove.parse.html import PageSource, read_html_at_once
 from tests.unit.parse.evil_pages import EVIL_PAGES
 
 MOST_SECONDS = 0.3
@@ -15,8 +15,8 @@ MOST_SECONDS = 0.3
 SIZES = (4_096, 8_000, 16_000, 48_000, MAX_PLAIN_BYTES)
 
 
-def answer(body: bytes) -> Answer:
-    return Answer(body=body, url="https://e.example/", content_type="text/html; charset=utf-8")
+def answer(body: bytes) -> PageSource:
+    return PageSource(body=body, url="https://e.example/", content_type="text/html; charset=utf-8")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from rove.parse.html import _KINDS, _TAGS, Answer, Document, read_html
+from rove.parse.html import _KINDS, _TAGS, Document, PageSource, read_html
 
 URL = "https://site.example/dir/page"
 
 
 def read(html: str | bytes, content_type: str | None = "text/html; charset=utf-8") -> Document:
     body = html.encode() if isinstance(html, str) else html
-    return read_html(Answer(body=body, url=URL, content_type=content_type))
+    return read_html(PageSource(body=body, url=URL, content_type=content_type))
 
 
 @pytest.mark.parametrize(

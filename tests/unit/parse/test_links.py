@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rove.parse.html import Answer, read_html
+from rove.parse.html import PageSource, read_html
 from rove.parse.links import refresh_target, resolve
 from rove.policy.constants import DEFAULT_MAX_LINKS
 
@@ -12,7 +12,7 @@ PAGE = "https://site.example/dir/page"
 
 
 def links(html: str, url: str = PAGE) -> list[str]:
-    answer = Answer(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
+    answer = PageSource(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
     document = read_html(answer)
     return [link.text for link in document.links]
 

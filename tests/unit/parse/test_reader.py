@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from rove.parse import reader as reader_module
-from rove.parse.html import Answer, Document, read_html, read_html_at_once, read_plain
+from rove.parse.html import Document, PageSource, read_html, read_html_at_once, read_plain
 from rove.parse.reader import PageReader, Unread
 from rove.parse.reading_process import Listing
 from rove.urls.canonical import canonical
@@ -26,9 +26,9 @@ from tests.unit.parse.evil_pages import EVIL_PAGES
 LONG = b"<title>t</title>" + b"<p class=x>Some text and <a href=/y>a link</a>.\n" * 5_000
 
 
-def answer(body: bytes, **more: object) -> Answer:
+def answer(body: bytes, **more: object) -> PageSource:
     url = "https://e.example/"
-    return Answer(body=body, url=url, content_type="text/html; charset=utf-8", **more)  # type: ignore[arg-type]
+    return PageSource(body=body, url=url, content_type="text/html; charset=utf-8", **more)  # type: ignore[arg-type]
 
 
 @asynccontextmanager

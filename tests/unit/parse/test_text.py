@@ -8,19 +8,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rove.parse.html import Answer, Document, read_html, read_plain
+from rove.parse.html import Document, PageSource, read_html, read_plain
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 
 
 def text(html: str) -> str:
-    answer = Answer(
+    answer = PageSource(
         body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8"
     )
     return read_html(answer).text
 
 
 def plain(body: bytes, content_type: str | None) -> Document:
-    return read_plain(Answer(body=body, url="https://e.example/", content_type=content_type))
+    return read_plain(PageSource(body=body, url="https://e.example/", content_type=content_type))
 
 
 @pytest.mark.parametrize(

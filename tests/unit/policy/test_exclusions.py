@@ -246,9 +246,9 @@ def test_what_is_below_a_host_that_is_covered_is_covered(
 
 @given(PATTERNS, ANY_HOST)
 def test_the_domain_around_a_pattern_is_that_of_all_its_hosts(pattern: str, host: str) -> None:
-    around = domain_around(pattern)
-    if around is not None and Exclusions([pattern]).covers(host):
-        assert domain_of(host)[1] == around
+    context = domain_around(pattern)
+    if context is not None and Exclusions([pattern]).covers(host):
+        assert domain_of(host)[1] == context
 
 
 @given(st.text())

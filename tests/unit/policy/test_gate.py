@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from rove.errors import UsageError
-from rove.model import NewUrl, NotAccepted, OriginRecord, RobotsStatus
+from rove.model.urls import NewUrl, NotAccepted
+from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions, parse_exclusions
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
@@ -242,13 +243,13 @@ DAY = 86_400.0
 def test_a_crawl_delay_over_a_day_blocks(
     status: RobotsStatus, own: float, of_domain: float, expected: Verdict
 ) -> None:
-    record = origin(status).but(crawl_delay=own)
+    record = origin(status).replace(crawl_delay=own)
     url = crawl_url("http://a.test/page")
     assert Gate(Exclusions()).judge(url, record, crawl_delay=of_domain) == expected
 
 
 def test_a_crawl_delay_over_a_day_may_have_changed_when_robots_txt_has_run_out() -> None:
-    record = origin(RULES, valid_for=0.0).but(crawl_delay=10 * DAY)
+    record = origin(RULES, valid_for=0.0).replace(crawl_delay=10 * DAY)
     gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
     assert gate.judge(url, record, crawl_delay=10 * DAY) == NeedsRobots()
     assert gate.judge(url, None, crawl_delay=10 * DAY) == Blocked("Crawl-delay over a day")

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.model import DelaySource, Failed, FailureKind, Outcome, Pace
+from rove.model.ledger import DelaySource
+from rove.model.outcomes import Failed, FailureKind, Outcome
+from rove.model.visits import Pace
 from rove.policy.pacing import (
     DAY,
     FAILURES_BEFORE_GIVING_UP,
@@ -17,7 +19,7 @@ from rove.policy.pacing import (
     MOST_FOR_REPEATS,
     SLOWNESS,
     Answers,
-    Verdict,
+    Pacing,
     judge,
     pause_after,
     retry_after,
@@ -48,7 +50,7 @@ def answers(*outcomes: Outcome, seconds: float = 0.0) -> Answers:
     return found
 
 
-def after(*outcomes: Outcome, before: Pace = NEW, delay: float = DELAY) -> Verdict:
+def after(*outcomes: Outcome, before: Pace = NEW, delay: float = DELAY) -> Pacing:
     return judge(answers(*outcomes), before, delay)
 
 
@@ -173,7 +175,7 @@ def test_any_date_of_the_answer_is_borne(value: str) -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_it_is_obeyed(status: int) -> None:
     verdict = after(overloaded(status, "120"))
-    assert verdict == Verdict(pace=NEW, pause=120.0, reason=DelaySource.RETRY_AFTER)
+    assert verdict == Pacing(pace=NEW, pause=120.0, reason=DelaySource.RETRY_AFTER)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 408, 500, 502, 504])
@@ -197,7 +199,7 @@ def test_the_longest_of_a_visit_counts() -> None:
 def test_it_leaves_the_backoff_as_it_was() -> None:
     """A server that says when to come back has said all that is to be known."""
     verdict = after(overloaded(503, "500"), before=Pace(backoff=280.0))
-    assert verdict == Verdict(pace=Pace(backoff=280.0), pause=500.0, reason=DelaySource.RETRY_AFTER)
+    assert verdict == Pacing(pace=Pace(backoff=280.0), pause=500.0, reason=DelaySource.RETRY_AFTER)
     verdict = after(overloaded(503, "100"), before=Pace(backoff=280.0))
     assert (verdict.pause, verdict.reason) == (280.0, DelaySource.BACKOFF)
 
@@ -266,7 +268,7 @@ def test_one_overloaded_answer_in_a_visit_is_enough() -> None:
 
 def test_a_retry_after_for_one_of_two_is_for_the_visit() -> None:
     verdict = after(refused(503), overloaded(503, "300"))
-    assert verdict == Verdict(pace=NEW, pause=300.0, reason=DelaySource.RETRY_AFTER)
+    assert verdict == Pacing(pace=NEW, pause=300.0, reason=DelaySource.RETRY_AFTER)
 
 
 # Slow answers
@@ -390,7 +392,7 @@ def test_the_pause_after_failures(failures: int, delay: float, expected: float) 
 @pytest.mark.parametrize("good", [page(), redirect("/x"), refused(404), refused(500), wrong_type()])
 def test_a_single_answer_resets(good: Outcome) -> None:
     verdict = after(good, before=Pace(failures=9))
-    assert verdict == Verdict(pace=NEW, pause=0.0)
+    assert verdict == Pacing(pace=NEW, pause=0.0)
 
 
 def test_an_answer_that_breaks_off_is_one() -> None:
@@ -415,7 +417,7 @@ def test_a_visit_of_which_one_request_is_answered_is_answered(
     outcomes: Sequence[Outcome],
 ) -> None:
     """https fails, http answers: the domain is alive."""
-    assert after(*outcomes, before=Pace(failures=9)) == Verdict(pace=NEW, pause=0.0)
+    assert after(*outcomes, before=Pace(failures=9)) == Pacing(pace=NEW, pause=0.0)
 
 
 def test_the_last_failure_of_a_visit_is_the_one_that_is_named() -> None:

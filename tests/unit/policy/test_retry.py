@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from rove.model import TEMPORARY_FAILURES, FailureKind
+from rove.model.outcomes import TEMPORARY_FAILURES, FailureKind
 from rove.policy.retry import (
     DAY,
     HOLDS_BEFORE_FAILING,

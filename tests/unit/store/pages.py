@@ -12,7 +12,8 @@ from typing import Any
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.cli import main as warcio_main
 
-from rove.model import Fetched, Location, Response
+from rove.model.ledger import Location
+from rove.model.outcomes import Fetched, Response
 from rove.store.contract import Keep, Page, Stored
 from rove.store.warc import WarcStore
 

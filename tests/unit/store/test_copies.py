@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rove.errors import StoreError
-from rove.model import Content, Location
+from rove.model.ledger import Content, Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.record import decompress, text_block, unreferring_record

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from rove.errors import DiskFull, StoreError
-from rove.model import Content, Location
+from rove.model.ledger import Content, Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.purge import Purge, Rewritten
 from rove.store.purge_copy import Heir, Moves

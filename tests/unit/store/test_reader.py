@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rove.errors import StoreError
-from rove.model import Location
+from rove.model.ledger import Location
 from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from tests.unit.store.pages import page, whole_file, write

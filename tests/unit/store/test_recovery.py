@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.errors import StoreError
-from rove.model import Location
+from rove.model.ledger import Location
 from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.errors import DiskFull, StoreError
-from rove.model import Location
+from rove.model.ledger import Location
 from rove.store.contract import Keep, Page, Store, Stored
 from rove.store.files import store_error
 from rove.store.reader import WarcReader

@@ -14,7 +14,7 @@ from rove.urls.canonical import MAX_URL_LENGTH, canonical, fingerprint, parse_ba
 from rove.urls.ignored_params import (
     CANONICAL_VERSION,
     CANONICAL_VERSIONS,
-    Drops,
+    IgnoredParams,
     drops_of,
     parse_names,
 )
@@ -24,7 +24,7 @@ HEX = "9682993c8daa2c5497996114facdc805"
 A = "https://a.test"
 
 
-def the_drops(*names: str) -> Drops:
+def the_drops(*names: str) -> IgnoredParams:
     found = drops_of(CANONICAL_VERSION, names)
     assert found is not None
     return found
@@ -33,7 +33,7 @@ def the_drops(*names: str) -> Drops:
 DROPS = the_drops()
 
 
-def form(text: str, drops: Drops | None = DROPS) -> str:
+def form(text: str, drops: IgnoredParams | None = DROPS) -> str:
     found = canonical(text, None, drops)
     assert found is not None
     return found.text

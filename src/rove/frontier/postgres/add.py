@@ -17,7 +17,7 @@ from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.database import Database, Session
 from rove.frontier.postgres.steps import add_counters, columns_of
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
-from rove.model import NewUrl, NotAccepted
+from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
 WARY_ADDS = 50

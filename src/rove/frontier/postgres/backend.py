@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
-from rove.frontier.contract import Machine, MovedContent, Policy
+from rove.frontier.contract import MovedContent, Node, Policy
 from rove.frontier.dsn import redacted
 from rove.frontier.move import is_moving
 from rove.frontier.postgres.catalog import PostgresCatalog
@@ -15,7 +15,7 @@ from rove.frontier.postgres.database import Database
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.reader import PostgresReader
 from rove.frontier.rows import place_values
-from rove.model import Location, RequestRow
+from rove.model.ledger import Location, RequestRow
 
 ALIVE_MS = 15_000
 """A process that was seen within this time is taken to be alive."""
@@ -32,7 +32,7 @@ class PostgresBackend:
         self,
         url: str,
         schema: str,
-        machine: Machine,
+        machine: Node,
         *,
         register: bool = True,
         on_news: Callable[[str], None] | None = None,
@@ -64,7 +64,7 @@ class PostgresBackend:
                 ),
             )
 
-    async def _refuse_copy(self, machine: Machine) -> None:
+    async def _refuse_copy(self, machine: Node) -> None:
         found = await self._database.run(
             "look for a copy of this machine",
             lambda session: session.fetch(

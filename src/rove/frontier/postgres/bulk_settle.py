@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rove.frontier.bulk_settle import ALONE_MS, Withdrawing
+from rove.frontier.bulk_settle import ALONE_MS, BulkSettling
 from rove.frontier.postgres.database import Database, Session
 from rove.frontier.postgres.steps import add_counters, columns_of, settle_urls
 from rove.frontier.priority import HELD, RETRIED
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
 EXCLUSIONS_PER_STATEMENT = 1_000
 
 
-class PostgresWithdrawing(Withdrawing):
+class PostgresWithdrawing(BulkSettling):
     """The part of the frontier that takes URLs out of the queue, or puts them back, without a visit."""
 
     def __init__(self, database: Database) -> None:

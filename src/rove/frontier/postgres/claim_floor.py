@@ -19,7 +19,7 @@ UNBOUNDED_EVERY = 5.0
 UNBOUNDED_SHARE = 50.0
 
 
-class LowerBound:
+class ClaimFloor:
     """Where the claims of one process start."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:

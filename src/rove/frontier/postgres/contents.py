@@ -9,7 +9,8 @@ from rove.frontier.contract import MovedContent
 from rove.frontier.postgres.database import Database, Session
 from rove.frontier.postgres.steps import columns_of
 from rove.frontier.rows import content_record, contents_by_hash, moved_values, place_key
-from rove.model import Content, Location, VisitResult
+from rove.model.ledger import Content, Location
+from rove.model.visits import VisitResult
 
 
 class PostgresContents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rove.frontier.counts import counts_from
 from rove.frontier.postgres.database import Database, Session
-from rove.model import Counts
+from rove.model.ledger import Counts
 
 
 async def read_counts(database: Database) -> Counts:

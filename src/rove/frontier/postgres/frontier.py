@@ -19,9 +19,9 @@ from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.fresh_first import HeadStart
+from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.postgres.add import PostgresAdding
-from rove.frontier.postgres.claim_floor import LOWEST, LowerBound
+from rove.frontier.postgres.claim_floor import LOWEST, ClaimFloor
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import PostgresContents
 from rove.frontier.postgres.counts import read_counts
@@ -38,13 +38,12 @@ from rove.frontier.rows import (
     robots_texts,
 )
 from rove.frontier.sanitize import storable
-from rove.model import (
-    Counts,
+from rove.model.ledger import Counts
+from rove.model.urls import PendingUrl, UrlState
+from rove.model.visits import (
     Lease,
     OriginRecord,
     Pace,
-    PendingUrl,
-    UrlState,
     VisitResult,
 )
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
@@ -65,9 +64,9 @@ class PostgresFrontier(PostgresAdding, PostgresContents):
         super().__init__(database, clock, FullDomains(policy.domain_budget, steady))
         self._policy = policy
         self._machine = machine
-        self._bound = LowerBound()
-        self._fresh_bound = LowerBound()
-        self._head_start = HeadStart()
+        self._bound = ClaimFloor()
+        self._fresh_bound = ClaimFloor()
+        self._head_start = FreshFirst()
         self.process = 0
 
     async def begin(self, run: int | None) -> None:

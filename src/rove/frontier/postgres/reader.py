@@ -11,7 +11,8 @@ from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.counts import read_counts
 from rove.frontier.postgres.database import Database
 from rove.frontier.rows import REQUEST_COLUMNS, content_record, origin_record, request_row
-from rove.model import Content, Counts, OriginRecord, RequestRow
+from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.visits import OriginRecord
 
 
 class PostgresReader(PagedReader):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rove.frontier.postgres.database import Session
-from rove.model import UrlState
+from rove.model.urls import UrlState
 
 
 async def settle_urls(

@@ -14,7 +14,7 @@ from rove.frontier.contract import Added
 from rove.frontier.priority import RETRIED, URLS_PER_ADD, priority_of
 from rove.frontier.sqlite.bulk_settle import SqliteWithdrawing
 from rove.frontier.sqlite.database import Database
-from rove.model import NewUrl, NotAccepted
+from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
@@ -147,8 +147,8 @@ class SqliteAdding(SqliteWithdrawing):
 def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, ...]]:
     """The values of insert_urls, so that sorted rows are in the order of the key, the depth and the position."""
     for position, url in enumerate(urls, first):
-        domain, _, fingerprint, text, depth, hops, bare, sitemap_of, _ = url
+        domain, _, fingerprint, text, depth, hops, assume_https, sitemap_of, _ = url
         priority = priority_of(url)
         # An int, as sqlite3 looks long for a way to bind a bool.
-        is_bare = int(bare)
+        is_bare = int(assume_https)
         yield domain, fingerprint, depth, position, text, priority, hops, is_bare, sitemap_of

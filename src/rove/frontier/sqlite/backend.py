@@ -13,7 +13,7 @@ from rove.frontier.sqlite.contents import forget_contents, place_contents
 from rove.frontier.sqlite.database import Database, holds_schema
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteReader
-from rove.model import Location, RequestRow
+from rove.model.ledger import Location, RequestRow
 
 
 class SqliteBackend:

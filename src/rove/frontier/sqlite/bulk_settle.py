@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from rove.frontier.bulk_settle import ALONE_MS, Withdrawing
+from rove.frontier.bulk_settle import ALONE_MS, BulkSettling
 from rove.frontier.priority import HELD, RETRIED
 from rove.frontier.sqlite.database import Database, Row
-from rove.model import UrlState
+from rove.model.urls import UrlState
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
 
-class SqliteWithdrawing(Withdrawing):
+class SqliteWithdrawing(BulkSettling):
     """The part of the frontier that takes URLs out of the queue, or puts them back, without a visit."""
 
     def __init__(self, database: Database) -> None:

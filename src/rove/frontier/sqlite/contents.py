@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from rove.frontier.contract import MovedContent
 from rove.frontier.rows import content_record, contents_by_hash, moved_values, place_key
 from rove.frontier.sqlite.database import Database
-from rove.model import Content, Location, VisitResult
+from rove.model.ledger import Content, Location
+from rove.model.visits import VisitResult
 
 
 class SqliteContents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rove.frontier.counts import counts_from
 from rove.frontier.sqlite.database import Database
-from rove.model import Counts
+from rove.model.ledger import Counts
 
 
 def read_counts(database: Database, now: int) -> Counts:

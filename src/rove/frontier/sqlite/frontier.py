@@ -14,7 +14,7 @@ from typing import Any
 
 from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
 from rove.frontier.counts import lease_counters
-from rove.frontier.fresh_first import HeadStart
+from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.rows import (
     ledger_rows,
@@ -29,13 +29,12 @@ from rove.frontier.sqlite.add import SqliteAdding
 from rove.frontier.sqlite.contents import SqliteContents
 from rove.frontier.sqlite.counts import read_counts
 from rove.frontier.sqlite.database import Database, Row
-from rove.model import (
-    Counts,
+from rove.model.ledger import Counts
+from rove.model.urls import PendingUrl, UrlState
+from rove.model.visits import (
     Lease,
     OriginRecord,
     Pace,
-    PendingUrl,
-    UrlState,
     VisitResult,
 )
 from rove.urls.canonical import fingerprint_bytes
@@ -55,7 +54,7 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
         super().__init__(database, policy.domain_budget)
         self._policy = policy
         self._given_clock = clock
-        self._head_start = HeadStart()
+        self._head_start = FreshFirst()
         self.process = 0
         self.outages = 0
 

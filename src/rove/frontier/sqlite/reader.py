@@ -11,7 +11,8 @@ from rove.frontier.rows import origin_record, request_row
 from rove.frontier.sqlite.contents import read_contents
 from rove.frontier.sqlite.counts import read_counts
 from rove.frontier.sqlite.database import Database, Row
-from rove.model import Content, Counts, OriginRecord, RequestRow
+from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.visits import OriginRecord
 
 
 class SqliteReader(PagedReader):

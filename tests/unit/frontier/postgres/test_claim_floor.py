@@ -9,7 +9,7 @@ from rove.frontier.postgres.claim_floor import (
     SLACK_MS,
     UNBOUNDED_EVERY,
     UNBOUNDED_SHARE,
-    LowerBound,
+    ClaimFloor,
 )
 
 QUICK = 0.001
@@ -31,7 +31,7 @@ def clock() -> Clock:
 
 
 def claim(
-    bound: LowerBound,
+    bound: ClaimFloor,
     was_due: list[int],
     *,
     now: int | None = None,
@@ -45,13 +45,13 @@ def claim(
 
 
 def test_the_first_claim_looks_at_everything(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     assert bound.value == LOWEST
     assert bound.for_claim() == LOWEST
 
 
 def test_a_full_claim_moves_the_bound_to_the_latest_that_it_brought(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [50_000, 90_000, 70_000], now=500_000)
     assert bound.value == 90_000 - SLACK_MS
     assert claim(bound, [], now=None) == 90_000 - SLACK_MS, "the next starts there"
@@ -61,14 +61,14 @@ def test_a_claim_that_brings_less_than_it_could_moves_the_bound_to_the_present(
     clock: Clock,
 ) -> None:
     """Everything that is due was claimed."""
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [50_000, 90_000], now=500_000)
     assert bound.value == 500_000 - SLACK_MS
 
 
 def test_the_bound_goes_on_with_the_time_while_nothing_is_due(clock: Clock) -> None:
     """A claim that brings nothing brings no time of the database either: ours tells how much has passed."""
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += 1.5
     claim(bound, [])
@@ -79,7 +79,7 @@ def test_the_bound_goes_on_with_the_time_while_nothing_is_due(clock: Clock) -> N
 
 
 def test_the_latest_time_of_the_database_counts(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += 10.0
     claim(bound, [95_000], now=507_000)
@@ -90,7 +90,7 @@ def test_the_latest_time_of_the_database_counts(clock: Clock) -> None:
 
 
 def test_before_anything_was_claimed_there_is_no_bound(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     for _ in range(3):
         claim(bound, [])
         clock.now += 60.0
@@ -98,13 +98,13 @@ def test_before_anything_was_claimed_there_is_no_bound(clock: Clock) -> None:
 
 
 def test_a_claim_of_none_is_not_a_full_one(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [], limit=0)
     assert bound.value == LOWEST
 
 
 def test_the_bound_goes_back_to_what_was_missed(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += UNBOUNDED_EVERY
     assert claim(bound, [10_000, 10_001, 10_002], now=505_000) == LOWEST
@@ -113,7 +113,7 @@ def test_the_bound_goes_back_to_what_was_missed(clock: Clock) -> None:
 
 
 def test_now_and_then_a_claim_looks_at_everything(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     assert claim(bound, [90_000], now=500_000) == LOWEST
     clock.now += UNBOUNDED_EVERY - 0.01
     assert bound.for_claim() == bound.value != LOWEST
@@ -122,7 +122,7 @@ def test_now_and_then_a_claim_looks_at_everything(clock: Clock) -> None:
 
 
 def test_a_claim_with_a_bound_does_not_put_off_the_one_without(clock: Clock) -> None:
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     starts = []
     for second in range(11):
         starts.append(claim(bound, [90_000], now=500_000 + 1000 * second))
@@ -134,7 +134,7 @@ def test_a_claim_with_a_bound_does_not_put_off_the_one_without(clock: Clock) -> 
 
 def test_looking_at_everything_takes_no_more_than_a_share_of_the_time(clock: Clock) -> None:
     """With many dead rows it takes long."""
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000, seconds=2.0)
     clock.now += UNBOUNDED_SHARE * 2.0 - 0.01
     assert bound.for_claim() != LOWEST
@@ -144,5 +144,5 @@ def test_looking_at_everything_takes_no_more_than_a_share_of_the_time(clock: Clo
 
 def test_a_claim_that_did_not_come_to_its_end_is_made_again_without_a_bound(clock: Clock) -> None:
     """The database went away: nobody says that it was claimed."""
-    bound = LowerBound(clock)
+    bound = ClaimFloor(clock)
     assert [bound.for_claim(), bound.for_claim()] == [LOWEST, LOWEST]
