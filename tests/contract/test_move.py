@@ -605,7 +605,7 @@ KILLED = """
 import asyncio, os, signal, sys, threading
 from pathlib import Path
 from rove.frontier import move as moving
-from rove.frontier.contract import Machine
+from rove.frontier.contract import Node
 
 path, url, schema, words, pause = sys.argv[1:]
 moving.SLICE, moving.SAY_SECONDS = 20, 0.0
@@ -617,7 +617,7 @@ def say(text):
     if left == 0:
         threading.Timer(float(pause), os.kill, (os.getpid(), signal.SIGKILL)).start()
 
-machine = Machine(key="here", host="host", path="/data")
+machine = Node(key="here", host="host", path="/data")
 asyncio.run(moving.move(Path(path), url, schema, machine, say=say))
 """
 

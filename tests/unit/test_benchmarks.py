@@ -41,11 +41,11 @@ def figures(contestant: str, pages_per_s: float, **more: Any) -> Any:
     [(2_000, 50, True), (2_500, 50, False), (2_000, 51, False), (2_000, None, None)],
 )
 def test_a_crawl_is_held_against_the_bare_loop_and_scrapy(
-    assume_https: float, scrapy: float | None, reached: bool | None
+    bare: float, scrapy: float | None, reached: bool | None
 ) -> None:
     from benchmarks.parts import not_binding
 
-    on = {"rove-2": figures("rove-2", 600), "bare-2": figures("bare-2", assume_https)}
+    on = {"rove-2": figures("rove-2", 600), "bare-2": figures("bare-2", bare)}
     if scrapy is not None:
         on["scrapy"] = figures("scrapy", scrapy)
     (verdict,) = not_binding({"40kb": on})

@@ -110,9 +110,9 @@ class Zoo:
 
 
 def _is_of(animal: Animal, host: str) -> bool:
-    assume_https = host.partition(":")[0]
-    return assume_https == f"{animal.name}.test" or any(
-        fnmatch.fnmatchcase(assume_https, pattern) for pattern in animal.hosts
+    bare = host.partition(":")[0]
+    return bare == f"{animal.name}.test" or any(
+        fnmatch.fnmatchcase(bare, pattern) for pattern in animal.hosts
     )
 
 

@@ -29,8 +29,8 @@ def _coded(name: str, what: str, coding: str, body: bytes, *fates: Fate) -> Anim
 
 def animals() -> list[Animal]:
     """All of them."""
-    packed, assume_https = gzip.compress(BODY), zlib.compressobj(wbits=-15)
-    raw_deflate = assume_https.compress(BODY) + assume_https.flush()
+    packed, bare = gzip.compress(BODY), zlib.compressobj(wbits=-15)
+    raw_deflate = bare.compress(BODY) + bare.flush()
     two = f"{len(BODY)}\r\nContent-Length: {len(BODY) + 7}"
     chunked = b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
     both = head("200 OK", "Transfer-Encoding: chunked", "Content-Length: 5") + chunked

@@ -53,8 +53,8 @@ class SmallWeb:
     def all_hosts(self) -> Iterator[str]:
         """Every host, those with www. and blog. in front included."""
         for index in range(self.hosts):
-            assume_https = self.plan.bare_host(index)
-            yield from (label + assume_https.domain for label in assume_https.siblings)
+            bare = self.plan.bare_host(index)
+            yield from (label + bare.domain for label in bare.siblings)
 
     def allowed(self, host: str, path: str) -> bool:
         """Whether the robots.txt that a host serves lets `rove` fetch a path (with query)."""

@@ -76,8 +76,8 @@ class ConnectTo:
         """The first rule for a host as it stands in a URL; IPv6 hosts match without brackets."""
         if not self._rules:
             return None
-        assume_https = host.strip("[]")
+        bare = host.strip("[]")
         for matches, rule in self._rules:
-            if matches(assume_https):
+            if matches(bare):
                 return rule
         return None

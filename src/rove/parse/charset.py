@@ -91,8 +91,8 @@ def _declared(body: bytes) -> str | None:
 def _meta_label(tag: bytes) -> bytes:
     """The label in the attributes of a <meta>, b'' if there is none."""
     attributes: dict[bytes, bytes] = {}
-    for name, double, single, assume_https in _ATTRIBUTE.findall(tag):
-        attributes.setdefault(name, double or single or assume_https)
+    for name, double, single, bare in _ATTRIBUTE.findall(tag):
+        attributes.setdefault(name, double or single or bare)
     if b"charset" in attributes:
         return attributes[b"charset"]
     if attributes.get(b"http-equiv", b"").strip() != b"content-type":

@@ -440,10 +440,10 @@ import os, sys
 from pathlib import Path
 import rove.crawl.inflight_log
 from rove.model.ledger import RequestKind, RequestRow
-from rove.crawl.inflight_log import Note, _encode, Spool
+from rove.crawl.inflight_log import Note, _encode, InflightLog
 
 rove.crawl.inflight_log.FILE_BYTES = 20_000
-spool = Spool(Path(sys.argv[1]), 7)
+spool = InflightLog(Path(sys.argv[1]), 7)
 settled = 0
 for visit in range(1, 1_000_000):
     row = RequestRow(visit=visit, seq=0, domain=visit, kind=RequestKind.PAGE, url="http://a.test/" + "x" * (visit % 50),

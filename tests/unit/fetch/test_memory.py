@@ -7,7 +7,7 @@ import gzip
 
 from msgspec.structs import replace
 
-from rove.fetch.http import Limits
+from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind, Fetched
 from rove.resources.memory import Memory, Share
 from tests.unit.fetch.server import Act, ask, failure, fetching, on_loop, page, serve
@@ -68,7 +68,7 @@ async def test_a_compressed_body_and_one_of_unknown_length_wait_too() -> None:
 async def test_the_time_of_a_pause_is_not_the_servers() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
-    limits = Limits(connect=5, first_byte=5, total=0.3)
+    limits = FetchLimits(connect=5, first_byte=5, total=0.3)
     async with serve([page(BODY)]) as server, fetching(limits=limits) as fetcher:
         fetch = asyncio.create_task(fetcher.fetch(replace(ask(server), share=Share(memory))))
         await is_paused(memory)
@@ -81,7 +81,7 @@ async def test_the_time_of_a_pause_is_not_the_servers() -> None:
 async def test_after_a_pause_a_server_has_what_was_left_of_its_time() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
-    limits = Limits(connect=5, first_byte=5, total=0.3)
+    limits = FetchLimits(connect=5, first_byte=5, total=0.3)
     answer = page(BODY)
     async with serve([answer[:-100], Act.HOLD]) as server, fetching(limits=limits) as fetcher:
         fetch = asyncio.create_task(fetcher.fetch(replace(ask(server), share=Share(memory))))

@@ -155,12 +155,12 @@ async def test_ctrl_c_does_not_reach_it_and_it_inherits_no_connection() -> None:
 
 PARENT = """
 import asyncio
-from rove.parse.html import Answer
+from rove.parse.html import PageSource
 from rove.parse.reader import PageReader
 
 async def main():
     reader = PageReader()
-    await reader.read_apart(Answer(body=b"", url="", content_type=None), is_plain_text=False)
+    await reader.read_apart(PageSource(body=b"", url="", content_type=None), is_plain_text=False)
     print(reader._process.pid, flush=True)
     await asyncio.sleep(600)
 
@@ -225,10 +225,10 @@ def test_what_lies_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "resource.py").write_text("raise SystemExit(3)")
     script = (
         "import asyncio\n"
-        "from rove.parse.reader import PageReader; from rove.parse.html import Answer\n"
+        "from rove.parse.reader import PageReader; from rove.parse.html import PageSource\n"
         "async def main():\n"
         "    reader, body = PageReader(), b'<p>x' * 50_000\n"
-        "    answer = Answer(body=body, url='http://a.test/', content_type=None)\n"
+        "    answer = PageSource(body=body, url='http://a.test/', content_type=None)\n"
         "    print(type(await reader.read_apart(answer, is_plain_text=False)).__name__)\n"
         "    await reader.close()\n"
         "asyncio.run(main())"

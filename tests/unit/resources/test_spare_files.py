@@ -17,7 +17,7 @@ import asyncio, os, resource, sys
 from pathlib import Path
 from rove.errors import StoreError
 from rove.resources.spare_files import SpareFiles
-from rove.crawl.inflight_log import Note, Spool
+from rove.crawl.inflight_log import Note, InflightLog
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
 
@@ -39,7 +39,7 @@ spare = SpareFiles()
 made = {}
 for name, given in [("with", spare), ("without", None)]:
     made[name] = (
-        Spool(folder / f"spool-{name}", 1, given),
+        InflightLog(folder / f"spool-{name}", 1, given),
         WarcStore(folder / f"warc-{name}", keep=Keep.TEXT, name="w", software="rove", spare=given),
     )
     loop.run_until_complete(loop.run_in_executor(made[name][1]._thread, int))
