@@ -26,6 +26,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.parse.html import Document, PageSource
@@ -169,9 +170,9 @@ class Visit:
             case Redirected(location=location):
                 return await self._redirect(step, location)
             case WrongType(response=response):
-                self._settle(step, UrlState.FAILED, f"type {response.media_type}"[:100])
+                self._settle(step, UrlState.FAILED, unread_type(response.media_type))
             case Refused(response=response):
-                self._fail(step, outcome, f"status {response.status}")
+                self._fail(step, outcome, refused_status(response.status))
             case Failed(kind=kind):
                 if _missed(step, outcome):
                     return await self._twin(step)
@@ -189,7 +190,7 @@ class Visit:
         self._journal.mark(*document.marks)
         self._meet_all(document.links, step.url, depth=step.offer.depth + 1)
         if document.noindex:
-            self._settle(step, UrlState.BLOCKED, "noindex")
+            self._settle(step, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
         content_hash = fingerprint_bytes(document.utf8)
         page = Page(
@@ -251,10 +252,10 @@ class Visit:
         match why:
             case Unread.TOO_COMPLEX:
                 self._journal.mark(mark)
-                self._settle(step, UrlState.FAILED, "too complex to be read")
+                self._settle(step, UrlState.FAILED, FailReason.TOO_COMPLEX)
             case Unread.BUSY:
                 self._journal.note_unread(FailureKind.BUSY)
-                self._try_later(step, "could not be read in time")
+                self._try_later(step, FailReason.NOT_READ_IN_TIME)
             case _:
                 assert_never(why)
 
@@ -262,17 +263,17 @@ class Visit:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""
         target = self._target(step.url, location)
         if target is None:
-            self._settle(step, UrlState.FAILED, "redirect to no web address")
+            self._settle(step, UrlState.FAILED, FailReason.REDIRECT_TO_NO_URL)
             return None
         guess = self._guess
         if guess is not None and target.fingerprint == guess.url.fingerprint:
             if step.guess is None:
                 self._settle(step, UrlState.REDIRECTED, target.text)
                 self._journal.settled.pop(target.fingerprint, None)
-            self._try_later(guess, "https cannot be reached, and http leads to it")
+            self._try_later(guess, FailReason.HTTP_LEADS_TO_HTTPS)
             return None
         if target.fingerprint in (step.url.fingerprint, *step.came_from):
-            self._settle(step, UrlState.FAILED, "redirect loop")
+            self._settle(step, UrlState.FAILED, FailReason.REDIRECT_LOOP)
             return None
         self._settle(step, UrlState.REDIRECTED, target.text)
         hops = step.offer.hops + 1
@@ -305,7 +306,7 @@ class Visit:
         key = (url.domain, url.fingerprint)
         state = (await self._context.frontier.states([key])).get(key, UrlState.PENDING)
         if state is UrlState.REDIRECTED:
-            self._try_later(step, "https cannot be reached, and http leads elsewhere")
+            self._try_later(step, FailReason.HTTP_LEADS_ELSEWHERE)
             return None
         if state is not UrlState.PENDING:
             self._settle(step, UrlState.REDIRECTED, url.text)

@@ -21,6 +21,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import RequestError, status_error
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import (
     Deferred,
@@ -248,6 +249,6 @@ def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
         case Redirected(location=location):
             return row.replace(target=location)
         case Refused():
-            return row.replace(error=f"status-{response.status}")
+            return row.replace(error=status_error(response.status))
         case WrongType():
-            return row.replace(error="wrong-type")
+            return row.replace(error=RequestError.WRONG_TYPE)
