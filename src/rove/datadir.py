@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import getpass
 import os
@@ -18,9 +17,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from rove.errors import DiskFull, StoreError, UsageError
+from rove.errors import DiskFull, StoreError, UsageError, is_disk_full
 
-FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ORPHAN_SECONDS = 60.0
 """How long a start waits for the processes of a supervisor that was killed."""
 
@@ -183,7 +181,7 @@ class DataDir:
         except OSError as error:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
-            if error.errno in FULL_DISK_ERRORS:
+            if is_disk_full(error):
                 raise DiskFull(
                     f"the disk is full: no room for the seeds in {self.seeds}"
                 ) from error

@@ -15,7 +15,7 @@ from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
 from rove.frontier.backends import opened_backend, policy_of
 from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader, MovedContent
-from rove.inspect.nodes import is_alive
+from rove.inspect.nodes import is_running
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
 from rove.store.members import Member, members
@@ -57,7 +57,7 @@ async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Exclu
         new = await backend.catalog.add_exclusions(patterns, who=this_person(), reason=reason)
         frontier = await _frontier_of(backend)
         urls = await enforce.exclude(frontier, patterns)
-        running = await _is_running(data, backend)
+        running = await is_running(data, backend.reader)
         if running:
             # Until they have heard of it, the processes of the crawl may still add URLs.
             await asyncio.sleep(STRAGGLER_SECONDS)
@@ -76,7 +76,7 @@ async def include(data_dir: Path, patterns: Sequence[str]) -> int:
         await backend.catalog.lift_exclusions(patterns, who=this_person())
         frontier = await _frontier_of(backend)
         still = Exclusions(await backend.catalog.exclusions())
-        running = await _is_running(data, backend)
+        running = await is_running(data, backend.reader)
         if running:
             # A process that has not heard of it yet would block again what is opened.
             await asyncio.sleep(STRAGGLER_SECONDS)
@@ -119,10 +119,6 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
                 done.bytes_freed += rewritten.bytes_freed
                 say(f"{rewritten.old}: {rewritten.removed:,} records removed")
     return done
-
-
-async def _is_running(data: DataDir, backend: Backend) -> bool:
-    return data.in_use() or any(map(is_alive, await backend.reader.participants()))
 
 
 async def _frontier_of(backend: Backend) -> Frontier:

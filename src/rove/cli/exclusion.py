@@ -14,7 +14,7 @@ from rove.app.preparation import read_exclusions
 from rove.cli.options import data_dir_option
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
-from rove.humanize import size_text
+from rove.humanize import counted, size_text
 from rove.policy.exclusions import domain_around, parse_pattern
 
 data_dir = data_dir_option("the crawl, running or not")
@@ -57,7 +57,7 @@ def exclude(
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:5]:
         print(f"{pattern} was excluded already")
-    print(f"{_many(len(done.new), 'exclusion')} made; {_many(done.urls, 'URL')} left the queue")
+    print(f"{counted(len(done.new), 'exclusion')} made; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
         print("the running crawl keeps to it from now on")
 
@@ -69,7 +69,7 @@ def include(domains: tuple[str, ...], data_dir: Path) -> None:
     """Let a crawl go on with DOMAIN, which was excluded; delays go on where they were."""
     patterns = list(dict.fromkeys(map(parse_pattern, domains)))
     opened = asyncio.run(upkeep.include(data_dir, patterns))
-    print(f"{_many(len(patterns), 'exclusion')} lifted; {_many(opened, 'URL')} pending again")
+    print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(opened, 'URL')} pending again")
 
 
 @click.command(short_help="delete the stored pages of a domain")
@@ -90,7 +90,7 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
     done = asyncio.run(upkeep.purge(data_dir, pattern, say=print))
     print(
-        f"{_many(done.records, 'record')} of {pattern} removed from {_many(done.files, 'file')}, "
+        f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
     )
 
@@ -109,7 +109,3 @@ def _line(exclusion: Exclusion) -> str:
 
 def _when(wall: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
