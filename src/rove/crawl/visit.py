@@ -139,7 +139,7 @@ class Visit:
             return
         self._listed.add(url.origin)
         for text in rules_of(record.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.drops)
+            sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
@@ -212,7 +212,6 @@ class Visit:
             robots_tags=fetched.response.all_headers("x-robots-tag"),
             now=self._journal.requests[-1].finished,
             max_links=reader.max_links,
-            canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
         is_plain_text = self._journal.requests[-1].media_type == "text/plain"
@@ -294,7 +293,7 @@ class Visit:
     def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
         base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.drops)
+        target = canonical(location, base, self._context.reader.ignored_params)
         is_back = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_back else target
 

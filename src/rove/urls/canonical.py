@@ -1,9 +1,7 @@
 """URLs as rove knows them: the canonical form, and the domain, origin and fingerprint that follow from it.
 
-Pure functions. The canonical form is versioned: a crawl keeps the version it was started with, since
-fingerprints of two versions do not meet. Version 1 is about spelling; version 2 drops parameters besides (drops.py).
-What version 2 makes is in the form of version 1 too, so that URLs from the frontier are read without the list: only
-those that come from outside need it.
+The form settles the spelling of a URL and removes ignored parameters (ignored_params.py). URLs from the frontier are
+in this form already, so only URLs from outside need the list of ignored parameters.
 
 >>> canonical("HTTP://Example.COM:80/a/../%7euser?q=%c3%a9#top").text
 'http://example.com/~user?q=%C3%A9'
@@ -158,7 +156,7 @@ def is_address(host: str) -> bool:
 
 
 def canonical(
-    text: str, base: whatwg.URL | None = None, drops: IgnoredParams | None = None
+    text: str, base: whatwg.URL | None = None, ignored: IgnoredParams | None = None
 ) -> CrawlUrl | None:
     """The canonical form of a URL (relative to base), or None if it is not one that rove fetches."""
     try:
@@ -175,7 +173,7 @@ def canonical(
             site = _site(origin)
     except (whatwg.URLError, UnicodeEncodeError):
         return None
-    return None if site is None else _finished(result, origin, site, drops)
+    return None if site is None else _finished(result, origin, site, ignored)
 
 
 class Base:
@@ -184,14 +182,14 @@ class Base:
     Many links are a path in canonical form already: they are put behind the page's origin, and the parser is not asked.
     """
 
-    __slots__ = ("_drops", "_origin", "_site", "_url")
+    __slots__ = ("_ignored", "_origin", "_site", "_url")
 
     def __init__(
-        self, url: whatwg.URL | None, form: CrawlUrl | None, drops: IgnoredParams | None = None
+        self, url: whatwg.URL | None, form: CrawlUrl | None, ignored: IgnoredParams | None = None
     ) -> None:
         """`form`: the canonical form of the URL."""
         self._url = url
-        self._drops = drops
+        self._ignored = ignored
         self._origin = "" if form is None else form.origin
         self._site = None if form is None else (form.host, form.domain_name, form.domain)
 
@@ -204,12 +202,12 @@ class Base:
             and "/." not in text
             and self._site is not None
         ):
-            return _finished(self._origin + text, self._origin, self._site, self._drops)
-        return canonical(text, self._url, self._drops)
+            return _finished(self._origin + text, self._origin, self._site, self._ignored)
+        return canonical(text, self._url, self._ignored)
 
 
 def _finished(
-    result: str, origin: str, site: tuple[str, str, int], drops: IgnoredParams | None
+    result: str, origin: str, site: tuple[str, str, int], ignored: IgnoredParams | None
 ) -> CrawlUrl | None:
     """The rest of the way from what the parser makes of a URL to the canonical form."""
     if "#" in result:
@@ -221,10 +219,10 @@ def _finished(
     if "?" in result or ";" in result:
         if result[-1] == "?" and result.index("?") == len(result) - 1:
             result = result[:-1]
-        if drops is not None and drops.search(result):
-            shorter = drops.strip(result)
+        if ignored is not None and ignored.search(result):
+            shorter = ignored.strip(result)
             if shorter != result:
-                return canonical(shorter, None, drops)
+                return canonical(shorter, None, ignored)
     if len(result) > MAX_URL_LENGTH:
         return None
     host, name, domain = site
@@ -257,18 +255,18 @@ def parse_base(text: str) -> whatwg.URL | None:
         return None
 
 
-def parse_seed(text: str, drops: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
+def parse_seed(text: str, ignored: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
     """A line of a seed file: its URL, and whether it was a bare domain (then https is assumed)."""
     plain = _PLAIN_SEED(text)
     if plain is not None and "xn--" not in text and len(text) <= _LONGEST_PLAIN:
         return _plain_seed(*plain.groups())
     if _HAS_SCHEME.match(text):
-        found = canonical(text, None, drops)
+        found = canonical(text, None, ignored)
         return None if found is None else (found, False)
     if _NO_SEED.search(text):
         return None
     host_part = _HOST_PART.match(text)[0]  # type: ignore[index]
-    found = canonical("https://" + text, None, drops)
+    found = canonical("https://" + text, None, ignored)
     if found is None or "@" in host_part or not _is_seed_host(found.host, host_part):
         return None
     is_bare = found.text == f"https://{found.host}/" and ":" not in host_part.rpartition("]")[2]
