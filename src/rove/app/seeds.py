@@ -160,7 +160,7 @@ class SeedLoader:
             url, is_bare = seed
             refusal = self.gate.refuses(url, depth=0)
             if refusal is None:
-                batch.offers.append(url.offer(depth=0, assume_https=is_bare))
+                batch.offers.append(url.new_url(depth=0, assume_https=is_bare))
             else:
                 batch.refused[f"not_accepted.{refusal}"] += 1
         batch.end = replace(

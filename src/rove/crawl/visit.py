@@ -309,7 +309,7 @@ class Visit:
         if state is not UrlState.PENDING:
             self._settle(step, UrlState.REDIRECTED, url.text)
             return None
-        offer = url.offer(depth=step.offer.depth)
+        offer = url.new_url(depth=step.offer.depth)
         return _Step(url=url, offer=offer, attempts=step.attempts, guess=step)
 
     def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
@@ -357,7 +357,7 @@ class Visit:
         if not isinstance(admitted, int):
             self._journal.not_accepted[admitted] += 1
             return None
-        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
+        offer = url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
         self._journal.links.append(offer)
         return offer
 
@@ -379,7 +379,7 @@ def _worth_waiting_for(failure: Failed) -> bool:
 
 def _first_step(pending: PendingUrl) -> _Step:
     url = restored(pending.url, pending.fingerprint)
-    offer = url.offer(
+    offer = url.new_url(
         depth=pending.depth,
         hops=pending.hops,
         assume_https=pending.assume_https,
