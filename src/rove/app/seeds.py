@@ -20,8 +20,8 @@ from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier, SeedSource
 from rove.model.urls import NewUrl
 from rove.policy.gate import Gate
-from rove.urls.canonical import parse_seed
 from rove.urls.ignored_params import IgnoredParams
+from rove.urls.seed import parse_seed
 
 SLICE = 500
 """Lines read between two looks at what else there is to do."""

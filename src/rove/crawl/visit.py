@@ -35,14 +35,8 @@ from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
 from rove.store.contract import Page
-from rove.urls.canonical import (
-    CrawlUrl,
-    canonical,
-    fingerprint_bytes,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.urls.canonical import CrawlUrl, canonical, http_twin, parse_base, restored
+from rove.urls.fingerprint import fingerprint_bytes
 
 MORE_URLS = (20, 1_000)
 """URLs read on when all of the lease's were blocked; and from then on, at a time."""

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from rove.errors import UsageError
 from rove.urls import ignored_params
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base, parse_seed
+from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
 from rove.urls.ignored_params import (
     BUILT_IN_NAMES,
     IgnoredParams,
     ignored_params_with,
     parse_names,
 )
+from rove.urls.seed import parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
 
 HEX = "9682993c8daa2c5497996114facdc805"
