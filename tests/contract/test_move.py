@@ -59,7 +59,7 @@ from rove.model.visits import (
     RobotsStatus,
     VisitResult,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
