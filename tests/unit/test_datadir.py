@@ -52,7 +52,7 @@ def test_a_second_process_is_told_who_holds_it(data: DataDir) -> None:
 def test_a_second_process_changes_nothing_of_a_crawl_that_is_only_starting(data: DataDir) -> None:
     """The first is still reading its seeds, from standard input perhaps: there is no frontier yet."""
     with data.held():
-        kept = data.keep_seeds(io.BytesIO(b"a.test\n"))
+        kept = data.save_seeds(io.BytesIO(b"a.test\n"))
         data.log.write_text("a log")
         before = contents(data.root)
         with pytest.raises(UsageError, match="in use"), data.held():
@@ -72,7 +72,7 @@ def test_it_can_be_held_again(data: DataDir) -> None:
 
 def test_a_crawl_that_did_not_come_into_being_leaves_nothing(data: DataDir, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no seeds"), data.held():
-        data.keep_seeds(io.BytesIO(b"nothing")).unlink()
+        data.save_seeds(io.BytesIO(b"nothing")).unlink()
         raise UsageError("no seeds")
     assert contents(tmp_path) == []
 
@@ -91,7 +91,7 @@ def test_a_folder_that_was_there_stays_with_what_is_in_it(data: DataDir) -> None
 
 def test_what_a_crawl_has_stays_whatever_goes_wrong(data: DataDir) -> None:
     with pytest.raises(RuntimeError), data.held():
-        data.keep_seeds(io.BytesIO(b"a.test"))
+        data.save_seeds(io.BytesIO(b"a.test"))
         data.frontier.touch()
         raise RuntimeError
     assert {"seeds/0001.txt", "frontier.sqlite"} <= set(contents(data.root))
@@ -125,7 +125,7 @@ def test_looking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
 def test_seeds_are_kept_as_they_are_one_file_each(data: DataDir) -> None:
     data.root.mkdir()
     texts = [b"\xef\xbb\xbfa.test\r\n", b"", b"\xff\xfe not text" * 100_000]
-    paths = [data.keep_seeds(io.BytesIO(text)) for text in texts]
+    paths = [data.save_seeds(io.BytesIO(text)) for text in texts]
     assert [path.name for path in paths] == ["0001.txt", "0002.txt", "0003.txt"]
     assert [path.read_bytes() for path in paths] == texts
     assert contents(data.seeds) == ["0001.txt", "0002.txt", "0003.txt"]
@@ -133,12 +133,12 @@ def test_seeds_are_kept_as_they_are_one_file_each(data: DataDir) -> None:
 
 def test_seeds_never_replace_others(data: DataDir) -> None:
     data.root.mkdir()
-    first = data.keep_seeds(io.BytesIO(b"first"))
-    second = data.keep_seeds(io.BytesIO(b"second"))
+    first = data.save_seeds(io.BytesIO(b"first"))
+    second = data.save_seeds(io.BytesIO(b"second"))
     first.unlink()
     (data.seeds / "notes.txt").write_text("mine")
     (data.seeds / "0007.partial").write_text("left by a kill")
-    third = data.keep_seeds(io.BytesIO(b"third"))
+    third = data.save_seeds(io.BytesIO(b"third"))
     assert third != second and second.read_bytes() == b"second"
 
 
@@ -156,10 +156,10 @@ class Failing(io.RawIOBase):
 def test_a_full_disk_is_said(data: DataDir, number: int) -> None:
     data.root.mkdir()
     with pytest.raises(DiskFull, match="disk is full"):
-        data.keep_seeds(Failing(number))  # type: ignore[arg-type]
+        data.save_seeds(Failing(number))  # type: ignore[arg-type]
 
 
 def test_another_error_is_not_called_a_full_disk(data: DataDir) -> None:
     data.root.mkdir()
     with pytest.raises(StoreError, match=os.strerror(errno.EIO)):
-        data.keep_seeds(Failing(errno.EIO))  # type: ignore[arg-type]
+        data.save_seeds(Failing(errno.EIO))  # type: ignore[arg-type]

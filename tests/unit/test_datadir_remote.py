@@ -17,7 +17,7 @@ from rove import datadir
 from rove.datadir import DataDir, Remote
 from rove.errors import StoreError, UsageError
 
-REMOTE = Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine", machine="00ff")
+REMOTE = Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine", node_key="00ff")
 FILE = "frontier.json"
 PATIENCE = 5.0
 
@@ -57,7 +57,7 @@ def test_where_there_is_no_directory_nothing_is_remembered(tmp_path: Path) -> No
 
 def test_a_machine_is_given_a_name_that_stays(data: DataDir) -> None:
     one, two = (Remote(url="postgresql://h/x", crawl_name="mine") for _ in range(2))
-    assert one.machine != two.machine
+    assert one.node_key != two.node_key
     data.remember(one)
     assert data.remote() == one
 
@@ -274,13 +274,12 @@ async def test_it_waits_for_the_last_of_them_and_says_so_once(data: DataDir) -> 
     assert len(said) == 1
 
 
-async def test_it_does_not_wait_for_ever(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datadir, "ORPHAN_SECONDS", 0.05)
+async def test_it_does_not_wait_for_ever(data: DataDir) -> None:
     said: list[str] = []
     with data.worked_in():
         with pytest.raises(UsageError, match="still crawling"):
             async with asyncio.timeout(PATIENCE):
-                await data.wait_for_workers(said.append)
+                await data.wait_for_workers(said.append, patience=0.05)
         assert data.in_use(), "they are left alone"
     assert len(said) == 1
 
