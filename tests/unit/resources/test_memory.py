@@ -63,7 +63,7 @@ def test_beyond_half_of_the_room_a_body_reserves_all_it_may_need_or_waits() -> N
     assert grow(second, 4 * MiB, 5 * MiB, Waiting())
     assert memory.used == 2 * (5 * MiB - SMALL), "a reservation is not counted twice"
     assert grow(third, MiB, 5 * MiB, go_on) is False
-    assert memory.is_short and memory.waiting == 1
+    assert (memory.is_short, memory.waiting) == (True, 1)
     first.keep(100)
     assert go_on.resumed == 1 and not memory.is_short
     assert grow(third, MiB, 5 * MiB, go_on)

@@ -42,7 +42,6 @@ for name, given in [("with", spare), ("without", None)]:
         InflightLog(folder / f"in-flight-{name}", 1, given),
         WarcStore(folder / f"warc-{name}", keep=Keep.TEXT, name="w", software="rove", spare=given),
     )
-    loop.run_until_complete(loop.run_in_executor(made[name][1]._thread, int))
 
 def take_all():
     try:
