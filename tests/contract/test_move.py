@@ -1,4 +1,4 @@
-"""A crawl that is moved from SQLite to PostgreSQL goes on as if nothing had happened."""
+"""A crawl that is moved from SQLite to PostgreSQL continues as it would have in SQLite."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
 from rove.frontier.queries import load_queries
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
+from rove.frontier.sqlite.database import Database as SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import (
     Content,
@@ -81,7 +82,7 @@ TIMES = {
 
 @dataclass
 class Clock:
-    """The clock of a crawl in SQLite; it runs by itself until it is stopped."""
+    """The clock of a crawl in SQLite, which runs until the test stops it."""
 
     offset: int = field(default_factory=lambda: 5_000_000_000 - int(steady_seconds() * 1000))
     stopped_at: int | None = None
@@ -99,8 +100,8 @@ class Clock:
         if self.stopped_at is not None:
             self.stopped_at += round(seconds * 1000)
 
-    def keep(self, path: Path) -> None:
-        """Write it to the file, where the move finds it."""
+    def save(self, path: Path) -> None:
+        """Write the clock to the file, where the move reads it."""
         anchor = msgspec.json.encode(
             Anchor(boot=machine_time().boot, offset_ms=self.offset)
         ).decode()
@@ -109,7 +110,7 @@ class Clock:
 
 
 class Target:
-    """A schema of a test's own."""
+    """A schema for one test."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -124,7 +125,7 @@ class Target:
             await connection.close()
 
     async def take_clock(self) -> None:
-        """Let the test move the clock: it runs by itself, with an offset, until it is stopped."""
+        """Let the test set the server's clock: add an offset to it, or stop it."""
         database = PostgresDatabase(self.url, self.schema)
         await database.open(create=True)
         await database.close()
@@ -156,10 +157,15 @@ class Target:
         )
 
     async def is_moving(self) -> bool:
+        async with self.database() as database:
+            return await is_moving(database)
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[PostgresDatabase]:
         database = PostgresDatabase(self.url, self.schema)
         await database.open()
         try:
-            return await is_moving(database)
+            yield database
         finally:
             await database.close()
 
@@ -187,6 +193,16 @@ def target(postgres_url: str) -> Iterator[Target]:
 
 
 @asynccontextmanager
+async def sqlite_database(path: Path) -> AsyncIterator[SqliteDatabase]:
+    database = SqliteDatabase(path)
+    await database.open(create=True)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteBackend]:
     backend = SqliteBackend(path)
     await backend.open(create=True)
@@ -197,29 +213,29 @@ async def opened(path: Path) -> AsyncIterator[SqliteBackend]:
 
 
 async def crawl_in(folder: Path) -> tuple[Path, Clock]:
-    """A stopped crawl in which everything has happened that can."""
+    """Create a stopped crawl with rows of every kind."""
     path, clock = folder / "frontier.sqlite", Clock()
-    async with opened(path) as backend:
-        clock.keep(path)
+    async with opened(path) as backend, sqlite_database(path) as database:
+        clock.save(path)
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/0", name="top.csv"))
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/1", name="more.csv"))
         await backend.catalog.save_progress((await backend.catalog.seed_sources())[0])
-        await _exclude(SqliteCatalog(backend._database, clock), clock)
-        frontier = SqliteFrontier(backend._database, POLICY, clock)
+        await _exclude(SqliteCatalog(database, clock), clock)
+        frontier = SqliteFrontier(database, POLICY, clock)
         await frontier.begin(await backend.begin_run())
         await _crawl(frontier, clock)
-        # One more process, which dies with its leases.
-        later = SqliteFrontier(backend._database, POLICY, clock)
+        # One more process, which dies while it holds a lease.
+        later = SqliteFrontier(database, POLICY, clock)
         await later.begin(await backend.begin_run())
         await later.add([url("https://late.test/"), url("https://later.test/", 1)])
         assert len(await later.claim(1)) == 1
         clock.advance(3)
-    clock.keep(path)
+    clock.save(path)
     return path, clock
 
 
 async def _exclude(catalog: SqliteCatalog, clock: Clock) -> None:
-    """One that holds, and one that was lifted and holds again."""
+    """Exclude two patterns; lift one of them and exclude it again."""
     patterns = ["bad.example", "worse.example"]
     assert await catalog.add_exclusions(patterns, who="ann", reason="asked to") == patterns
     clock.advance(1)
@@ -281,7 +297,7 @@ def _settled(lease: Lease, *states: UrlState) -> VisitResult:
 
 
 def _with_text(visit: VisitResult) -> VisitResult:
-    """A visit whose first page has a text that another may refer to."""
+    """Give the first page of a visit a text that other pages may refer to."""
     first, *rest = visit.requests
     where = Location(file="b.warc.gz", offset=7, length=8)
     text = Content(
@@ -298,7 +314,7 @@ def _with_text(visit: VisitResult) -> VisitResult:
 
 
 def _paced(lease: Lease) -> VisitResult:
-    """A visit that learnt to ask less often, and asked another domain for its robots.txt."""
+    """Return a visit that backed off, and fetched robots.txt from another domain."""
     settled = _settled(lease, UrlState.REDIRECTED)
     elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
     return settled.replace(
@@ -320,18 +336,24 @@ def _deferred(lease: Lease, seconds: float, *, failing: bool) -> VisitResult:
 async def _both(
     path: Path, clock: Clock, target: Target
 ) -> AsyncIterator[tuple[SqliteBackend, SqliteFrontier, PostgresBackend, Frontier]]:
-    """The crawl on both sides, begun again by one process each, with clocks that stand still."""
+    """Resume the crawl in both databases, with stopped clocks."""
     await target.rows("UPDATE test_clock SET now = clock_ms()")
     clock.stopped_at = clock()
-    async with opened(path) as here, target.backend() as there:
-        sqlite = SqliteFrontier(here._database, POLICY, clock)
+    async with (
+        opened(path) as here,
+        sqlite_database(path) as here_database,
+        target.backend() as there,
+        target.database() as there_database,
+    ):
+        sqlite = SqliteFrontier(here_database, POLICY, clock)
         await sqlite.begin(await here.begin_run())
-        postgres = PostgresFrontier(there._database, POLICY, there._machine_id, clock.seconds)
+        ((machine,),) = await target.rows("SELECT id FROM machine")
+        postgres = PostgresFrontier(there_database, POLICY, machine, clock.seconds)
         await postgres.begin(await there.begin_run())
         yield here, sqlite, there, postgres
 
 
-async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target) -> None:
+async def test_a_moved_crawl_continues_as_it_would_have(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     await target.move(path)
@@ -367,7 +389,7 @@ def _as_offered(leases: list[Lease]) -> dict[str, Any]:
     }
 
 
-async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target) -> None:
+async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     moved = await target.move(path)
@@ -418,7 +440,7 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target) -> None:
 
 
 async def _shifts(path: Path, target: Target) -> tuple[int, int]:
-    """The least and the most that times were moved by, from those of the runs."""
+    """Return the smallest and the largest shift of the requests' times."""
     with _sqlite(path) as connection:
         here = [row[0] for row in connection.execute("SELECT began FROM request ORDER BY visit")]
     there = [row[0] for row in await target.rows("SELECT began FROM request ORDER BY visit")]
@@ -427,7 +449,7 @@ async def _shifts(path: Path, target: Target) -> tuple[int, int]:
 
 
 async def _check_exclusions(here: Catalog, there: Catalog, least: int, most: int) -> None:
-    """The whole history, with its times by the other clock."""
+    """The history is the same, with its times on the other clock."""
     before, after = await here.exclusion_history(), await there.exclusion_history()
     assert [(e.pattern, e.who, e.lifted_by) for e in after] == [
         ("bad.example", "ann", "bob"),
@@ -442,7 +464,7 @@ async def _check_exclusions(here: Catalog, there: Catalog, least: int, most: int
 
 
 async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int, most: int) -> None:
-    """All requests, with their times by the other clock."""
+    """All requests are the same, with their times on the other clock."""
     before = [row async for row in here.ledger()]
     after = [row async for row in there.ledger()]
     assert before
@@ -458,7 +480,7 @@ async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int,
 
 
 async def _check_numbers(target: Target, path: Path, postgres: Frontier) -> None:
-    """New visits and new URLs come behind all that were."""
+    """New visits and new URLs get numbers after all earlier ones."""
     with _sqlite(path) as connection:
         counters = dict(connection.execute("SELECT name, value FROM counter"))
     await target.rows("UPDATE test_clock SET now = now + $1", DAY)
@@ -484,14 +506,14 @@ async def test_a_day_between_does_not_shorten_delays(tmp_path: Path, target: Tar
     await target.take_clock()
     await _interrupted(target, path, 6)
     clock.advance(DAY / 1000)
-    clock.keep(path)
+    clock.save(path)
     await target.rows("UPDATE test_clock SET ahead = ahead + $1", DAY)
     await target.move(path)
     await _check_times(path, target, clock)
 
 
 async def test_the_shift_is_that_of_each_start(tmp_path: Path, target: Target) -> None:
-    """The server's clock is set forward between two starts: what comes then is reckoned by the new one."""
+    """The server's clock is set forward between two starts. Rows of the second start use the new clock."""
     path, _ = await crawl_in(tmp_path)
     await target.take_clock()
     await _interrupted(target, path, 1)
@@ -509,7 +531,7 @@ async def test_the_shift_is_that_of_each_start(tmp_path: Path, target: Target) -
 
 
 async def _check_times(path: Path, target: Target, clock: Clock) -> None:
-    """Every moment is the same one by the other clock: not earlier, and no second later."""
+    """Every time is the same on the other clock: not earlier, and less than a second later."""
     earliest = clock()
     ((there,),) = await target.rows("SELECT clock_ms()")
     least, most = there - clock(), there - earliest + 1000
@@ -549,13 +571,13 @@ class _Stop(Exception):
     pass
 
 
-async def _interrupted(target: Target, path: Path, words: int) -> bool:
-    """Move until it has said so much; whether that was before its end."""
+async def _interrupted(target: Target, path: Path, messages: int) -> bool:
+    """Stop the move at its N-th message; return False if it ended before."""
     said: list[str] = []
 
     def say(text: str) -> None:
         said.append(text)
-        if len(said) >= words:
+        if len(said) >= messages:
             raise _Stop
 
     try:
@@ -566,17 +588,17 @@ async def _interrupted(target: Target, path: Path, words: int) -> bool:
 
 
 async def _dump(target: Target) -> dict[str, list[Any]]:
-    """All rows, without the times."""
+    """Return all rows, without the times."""
     dump = {}
     for table in (*NAMES, "counter", "machine"):
         rows = await target.rows(f"SELECT to_jsonb(t) FROM {table} AS t")
-        found = [msgspec.json.decode(row[0]) for row in rows]
-        for row in found:
+        records = [msgspec.json.decode(row[0]) for row in rows]
+        for row in records:
             for column in TIMES.get(table, ()):
                 row[column] = row[column] is None
             if row.get("priority", 0) >= RETRIED:
                 del row["position"]
-        dump[table] = sorted(found, key=str)
+        dump[table] = sorted(records, key=str)
     for sequence in ("visit_number", "add_number"):
         dump[sequence] = await target.rows(f"SELECT last_value, is_called FROM {sequence}")
     return dump
@@ -595,10 +617,10 @@ async def test_interrupted_after_every_slice(tmp_path: Path, target: Target) -> 
     again = await target.move(path)
     assert not await target.is_moving()
     await _check_times(path, target, clock)
-    await _check_same_as_at_once(path, target, again)
+    await _check_same_as_uninterrupted(path, target, again)
 
 
-async def _check_same_as_at_once(path: Path, target: Target, moved: Moved) -> None:
+async def _check_same_as_uninterrupted(path: Path, target: Target, moved: Moved) -> None:
     whole = Target(target.url)
     try:
         assert await whole.move(path, slice_rows=SLICE_ROWS) == moved
@@ -613,8 +635,8 @@ from pathlib import Path
 from rove.frontier.contract import Node
 from rove.frontier.move.mover import move
 
-path, url, schema, words, pause = sys.argv[1:]
-left = int(words)
+path, url, schema, messages, pause = sys.argv[1:]
+left = int(messages)
 
 def say(text):
     global left
@@ -644,12 +666,12 @@ async def test_killed_at_random_moments(tmp_path: Path, target: Target) -> None:
     assert ends.count(-signal.SIGKILL) >= 3, ends
     moved = await target.move(path, slice_rows=SLICE_ROWS)
     await _check_times(path, target, clock)
-    await _check_same_as_at_once(path, target, moved)
+    await _check_same_as_uninterrupted(path, target, moved)
 
 
 async def _enlarge(path: Path, clock: Clock) -> None:
-    async with opened(path) as backend:
-        frontier = SqliteFrontier(backend._database, POLICY, clock)
+    async with sqlite_database(path) as database:
+        frontier = SqliteFrontier(database, POLICY, clock)
         await frontier.begin(None)
         await frontier.add([url(f"https://big{i % 200}.test/{i}") for i in range(3000)])
 
@@ -699,10 +721,10 @@ async def test_a_server_that_drops_connections(tmp_path: Path, target: Target) -
         await database.close()
         await source.close()
     assert min(database.dropped.values()) > 2, database.dropped
-    await _check_same_as_at_once(path, target, moved)
+    await _check_same_as_uninterrupted(path, target, moved)
 
 
-async def test_again_after_the_end_changes_nothing(tmp_path: Path, target: Target) -> None:
+async def test_repeating_a_finished_move_changes_nothing(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     moved = await target.move(path)
     async with target.backend() as there:
@@ -716,7 +738,7 @@ async def test_again_after_the_end_changes_nothing(tmp_path: Path, target: Targe
     assert said == []
 
 
-async def test_a_copy_that_was_overtaken_is_refused(tmp_path: Path, target: Target) -> None:
+async def test_an_outdated_copy_is_refused(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.move(path)
     await _enlarge(path, clock)
@@ -724,7 +746,9 @@ async def test_a_copy_that_was_overtaken_is_refused(tmp_path: Path, target: Targ
         await target.move(path)
 
 
-async def test_a_crawl_that_went_on_between_is_moved_whole(tmp_path: Path, target: Target) -> None:
+async def test_a_crawl_that_went_on_after_an_interrupted_move_is_moved_again(
+    tmp_path: Path, target: Target
+) -> None:
     path, clock = await crawl_in(tmp_path)
     assert await _interrupted(target, path, 8)
     await _enlarge(path, clock)
@@ -732,10 +756,10 @@ async def test_a_crawl_that_went_on_between_is_moved_whole(tmp_path: Path, targe
     moved = await target.move(path, said.append, slice_rows=SLICE_ROWS)
     assert moved.rows["url"] == 3078
     assert any("gone on" in text for text in said)
-    await _check_same_as_at_once(path, target, moved)
+    await _check_same_as_uninterrupted(path, target, moved)
 
 
-async def test_refuses_what_holds_another_crawl(tmp_path: Path, target: Target) -> None:
+async def test_a_schema_with_another_crawl_is_refused(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     async with target.backend() as there:
         await there.catalog.save("{}", None)
@@ -749,7 +773,9 @@ async def test_refuses_what_holds_another_crawl(tmp_path: Path, target: Target) 
     assert not await target.is_moving()
 
 
-async def test_refuses_the_move_of_another_crawl(tmp_path: Path, target: Target) -> None:
+async def test_an_unfinished_move_of_another_crawl_is_refused(
+    tmp_path: Path, target: Target
+) -> None:
     (tmp_path / "other").mkdir()
     other, _ = await crawl_in(tmp_path / "other")
     path, _ = await crawl_in(tmp_path)
@@ -761,7 +787,7 @@ async def test_refuses_the_move_of_another_crawl(tmp_path: Path, target: Target)
         await target.move(path)
 
 
-async def test_refuses_a_file_without_a_crawl(tmp_path: Path, target: Target) -> None:
+async def test_a_file_without_a_crawl_is_refused(tmp_path: Path, target: Target) -> None:
     with pytest.raises(UsageError, match="holds no crawl"):
         await target.move(tmp_path / "frontier.sqlite")
     async with opened(tmp_path / "frontier.sqlite"):
@@ -774,7 +800,7 @@ async def test_refuses_a_file_without_a_crawl(tmp_path: Path, target: Target) ->
     assert schemas == []
 
 
-async def test_rows_that_are_missing_are_noticed(tmp_path: Path, target: Target) -> None:
+async def test_missing_rows_are_noticed(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     assert await _interrupted(target, path, 8)
     await target.rows("DELETE FROM url WHERE url = (SELECT min(url) FROM url WHERE state = 0)")
@@ -785,7 +811,7 @@ async def test_rows_that_are_missing_are_noticed(tmp_path: Path, target: Target)
 
 
 async def test_two_movers_do_not_mix(tmp_path: Path, target: Target) -> None:
-    """A copy of the data directory has the same name; whoever comes second to a slice leaves it."""
+    """A copy of the data directory has the same id. The second process to write a slice gives up."""
     path, _ = await crawl_in(tmp_path)
     assert await _interrupted(target, path, 1)
     shutil.copy(path, tmp_path / "copy.sqlite")
@@ -794,25 +820,27 @@ async def test_two_movers_do_not_mix(tmp_path: Path, target: Target) -> None:
     )
     failures = [end for end in ends if isinstance(end, BaseException)]
     assert all("another process is moving" in str(failure) for failure in failures)
-    await _check_same_as_at_once(path, target, await target.move(path))
+    await _check_same_as_uninterrupted(path, target, await target.move(path))
 
 
-async def test_a_data_directory_that_got_another_name(tmp_path: Path, target: Target) -> None:
+async def test_a_data_directory_with_a_new_key_keeps_its_rows(
+    tmp_path: Path, target: Target
+) -> None:
     path, _ = await crawl_in(tmp_path)
     rows = "SELECT m.key FROM process AS p LEFT JOIN machine AS m ON m.id = p.machine"
-    for words, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):
+    for messages, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):
         machine = Node(key=key, host="h", path="p")
         said: list[str] = []
 
-        def say(text: str, said: list[str] = said, words: int | None = words) -> None:
+        def say(text: str, said: list[str] = said, messages: int | None = messages) -> None:
             said.append(text)
-            if len(said) == words:
+            if len(said) == messages:
                 raise _Stop
 
         try:
             await target.move(path, say, node=machine)
         except _Stop:
-            assert words is not None
+            assert messages is not None
         assert await target.rows("SELECT key FROM machine") == [(key,)]
     assert {key for (key,) in await target.rows(rows)} == {"fourth"}
 
@@ -859,7 +887,7 @@ async def test_slices_are_found_by_key(tmp_path: Path) -> None:
             assert "TEMP B-TREE" not in plan, plan
 
 
-async def test_says_how_far_it_is_now_and_then(tmp_path: Path, target: Target) -> None:
+async def test_progress_is_reported_at_intervals(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     said: list[str] = []
     await target.move(path, said.append, progress_seconds=PROGRESS_SECONDS)
