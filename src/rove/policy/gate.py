@@ -116,7 +116,7 @@ class Gate:
             if refusal is None:
                 found = penalty(link.text, year)
                 if found < REFUSED:
-                    offers.append(link.offer(depth=depth, penalty=found))
+                    offers.append(link.new_url(depth=depth, penalty=found))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1

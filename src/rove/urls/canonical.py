@@ -66,7 +66,7 @@ class CrawlUrl(NamedTuple):
     domain: int
     fingerprint: int
 
-    def offer(
+    def new_url(
         self,
         *,
         depth: int,
@@ -75,7 +75,7 @@ class CrawlUrl(NamedTuple):
         sitemap_of: str = "",
         penalty: int = 0,
     ) -> NewUrl:
-        """This URL as something to add to the frontier."""
+        """Return the row that adds this URL to the frontier."""
         text, _, _, domain_name, domain, fingerprint = self
         # As NewUrl(...) does it, in half the time.
         return _new_tuple(

@@ -15,9 +15,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-import rove.crawl.inflight_log
 from rove.app.application import _recover_requests
-from rove.crawl.inflight_log import InflightLog, Note, _encode, lost_visits, spool_files
+from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
 from rove.model.ledger import (
     DelaySource,
@@ -65,23 +64,29 @@ def long(visit: int, size: int = 100_000) -> Note:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "spool"
+    return tmp_path / "inflight"
 
 
 @pytest.fixture
-def inflight_log(folder: Path) -> Iterator[InflightLog]:
-    made = InflightLog(folder, 7)
+def inflight_log(folder: Path, request: pytest.FixtureRequest) -> Iterator[InflightLog]:
+    """A log; its files have another size in tests that are marked with `file_bytes`."""
+    made = InflightLog(folder, 7, file_bytes=getattr(request, "param", FILE_BYTES))
     yield made
     made.close()
 
 
+def file_bytes(size: int) -> pytest.MarkDecorator:
+    """Give the files of the log this size."""
+    return pytest.mark.parametrize("inflight_log", [size], indirect=True)
+
+
 def files(folder: Path) -> dict[str, int]:
     """The files by name, and how many lines each has."""
-    return {path.name: path.read_bytes().count(b"\n") for _, path in spool_files(folder)}
+    return {path.name: path.read_bytes().count(b"\n") for _, path in inflight_files(folder)}
 
 
 def visits(folder: Path) -> list[int]:
-    paths = [path for _, path in spool_files(folder)]
+    paths = [path for _, path in inflight_files(folder)]
     return [lost.visit for lost in lost_visits(7, paths, DELAY)]
 
 
@@ -109,10 +114,10 @@ class TestWriting:
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert [found.status for found in lost.rows] == [200]
 
+    @file_bytes(300_000)
     def test_what_is_settled_is_forgotten_with_its_file(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 2 * len(_encode(long(1))) + 10)
         for visit in range(4):
             inflight_log.note(long(visit))
         inflight_log.settled([0])
@@ -127,10 +132,10 @@ class TestWriting:
         inflight_log.settled([1])
         assert visits(folder) == [1]
 
+    @file_bytes(1_000_000)
     def test_a_visit_noted_again_after_it_was_settled_is_not_settled(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000_000)
         for visit in (1, 2, 3):
             inflight_log.note(long(visit))
         inflight_log.settled([1, 2])
@@ -144,10 +149,10 @@ class TestWriting:
         inflight_log.settled([])
         assert visits(folder) == [1]
 
+    @file_bytes(300_000)
     def test_a_file_that_is_full_is_followed_by_another(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
         for visit in range(5):
             inflight_log.note(long(visit))
         assert files(folder) == {
@@ -160,19 +165,19 @@ class TestWriting:
         inflight_log.settled([1])
         assert visits(folder) == [4]
 
+    @file_bytes(300_000)
     def test_a_full_file_of_settled_visits_does_not_stay(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
         inflight_log.note(long(1, 150_000))
         inflight_log.settled([1])
         inflight_log.note(long(2, 150_000))
         assert files(folder) == {"requests-7-2.jsonl": 1}
 
+    @file_bytes(150_000)
     def test_a_visit_in_two_files_is_in_both_until_it_is_settled(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
         inflight_log.note(long(1))
         inflight_log.note(long(1))
         inflight_log.note(long(2))
@@ -180,19 +185,16 @@ class TestWriting:
         inflight_log.settled([1])
         assert files(folder) == {"requests-7-3.jsonl": 1}
 
+    @file_bytes(1_000)
     def test_a_note_longer_than_a_file_is_written_all_the_same(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000)
         inflight_log.note(long(1))
         inflight_log.note(long(2))
         assert visits(folder) == [1, 2]
 
-    def test_closing_leaves_only_what_is_not_settled(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
-        inflight_log = InflightLog(folder, 7)
+    def test_closing_leaves_only_what_is_not_settled(self, folder: Path) -> None:
+        inflight_log = InflightLog(folder, 7, file_bytes=150_000)
         for visit in (1, 2, 3):
             inflight_log.note(long(visit))
         inflight_log.settled([1, 3])
@@ -221,7 +223,7 @@ class TestFiles:
     """Which files there are."""
 
     def test_where_there_is_no_directory_there_are_none(self, folder: Path) -> None:
-        assert spool_files(folder) == []
+        assert inflight_files(folder) == []
 
     def test_they_come_by_process_and_number_and_others_do_not(self, folder: Path) -> None:
         folder.mkdir()
@@ -234,7 +236,7 @@ class TestFiles:
             "requests-1-1.jsonl~",
         ):
             (folder / name).touch()
-        found = [(process, path.name) for process, path in spool_files(folder)]
+        found = [(process, path.name) for process, path in inflight_files(folder)]
         assert found == [
             (2, "requests-2-9.jsonl"),
             (2, "requests-2-10.jsonl"),
@@ -242,7 +244,7 @@ class TestFiles:
         ]
 
     @pytest.mark.parametrize(
-        ("of", "but", "expected"),
+        ("processes", "except_process", "expected"),
         [
             (None, 0, [1, 2, 3]),
             (None, 2, [1, 3]),
@@ -254,12 +256,17 @@ class TestFiles:
         ],
     )
     def test_those_of_some_or_of_all_but_one(
-        self, folder: Path, of: list[int] | None, but: int, expected: list[int]
+        self, folder: Path, processes: list[int] | None, except_process: int, expected: list[int]
     ) -> None:
         folder.mkdir()
         for process in (1, 2, 3):
             (folder / f"requests-{process}-1.jsonl").touch()
-        assert [process for process, _ in spool_files(folder, of=of, but=but)] == expected
+        assert [
+            process
+            for process, _ in inflight_files(
+                folder, processes=processes, except_process=except_process
+            )
+        ] == expected
 
 
 class TestReading:
@@ -369,13 +376,11 @@ class TestReading:
         assert lost.robots == texts
         assert (lost.rows, lost.earliest) == ([], 0), "nothing is known of when"
 
-    def test_a_visit_in_two_files_is_one(
-        self, inflight_log: InflightLog, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 10)
+    @file_bytes(10)
+    def test_a_visit_in_two_files_is_one(self, inflight_log: InflightLog, folder: Path) -> None:
         inflight_log.note(begun(1))
         inflight_log.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
-        paths = [path for _, path in spool_files(folder)]
+        paths = [path for _, path in inflight_files(folder)]
         (lost,) = lost_visits(7, paths, DELAY)
         assert [(found.status, found.delay) for found in lost.rows] == [(200, 100.0)]
 
@@ -415,10 +420,8 @@ class TestFullDisk:
             inflight_log.note(begun(1))
         assert files(folder) == {}
 
-    def test_so_is_one_that_fills_up_later(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
+    @file_bytes(150_000)
+    def test_so_is_one_that_fills_up_later(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(long(1))
         with file_size_limit(1_000):
             for _ in range(2):
@@ -429,31 +432,29 @@ class TestFullDisk:
         assert visits(folder) == [1, 3], "when there is room again"
 
     def test_a_directory_that_cannot_be_made_is_another_error(self, tmp_path: Path) -> None:
-        (tmp_path / "spool").write_text("a file")
-        with pytest.raises(StoreError, match="cannot be written") as caught:
-            InflightLog(tmp_path / "spool", 7).note(begun(1))
+        (tmp_path / "inflight").write_text("a file")
+        with pytest.raises(StoreError, match="could not write") as caught:
+            InflightLog(tmp_path / "inflight", 7).note(begun(1))
         assert not isinstance(caught.value, DiskFull)
 
 
 WRITER = """
 import os, sys
 from pathlib import Path
-import rove.crawl.inflight_log
 from rove.model.ledger import RequestKind, RequestRow
-from rove.crawl.inflight_log import Note, _encode, InflightLog
+from rove.crawl.inflight_log import InflightLog, Note
 
-rove.crawl.inflight_log.FILE_BYTES = 20_000
-spool = InflightLog(Path(sys.argv[1]), 7)
+inflight_log = InflightLog(Path(sys.argv[1]), 7, file_bytes=20_000)
 settled = 0
 for visit in range(1, 1_000_000):
     row = RequestRow(visit=visit, seq=0, domain=visit, kind=RequestKind.PAGE, url="http://a.test/" + "x" * (visit % 50),
                      fingerprint=1, started=1.0, began=visit, ended=visit)
-    spool.note(Note(visit=visit, domain=visit, row=row))
+    inflight_log.note(Note(visit=visit, domain=visit, row=row))
     os.write(1, b"%d\\n" % visit)
     if visit % 30 == 0:
         settled = visit - 17
         os.write(1, b"settled %d\\n" % settled)
-        spool.settled(range(settled + 1))
+        inflight_log.settled(range(settled + 1))
 """
 
 
@@ -476,15 +477,14 @@ def test_every_note_that_was_written_outlives_a_killed_process(folder: Path, lin
 
 
 async def test_a_request_whose_end_is_in_another_file_is_entered_with_its_end(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, folder: Path
 ) -> None:
     """What is entered first stays: nothing in the ledger is ever changed."""
-    monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 10)
     world = World(tmp_path)
     await world.open("http://a.test/")
-    lease = await world.claim()
-    assert lease is not None
-    inflight_log = InflightLog(folder, world.frontier.process)
+    held = await world.claim()
+    inflight_log = InflightLog(folder, world.frontier.process, file_bytes=10)
+    lease = held.lease
     for note in (begun(lease.token), ended(lease.token, pause=900.0)):
         assert note.row is not None
         whose = note.row.replace(domain=lease.domain)

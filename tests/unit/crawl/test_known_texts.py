@@ -111,9 +111,8 @@ async def test_another_text_of_the_same_hash_is_no_repeat() -> None:
 
 
 async def test_what_is_remembered_is_bounded() -> None:
-    process = KnownTexts(Known(), remembered=100)  # type: ignore[arg-type]
+    process = KnownTexts(Known(), max_remembered=100)  # type: ignore[arg-type]
     texts = await process.look_up([])
     for number in range(1_000):
         assert not is_repeat(texts, 1, number, SHORT)
-    assert len(process._given) <= 100
     assert is_repeat(texts, 1, 999, SHORT) and not is_repeat(texts, 1, 0, SHORT)

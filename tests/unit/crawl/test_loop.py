@@ -8,31 +8,29 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import rove.crawl.loop
-import rove.crawl.writer
 from rove.config import Limits, Settings
-from rove.crawl.inflight_log import InflightLog, Note, lost_visits, spool_files
+from rove.crawl.claimer import CLAIM_WHILE_SEEDING, PAUSE_WHILE_SEEDING
+from rove.crawl.context import CrawlContext
+from rove.crawl.inflight_log import InflightLog, Note, inflight_files, lost_visits
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import CLAIM_WHILE_FEEDING, REST_WHILE_FEEDING, Crawl, Ending
+from rove.crawl.loop import Crawl
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
-from rove.crawl.seen import SeenSet
-from rove.crawl.writer import GroupWriter
+from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
@@ -52,21 +50,17 @@ from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
 from tests.unit.crawl.scripted import (
-    DELAY,
     ScriptedFetcher,
     World,
     failed,
-    offered,
+    new_url,
     page,
     page_with_links,
+    query,
     redirect,
     refused,
+    states,
 )
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rove.crawl.writer, "GROUP_SECONDS", 0.0)
 
 
 class Wrapped:
@@ -102,23 +96,34 @@ class Wrapped:
         return call
 
 
-async def no_seeds() -> None:
-    return
+LoadSeeds = Callable[[Callable[[], None]], Awaitable[None]]
+Follow = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
+
+
+class Seeds:
+    """A seed loader that does what the test says."""
+
+    def __init__(self, load: LoadSeeds) -> None:
+        self._load = load
+
+    async def run(self, on_added: Callable[[], None]) -> None:
+        await self._load(on_added)
 
 
 class Place:
-    """Where a crawl runs, again and again on the same data."""
+    """A data directory in which crawls run, one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = Database(folder / "frontier.sqlite")
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
-        self.fed = True
+        self.seeds_loaded = True
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
-        self._spools: dict[int, InflightLog] = {}
+        self._logs: dict[int, InflightLog] = {}
+        self.pressure: Pressure | None = None
 
     async def open(self, *urls: str, delay: float = 0.0, horizon: float = math.inf) -> None:
         """Open the frontier, as one more run, with these URLs in it."""
@@ -127,7 +132,7 @@ class Place:
         policy = Policy(delay=delay, budget=VISIT_BUDGET, horizon=horizon)
         self.real_frontier = SqliteFrontier(self.database, policy)
         await self.real_frontier.begin(run=1)
-        await self.frontier.add([offered(url) for url in urls])
+        await self.frontier.add([new_url(url) for url in urls])
 
     @property
     def frontier(self) -> Frontier:
@@ -137,7 +142,7 @@ class Place:
     def inflight_log(self) -> InflightLog:
         """That of the process which was opened last."""
         process = self.frontier.process
-        return self._spools.setdefault(process, InflightLog(self.folder / "spool", process))
+        return self._logs.setdefault(process, InflightLog(self.folder / "inflight", process))
 
     def store(self) -> WarcStore:
         return WarcStore(self.folder / "warc", keep=Keep.TEXT, name="crawl", software="rove/test")
@@ -148,39 +153,50 @@ class Place:
         frontier: Any = None,
         store: Any = None,
         clock: Callable[[], float] = steady_seconds,
-        **settings: Any,
+        batch_size: int = 256,
+        grace_seconds: float = GRACE_SECONDS,
+        follow_exclusions: Follow | None = None,
+        **changes: Any,
     ) -> Crawl:
-        """A crawl of this place, not begun yet."""
+        """Return a crawl that has not begun yet."""
+        settings = Settings(
+            **({"email": "me@example.org", "delay": 0.0, "concurrency": 4} | changes)
+        )
         self.progress = Progress(started=clock())
-        given = {"email": "me@example.org", "delay": 0.0, "concurrency": 4} | settings
-        made = Settings(**given)
-        return Crawl(
-            frontier=frontier or self.frontier,
+        self.pressure = Pressure(
+            settings,
+            concurrency=settings.concurrency,
+            directory=self.folder,
+            clock=clock,
+            on_news=self.news.append,
+        )
+        frontier = frontier or self.frontier
+        context = CrawlContext(
+            settings=settings,
+            frontier=frontier,
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
             reader=PageReader(),
             inflight_log=self.inflight_log(),
-            settings=made,
-            concurrency=made.concurrency,
+            pressure=self.pressure,
             progress=self.progress,
+            shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,
+            batch_size=batch_size,
+            batch_seconds=0.0,
+        )
+        return Crawl(
+            context,
             remaining_limits=RemainingLimits(
-                limits=made.limits, seconds_before=0.0, started=clock(), clock=clock
+                limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock
             ),
-            all_fed=self._all_fed,
-            follow_exclusions=self._follow,
-            machine=Pressure(
-                made,
-                concurrency=made.concurrency,
-                directory=self.folder,
-                clock=clock,
-                on_news=self.news.append,
-            ),
+            all_seeds_loaded=self._all_seeds_loaded,
+            follow_exclusions=follow_exclusions or self._follow,
         )
 
     def close(self) -> None:
-        for inflight_log in self._spools.values():
+        for inflight_log in self._logs.values():
             inflight_log.close()
         asyncio.run(self.database.close())
 
@@ -190,37 +206,35 @@ class Place:
             tell(Exclusions(await self.exclusions.get()))
             self.exclusions.task_done()
 
-    async def _all_fed(self) -> bool:
-        return self.fed
+    async def _all_seeds_loaded(self) -> bool:
+        return self.seeds_loaded
 
-    async def run(self, feed: Callable[[], Awaitable[None]] = no_seeds, **more: Any) -> Ending:
-        """Crawl to the end."""
+    async def run(self, load: LoadSeeds | None = None, **more: Any) -> Ending:
+        """Crawl to the end, while `load` loads the seeds."""
         store = more.setdefault("store", self.store())
         try:
             async with asyncio.timeout(20):
-                return await self.crawl(**more).run(self._feeding(feed))
+                return await self.crawl(**more).run(None if load is None else self.seeds(load))
         finally:
             await store.close()
 
-    def _feeding(self, feed: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-        self.fed = False
+    def seeds(self, load: LoadSeeds) -> Seeds:
+        """Return a seed loader; the seeds count as loaded when it has run."""
+        self.seeds_loaded = False
 
-        async def whole() -> None:
-            await feed()
-            self.fed = True
+        async def run(on_added: Callable[[], None]) -> None:
+            await load(on_added)
+            self.seeds_loaded = True
 
-        return whole
+        return Seeds(run)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What the database says."""
-        connection = self.database._connection
-        assert connection is not None, "the database is open"
-        return await self.database.run(lambda: connection.execute(sql).fetchall())
+        return query(self.folder, sql)
 
     async def states(self) -> dict[str, str]:
         """All URLs by state."""
-        rows = await self.rows("SELECT url, state FROM url")
-        return {url: UrlState(state).name.lower() for url, state in rows}
+        return states(self.folder)
 
     async def counts(self) -> Counts:
         return await self.frontier.counts()
@@ -270,11 +284,11 @@ async def test_a_crawl_runs_until_nothing_is_left(place: Place) -> None:
     await place.open("http://h0.test/")
     assert await place.run() is Ending.EXHAUSTED
     assert await place.states() == dict.fromkeys(script, "done")
-    assert Counter(place.fetcher.pages_asked) == Counter(list(script))
-    robots = Counter(place.fetcher.asked) - Counter(list(script))
+    assert Counter(place.fetcher.pages_requested) == Counter(list(script))
+    robots = Counter(place.fetcher.requested) - Counter(list(script))
     assert robots == Counter(f"{front}robots.txt" for front in front_pages(5))
     assert place.progress.pages == 20 and place.progress.visits == 20
-    assert place.progress.requests == 25 == len(place.fetcher.asked)
+    assert place.progress.requests == 25 == len(place.fetcher.requested)
     assert place.progress.in_flight == 0
     assert place.progress.errors == {"status-404": 5}
 
@@ -387,7 +401,7 @@ class TestRoom:
 
         async def add_better(request: Request) -> None:
             if request.url == first:
-                await place.frontier.add([offered(url) for url in better])
+                await place.frontier.add([new_url(url) for url in better])
 
         place.fetcher.before_answer = add_better
         await place.run(concurrency=1)
@@ -407,14 +421,14 @@ async def test_seeds_are_claimed_as_they_come(place: Place) -> None:
     place.fetcher.before_answer = note
     crawl = place.crawl(store=place.store())
 
-    async def feed() -> None:
-        await place.frontier.add([offered("http://h0.test/")])
-        crawl.fed_some()
+    async def load(on_added: Callable[[], None]) -> None:
+        await place.frontier.add([new_url("http://h0.test/")])
+        on_added()
         await first_fetched.wait()
-        await place.frontier.add([offered("http://b.test/")])
+        await place.frontier.add([new_url("http://b.test/")])
 
     async with asyncio.timeout(10):
-        assert await crawl.run(feed) is Ending.EXHAUSTED
+        assert await crawl.run(place.seeds(load)) is Ending.EXHAUSTED
     assert await place.states() == {"http://h0.test/": "done", "http://b.test/": "done"}
 
 
@@ -422,11 +436,11 @@ async def test_a_crawl_is_not_exhausted_while_seeds_are_loaded(place: Place) -> 
     place.fetcher = ScriptedFetcher({"http://a.test/": page()})
     await place.open()
 
-    async def feed() -> None:
+    async def load(_: Callable[[], None]) -> None:
         await place.some_turns()
-        await place.frontier.add([offered("http://a.test/")])
+        await place.frontier.add([new_url("http://a.test/")])
 
-    assert await place.run(feed) is Ending.EXHAUSTED
+    assert await place.run(load) is Ending.EXHAUSTED
     assert await place.states() == {"http://a.test/": "done"}
 
 
@@ -437,15 +451,15 @@ async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(place: P
     claimed: list[int] = []
     loading = 0.0
 
-    async def feed() -> None:
+    async def load(_: Callable[[], None]) -> None:
         nonlocal claimed, loading
         begun = steady_seconds()
         await asyncio.sleep(0.6)
         loading = steady_seconds() - begun
         claimed += [row[0] for row in await place.rows("SELECT id FROM domain WHERE token > 0")]
 
-    assert await place.run(feed, concurrency=100) is Ending.EXHAUSTED
-    at_most = CLAIM_WHILE_FEEDING * (1 + math.ceil(loading / REST_WHILE_FEEDING))
+    assert await place.run(load, concurrency=100) is Ending.EXHAUSTED
+    at_most = CLAIM_WHILE_SEEDING * (1 + math.ceil(loading / PAUSE_WHILE_SEEDING))
     assert 0 < len(claimed) <= at_most
     assert set((await place.states()).values()) == {"done"}
 
@@ -526,10 +540,11 @@ async def test_a_crawl_with_little_memory_comes_to_the_same_end(place: Place) ->
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
     await place.open(*front_pages(3))
     crawl = place.crawl()
-    crawl._machine.memory.room = 1
+    assert place.pressure is not None
+    place.pressure.memory.room = 1
     assert await crawl.run() is Ending.EXHAUSTED
     assert place.progress.pages == 6
-    assert crawl._machine.memory.used == 0, "all that was held is given back"
+    assert place.pressure.memory.used == 0, "all memory is given back"
 
 
 async def test_seeds_only_keeps_to_the_domains_of_the_seeds(place: Place) -> None:
@@ -538,12 +553,14 @@ async def test_seeds_only_keeps_to_the_domains_of_the_seeds(place: Place) -> Non
     place.fetcher.script |= {"http://a.test/more": page(), "http://b.test/in": page()}
     await place.open("http://a.test/")
 
-    async def feed() -> None:
+    async def load(_: Callable[[], None]) -> None:
         await place.some_turns()
-        assert place.fetcher.asked == [], "links into seeds not loaded yet would be out of scope"
-        await place.frontier.add([offered("http://b.test/")])
+        assert place.fetcher.requested == [], (
+            "links into seeds not loaded yet would be out of scope"
+        )
+        await place.frontier.add([new_url("http://b.test/")])
 
-    await place.run(feed, seeds_only=True)
+    await place.run(load, seeds_only=True)
     assert set(await place.states()) == {
         *("http://a.test/", "http://a.test/more", "http://b.test/", "http://b.test/in")
     }
@@ -556,7 +573,7 @@ async def test_a_crawl_ends_when_only_failing_origins_are_left(place: Place) -> 
     await place.open("http://h0.test/", "http://dead.test/")
     assert await place.run() is Ending.EXHAUSTED
     assert await place.states() == {"http://h0.test/": "done", "http://dead.test/": "pending"}
-    assert place.fetcher.asked.count("http://dead.test/robots.txt") == 3
+    assert place.fetcher.requested.count("http://dead.test/robots.txt") == 3
 
 
 class TestStop:
@@ -571,7 +588,7 @@ class TestStop:
         async def stop(request: Request) -> None:
             """Once both slots are taken; then hang until the others are back."""
             nonlocal leased
-            while len(place.fetcher.asked) < 2:
+            while len(place.fetcher.requested) < 2:
                 await place.counts()
             leased = max(leased, (await place.counts()).domains["leased"])
             crawl.stop()
@@ -579,10 +596,10 @@ class TestStop:
                 pass
 
         place.fetcher.before_answer = stop
-        assert await crawl.run(no_seeds) is Ending.STOPPED
+        assert await crawl.run() is Ending.STOPPED
         assert leased > 2, "some were leased ahead"
         counts = await place.counts()
-        assert len(place.fetcher.asked) == 2
+        assert len(place.fetcher.requested) == 2
         assert counts.domains["leased"] == 0
         assert counts.domains["waiting"] == 2
         assert counts.domains["ready"] == 8
@@ -599,24 +616,21 @@ class TestStop:
                 await place.some_turns()
 
         place.fetcher.before_answer = stop
-        await crawl.run(no_seeds)
-        assert len(place.fetcher.pages_asked) == 1
+        await crawl.run()
+        assert len(place.fetcher.pages_requested) == 1
         assert (await place.counts()).pages == place.progress.pages == 1
-        assert set(await place.pages()) == set(place.fetcher.pages_asked)
+        assert set(await place.pages()) == set(place.fetcher.pages_requested)
 
-    async def test_what_takes_longer_than_the_grace_is_cut(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.loop, "GRACE_SECONDS", 0.05)
+    async def test_what_takes_longer_than_the_grace_is_cut(self, place: Place) -> None:
         await place.open("http://h0.test/", delay=1000.0)
-        crawl = place.crawl(delay=1000.0, store=place.store())
+        crawl = place.crawl(delay=1000.0, store=place.store(), grace_seconds=0.05)
 
         async def hang(request: Request) -> None:
             crawl.stop()
             await asyncio.Event().wait()
 
         place.fetcher.before_answer = hang
-        assert await crawl.run(no_seeds) is Ending.STOPPED
+        assert await crawl.run() is Ending.STOPPED
         counts = await place.counts()
         assert (counts.urls_pending, counts.requests, counts.domains["leased"]) == (1, 1, 0)
         due = await place.frontier.next_due()
@@ -627,8 +641,8 @@ class TestStop:
         crawl = place.crawl(store=place.store())
         crawl.stop()
         async with asyncio.timeout(5):
-            assert await crawl.run(no_seeds) is Ending.STOPPED
-        assert place.fetcher.asked == []
+            assert await crawl.run() is Ending.STOPPED
+        assert place.fetcher.requested == []
         assert (await place.counts()).domains["ready"] == 3
 
     async def test_the_first_reason_to_end_counts(self, place: Place) -> None:
@@ -636,14 +650,14 @@ class TestStop:
         crawl = place.crawl(store=place.store())
         crawl.stop(Ending.MAX_DURATION)
         crawl.stop(Ending.STOPPED)
-        assert await crawl.run(no_seeds) is Ending.MAX_DURATION
+        assert await crawl.run() is Ending.MAX_DURATION
 
     async def test_loading_seeds_is_stopped_too(self, place: Place) -> None:
         await place.open()
         crawl = place.crawl(store=place.store())
         cancelled = False
 
-        async def feed() -> None:
+        async def load(_: Callable[[], None]) -> None:
             nonlocal cancelled
             crawl.stop()
             try:
@@ -653,7 +667,7 @@ class TestStop:
                 raise
 
         async with asyncio.timeout(5):
-            assert await crawl.run(feed) is Ending.STOPPED
+            assert await crawl.run(place.seeds(load)) is Ending.STOPPED
         assert cancelled
 
 
@@ -677,8 +691,8 @@ class TestOverdue:
 
         place.fetcher.before_answer = suspend
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
-        assert place.fetcher.asked == ["http://h0.test/robots.txt"]
+            await crawl.run()
+        assert place.fetcher.requested == ["http://h0.test/robots.txt"]
         assert await place.states() == {"http://h0.test/": "pending"}
         assert place.progress.errors == {"aborted": 1}
 
@@ -705,10 +719,10 @@ class TestOverdue:
 
         place.fetcher.before_answer = suspend
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
+            await crawl.run()
         # The first was under way when the machine slept; the second was claimed anew before it was asked.
-        assert len(place.fetcher.asked) == 2
-        assert len(set(place.fetcher.asked)) == 2
+        assert len(place.fetcher.requested) == 2
+        assert len(set(place.fetcher.requested)) == 2
         ((visits,),) = await place.rows("SELECT value FROM counter WHERE name = 'visits'")
         assert visits >= 3
 
@@ -719,7 +733,7 @@ async def assert_unharmed(place: Place, urls: Sequence[str], *, delay: float) ->
     assert set(states) >= set(urls) and set(states.values()) == {"pending"}
     counts = await place.counts()
     assert counts.pages == 0 and counts.domains["leased"] == 0
-    asked = {url.removesuffix("robots.txt") for url in place.fetcher.asked}
+    asked = {url.removesuffix("robots.txt") for url in place.fetcher.requested}
     rows = dict(await place.rows("SELECT 'http://' || name || '/', not_before FROM domain"))
     clock = await place.database.run(place.database.clock)
     left = {url: (rows[url] - clock()) / 1000 for url in urls}
@@ -750,21 +764,18 @@ class TestStoreErrors:
             await place.run(store=store, delay=1000.0)
         assert caught.value is error
         await assert_unharmed(place, urls, delay=1000.0)
-        place.fetcher.asked.clear()
+        place.fetcher.requested.clear()
         await resume(place)
         assert await place.states() == dict.fromkeys(urls, "done")
         assert set(await place.pages()) == set(urls)
 
-    async def test_what_was_stored_before_stays_done(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.writer, "GROUP", 1)
+    async def test_what_was_stored_before_stays_done(self, place: Place) -> None:
         urls = front_pages(6)
         place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
         await place.open(*urls)
         store = Wrapped(place.store()).fail("write", None, None, *[DiskFull("no room")] * 9)
         with pytest.raises(DiskFull):
-            await place.run(store=store, concurrency=1)
+            await place.run(store=store, concurrency=1, batch_size=1)
         counts = await place.counts()
         assert (counts.pages, counts.urls_pending, counts.domains["leased"]) == (2, 4, 0)
         assert len(await place.pages()) == 2
@@ -794,7 +805,7 @@ class TestStoreErrors:
 
         place.fetcher.before_answer = stop
         with pytest.raises(DiskFull):
-            await crawl.run(no_seeds)
+            await crawl.run()
 
 
 class TestFrontierErrors:
@@ -813,19 +824,18 @@ class TestFrontierErrors:
                 await place.run(frontier=frontier, delay=1000.0)
         await assert_unharmed(place, ["http://h0.test/"], delay=1000.0)
 
-    @pytest.mark.parametrize("group", [1, 256])
+    @pytest.mark.parametrize("batch_size", [1, 256])
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
     async def test_nothing_is_lost_when_a_group_cannot_be_settled(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch, verb: str, group: int
+        self, place: Place, verb: str, batch_size: int
     ) -> None:
-        monkeypatch.setattr(rove.crawl.writer, "GROUP", group)
         script = chain_of_hosts(hosts=8, pages=3)
         place.fetcher = ScriptedFetcher(script)
         await place.open(*front_pages(8))
         frontier = Wrapped(place.frontier).fail(verb, FrontierError("lost"))
         with pytest.raises(FrontierError, match="lost"):
             async with asyncio.timeout(10):
-                await place.run(frontier=frontier)
+                await place.run(frontier=frontier, batch_size=batch_size)
         assert (await place.counts()).domains["leased"] == 0
         done = {url for url, state in (await place.states()).items() if state == "done"}
         assert done == set(await place.pages())
@@ -877,11 +887,11 @@ class TestFrontierErrors:
         await place.open("http://h0.test/")
         place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
 
-        async def feed() -> None:
+        async def load(_: Callable[[], None]) -> None:
             raise FrontierError("lost")
 
         with pytest.raises(FrontierError, match="lost"):
-            await place.run(feed)
+            await place.run(load)
 
 
 class TestExclusions:
@@ -901,7 +911,7 @@ class TestExclusions:
 
         place.fetcher.before_answer = exclude
         assert await place.run() is Ending.EXHAUSTED
-        assert place.fetcher.pages_asked == ["http://h0.test/"], "once, and never again"
+        assert place.fetcher.pages_requested == ["http://h0.test/"], "once, and never again"
         assert await place.states() == {"http://h0.test/": "blocked"}
         assert await place.rows("SELECT reason FROM url") == [("excluded",)]
         assert place.progress.errors["aborted"] == 1
@@ -917,7 +927,7 @@ class TestExclusions:
         async def exclude(request: Request) -> None:
             if request.url.endswith("robots.txt"):
                 return
-            if len(place.fetcher.pages_asked) == 3:
+            if len(place.fetcher.pages_requested) == 3:
                 place.exclusions.put_nowait(["h1.test", "elsewhere.test"])
             try:
                 await cut.wait()
@@ -937,7 +947,7 @@ class TestExclusions:
         await place.open(*urls)
 
         async def exclude(request: Request) -> None:
-            asked = place.fetcher.pages_asked
+            asked = place.fetcher.pages_requested
             if request.url.endswith("robots.txt") or len(asked) == 3:
                 return
             place.exclusions.put_nowait([url.split("/")[2] for url in asked])
@@ -950,7 +960,7 @@ class TestExclusions:
 
         place.fetcher.before_answer = exclude
         assert await place.run(concurrency=1) is Ending.EXHAUSTED
-        assert len(place.fetcher.pages_asked) == 3
+        assert len(place.fetcher.pages_requested) == 3
         assert place.progress.errors["internal"] == 1
         assert place.progress.errors["aborted"] == 2
 
@@ -971,8 +981,8 @@ class TestExclusions:
 
         place.fetcher.before_answer = exclude
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
-        assert place.fetcher.asked == ["http://h0.test/robots.txt", other]
+            await crawl.run()
+        assert place.fetcher.requested == ["http://h0.test/robots.txt", other]
         assert await place.states() == {"http://h0.test/": "pending"}
         assert await place.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
 
@@ -989,7 +999,7 @@ class TestExclusions:
         place.fetcher.before_answer = lift
         await place.run()
         assert set((await place.states()).values()) == {"done"}
-        assert "http://h1.test/" in place.fetcher.asked
+        assert "http://h1.test/" in place.fetcher.requested
 
     async def test_whoever_follows_is_stopped_with_the_crawl(self, place: Place) -> None:
         await place.open()
@@ -1002,9 +1012,8 @@ class TestExclusions:
             finally:
                 ended = True
 
-        crawl = place.crawl(store=place.store())
-        crawl._follow_exclusions = follow
-        await crawl.run(no_seeds)
+        crawl = place.crawl(store=place.store(), follow_exclusions=follow)
+        await crawl.run()
         assert ended
 
     async def test_if_it_breaks_the_crawl_does_not_go_on_without_it(self, place: Place) -> None:
@@ -1013,11 +1022,10 @@ class TestExclusions:
         async def follow(_: Callable[[Exclusions], None]) -> None:
             raise RuntimeError("broken")
 
-        crawl = place.crawl(store=place.store())
-        crawl._follow_exclusions = follow
+        crawl = place.crawl(store=place.store(), follow_exclusions=follow)
         with pytest.raises(RuntimeError, match="broken"):
             async with asyncio.timeout(10):
-                await crawl.run(no_seeds)
+                await crawl.run()
 
 
 class TestGivingUp:
@@ -1038,7 +1046,7 @@ class TestGivingUp:
         assert set(states.values()) == ({"failed"} if is_given_up else {"pending"})
         reasons = {reason for (reason,) in await place.rows("SELECT reason FROM url")}
         assert ("domain given up: connect" in reasons) is is_given_up
-        assert place.fetcher.asked.count("http://dead.test/robots.txt") == 1
+        assert place.fetcher.requested.count("http://dead.test/robots.txt") == 1
         assert (await place.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
 
     async def test_a_crawl_in_which_all_is_given_up_is_exhausted(self, place: Place) -> None:
@@ -1055,36 +1063,16 @@ class TestGivingUp:
         await world.rows("UPDATE domain SET failures = 9")
         world.fetcher.script["http://a.test/robots.txt"] = [failed(), refused(404)]
         world.fetcher.script["http://a.test/1"] = page()
-        lease = await world.claim()
-        assert lease is not None
-        late, visit = await world.start(lease)
+        held = await world.claim()
+        late, visit = world.start(held)
         await visit.run()
         world.advance(10_000)
         await world.visit()
-        async with self.writer(world) as writer:
-            writer.put(late)
+        await world.write(late)
         states = await world.states()
         world.inflight_log.close()
         await world.harness.close()
         assert sorted(states.values()) == ["done", "pending", "pending"]
-
-    @asynccontextmanager
-    async def writer(self, world: World) -> AsyncIterator[GroupWriter]:
-        store = WarcStore(world.spool_folder, keep=Keep.TEXT, name="crawl", software="rove/test")
-        writer = GroupWriter(
-            store=store,
-            frontier=world.frontier,
-            clock=world.now,
-            inflight_log=world.inflight_log,
-            seen=SeenSet(),
-            delay=DELAY,
-            only_known_domains=False,
-            on_settled=lambda _: None,
-        )
-        yield writer
-        writer.finish()
-        await writer.run()
-        await store.close()
 
     async def test_an_answer_in_time_saves_it(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
@@ -1095,7 +1083,7 @@ class TestGivingUp:
         assert await place.rows("SELECT failures FROM domain") == [(0,)]
 
 
-class TestSpool:
+class TestInflightLog:
     """What was asked and is not settled is in a file; what is settled is not."""
 
     async def test_nothing_is_left_after_a_crawl_in_good_order(self, place: Place) -> None:
@@ -1103,7 +1091,7 @@ class TestSpool:
         await place.open("http://h0.test/")
         await place.run()
         place.inflight_log().close()
-        assert spool_files(place.folder / "spool") == []
+        assert inflight_files(place.folder / "inflight") == []
 
     async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(
         self, place: Place
@@ -1137,7 +1125,7 @@ class TestSpool:
         with pytest.raises(FrontierError, match="lost"):
             await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
         place.inflight_log().close()
-        paths = [path for _, path in spool_files(place.folder / "spool")]
+        paths = [path for _, path in inflight_files(place.folder / "inflight")]
         (lost,) = lost_visits(place.frontier.process, paths, 70.0)
         assert [row.url for row in lost.rows] == ["http://h0.test/robots.txt", "http://h0.test/"]
 
@@ -1147,7 +1135,7 @@ class TestSpool:
         with pytest.raises(DiskFull):
             await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
         place.inflight_log().close()
-        assert spool_files(place.folder / "spool") == []
+        assert inflight_files(place.folder / "inflight") == []
         rows = await place.rows("SELECT url, fate FROM request ORDER BY seq")
         assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
 
@@ -1162,7 +1150,7 @@ class TestSpool:
         inflight_log.note = full  # type: ignore[method-assign]
         with pytest.raises(DiskFull, match="no room"):
             await place.run()
-        assert place.fetcher.asked == []
+        assert place.fetcher.requested == []
         assert (await place.counts()).domains["leased"] == 0
 
 
@@ -1186,7 +1174,7 @@ class TestErrorsInVisits:
         assert place.progress.errors["internal"] == 1
         reasons = await place.rows("SELECT reason FROM url WHERE url = 'http://h2.test/'")
         assert reasons == [("internal error",)]
-        assert place.fetcher.asked.count("http://h2.test/") == 1
+        assert place.fetcher.requested.count("http://h2.test/") == 1
 
     async def test_an_internal_error_behind_a_redirect_comes_to_an_end(self, place: Place) -> None:
         script = {"http://h0.test/": redirect("/b"), "http://h0.test/b": page()}
@@ -1200,7 +1188,7 @@ class TestErrorsInVisits:
         await place.open("http://h0.test/")
         assert await place.run() is Ending.EXHAUSTED
         assert (await place.states())["http://h0.test/b"] == "failed"
-        assert place.fetcher.asked.count("http://h0.test/b") <= 2
+        assert place.fetcher.requested.count("http://h0.test/b") <= 2
 
 
 async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
@@ -1220,7 +1208,7 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
 
     async def together(request: Request) -> None:
         if not request.url.endswith("robots.txt"):
-            if len(place.fetcher.pages_asked) == len(urls):
+            if len(place.fetcher.pages_requested) == len(urls):
                 release.set()
             await release.wait()
 
@@ -1240,15 +1228,10 @@ async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
     place.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))
     await place.open(*urls)
     await place.run()
-
-    def rows(sql: str) -> list[tuple[Any, ...]]:
-        assert place.database._connection is not None
-        return place.database._connection.execute(sql).fetchall()
-
-    copies = await place.database.run(
-        lambda: rows("SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy")
+    copies = await place.rows(
+        "SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy"
     )
     assert dict(copies) == {0: 1, 1: 4}
-    assert len(await place.database.run(lambda: rows("SELECT 1 FROM content"))) == 1
-    repeats = await place.database.run(lambda: rows("SELECT name, repeats FROM domain"))
+    assert len(await place.rows("SELECT 1 FROM content")) == 1
+    repeats = await place.rows("SELECT name, repeats FROM domain")
     assert dict(repeats) == {"h0.test": round(1000 * (1 - (15 / 16) ** 3)), "h1.test": 0}

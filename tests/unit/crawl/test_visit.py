@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rove.crawl.inflight_log import lost_visits, spool_files
+from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.errors import StoreError
 from rove.fetch.contract import Request
 from rove.frontier.contract import LostVisit
@@ -35,10 +35,10 @@ from rove.urls.canonical import fingerprint, fingerprint_bytes
 from tests.unit.crawl.scripted import (
     DELAY,
     World,
-    assume_https,
+    bare_domain,
     crawl_url,
     failed,
-    offered,
+    new_url,
     page,
     page_with_links,
     redirect,
@@ -83,9 +83,9 @@ class TestRobots:
 
     async def test_robots_txt_is_asked_first_then_the_page(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": page()})
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
-        assert [row.kind for row in journal.requests] == [RequestKind.ROBOTS, RequestKind.PAGE]
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
+        assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.PAGE]
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_what_is_asked_for_is_bounded(self, world: World) -> None:
@@ -128,15 +128,15 @@ class TestRobots:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": cut, f"{A}/2": strict})
         rows = (await world.visit()).requests
         assert [row.marks for row in rows] == [(), ("tls-expired", "body-cut")]
-        _, journal = await world.visit_next()
-        assert [row.marks for row in journal.requests] == [("tls-expired",)]
+        _, record = await world.visit_next()
+        assert [row.marks for row in record.requests] == [("tls-expired",)]
         assert (await world.frontier.counts()).marks == {"tls-expired": 2, "body-cut": 1}
 
     async def test_a_robots_txt_that_is_known_is_not_asked_again(self, world: World) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
         await world.visit()
         await world.visit_next()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/1", f"{A}/2"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/1", f"{A}/2"]
 
     @pytest.mark.parametrize(
         ("age", "asked_again"), [(86_400 - 1, False), (86_400, True), (90_000, True)]
@@ -148,8 +148,8 @@ class TestRobots:
         await world.visit()
         world.advance(age)
         await world.visit()
-        assert world.fetcher.asked.count(ROBOTS) == 1 + asked_again
-        assert world.fetcher.asked[-1] == f"{A}/2"
+        assert world.fetcher.requested.count(ROBOTS) == 1 + asked_again
+        assert world.fetcher.requested[-1] == f"{A}/2"
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
     async def test_a_4xx_allows_everything(self, world: World, status: int) -> None:
@@ -170,9 +170,9 @@ class TestRobots:
         self, world: World, answer: Outcome
     ) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answer})
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS]
-        assert journal.asked
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS]
+        assert record.requested
         assert await world.states() == {f"{A}/1": "pending", f"{A}/2": "pending"}
         assert await world.frontier.next_due() == pytest.approx(2 * DELAY)
 
@@ -196,10 +196,10 @@ class TestRobots:
         await world.open(f"{A}/1", script={ROBOTS: [refused(500), refused(404)]})
         await world.visit()
         world.advance(DELAY)
-        await world.frontier.add([offered(f"{A}/2", depth=1)])
-        journal = await world.visit()
-        assert not journal.asked
-        assert world.fetcher.asked == [ROBOTS]
+        await world.frontier.add([new_url(f"{A}/2", depth=1)])
+        record = await world.visit()
+        assert not record.requested
+        assert world.fetcher.requested == [ROBOTS]
         assert await world.frontier.next_due() == pytest.approx(DELAY, abs=1.0)
 
     @pytest.mark.parametrize(
@@ -212,10 +212,10 @@ class TestRobots:
         other = "http://www.a.test"
         await world.open(f"{A}/", f"{other}/", script={ROBOTS: answer, f"{other}/": page()})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS], "another origin waits for its turn"
+        assert world.fetcher.requested == [ROBOTS], "another origin waits for its turn"
         waited, _ = await world.visit_next()
         assert waited == wait
-        assert world.fetcher.asked == [ROBOTS, f"{other}/robots.txt", f"{other}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{other}/robots.txt", f"{other}/"]
         assert await world.states() == {f"{A}/": "pending", f"{other}/": "done"}
 
     @pytest.mark.parametrize(
@@ -236,18 +236,18 @@ class TestRobots:
         }
         await world.open(f"{A}/private", f"{A}/open")
         world.fetcher.script |= script | {chain[-1]: NOTHING_PRIVATE, f"{A}/open": page()}
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS, *chain, f"{A}/open"]
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS, *chain, f"{A}/open"]
         assert await world.states() == {f"{A}/private": "blocked", f"{A}/open": "done"}
-        assert journal.requests[0].other_domain is None
-        assert journal.requests[1].domain == fingerprint("a.test"), "the visit is to this one"
-        assert journal.requests[1].other_domain == fingerprint("h0.test")
+        assert record.requests[0].other_domain is None
+        assert record.requests[1].domain == fingerprint("a.test"), "the visit is to this one"
+        assert record.requests[1].other_domain == fingerprint("h0.test")
         assert len(await world.rows("SELECT * FROM domain")) == 1, "no visit to those domains"
 
     async def test_the_sixth_redirect_means_no_rules(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: redirect("/robots.txt"), f"{A}/": page()})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS] * 6 + [f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS] * 6 + [f"{A}/"]
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_robots_txt_never_leads_to_an_excluded_host(self, world: World) -> None:
@@ -256,14 +256,14 @@ class TestRobots:
         script = {ROBOTS: redirect(other), other: NOTHING_ALLOWED, f"{A}/": page()}
         await world.open(f"{A}/", script=script, exclude=["x.test"])
         await world.visit()
-        assert other not in world.fetcher.asked
+        assert other not in world.fetcher.requested
 
     @pytest.mark.parametrize("host", ["a.test", "b.test"])
     async def test_robots_txt_never_leads_to_an_odd_port(self, world: World, host: str) -> None:
         script = {ROBOTS: redirect(f"http://{host}:6379/robots.txt")}
         await world.open(f"{A}/", script=script)
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS]
+        assert world.fetcher.requested == [ROBOTS]
         assert await world.states() == {f"{A}/": "pending"}
 
     async def test_a_longer_crawl_delay_is_in_the_frontier_before_the_page_is_asked(
@@ -278,7 +278,7 @@ class TestRobots:
             known[request.url] = rows[0]
 
         world.fetcher.before_answer = look
-        claimed_at = world.harness._now
+        claimed_at = world.harness.now()
         await world.visit()
         longest = claimed_at + 1000 * round(VISIT_BUDGET + 500)
         assert known[ROBOTS][0] == 0
@@ -298,7 +298,7 @@ class TestRobots:
         await world.visit()
         world.advance(86_400)
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/1", ROBOTS]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/1", ROBOTS]
         ((crawl_delay,),) = await world.rows("SELECT crawl_delay FROM domain")
         assert crawl_delay == 5_000_000
 
@@ -312,7 +312,7 @@ class TestRobots:
         assert await world.frontier.next_due() is None, "a crawl does not stay up for it"
         world.advance(86_401)
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS]
+        assert world.fetcher.requested == [ROBOTS]
         assert await world.states() == dict.fromkeys(urls, "blocked")
         assert await world.reason(f"{A}/1") == "Crawl-delay over a day"
         assert await world.reason(f"{other}/") == "Crawl-delay over a day"
@@ -323,7 +323,7 @@ class TestRobots:
         await world.visit()
         assert await world.frontier.next_due() == 86_400.0
         await world.visit_next()
-        assert world.fetcher.pages_asked == [f"{A}/1", f"{A}/2"]
+        assert world.fetcher.pages_requested == [f"{A}/1", f"{A}/2"]
 
 
 class TestBlocked:
@@ -333,7 +333,7 @@ class TestBlocked:
         urls = [f"{A}/private/{i}" for i in range(9)] + [f"{A}/open"]
         await world.open(*urls, script={ROBOTS: NOTHING_PRIVATE, f"{A}/open": page()})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/open"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/open"]
         states = await world.states()
         assert states.pop(f"{A}/open") == "done"
         assert set(states.values()) == {"blocked"}
@@ -347,10 +347,10 @@ class TestBlocked:
     async def test_a_domain_of_which_all_is_blocked_is_asked_nothing(self, world: World) -> None:
         await world.open(*(f"{A}/{i}" for i in range(20)))
         await world.keep_origin(A, "User-agent: *\nDisallow: /")
-        journal = await world.visit()
-        assert not journal.asked and world.fetcher.asked == []
+        record = await world.visit()
+        assert not record.requested and world.fetcher.requested == []
         assert set((await world.states()).values()) == {"blocked"}
-        await world.frontier.add([offered(f"{A}/new")])
+        await world.frontier.add([new_url(f"{A}/new")])
         assert await world.frontier.next_due() == 0.0, "it costs no delay"
 
     async def test_ten_thousand_forbidden_urls_cost_a_handful_of_leases(self, world: World) -> None:
@@ -358,7 +358,7 @@ class TestBlocked:
         await world.keep_origin(A, "User-agent: *\nDisallow: /private\n")
         world.fetcher.script[f"{A}/open"] = page()
         start, leases = world.now(), 0
-        while world.fetcher.asked == []:
+        while world.fetcher.requested == []:
             await world.visit()
             leases += 1
         assert leases <= 4
@@ -370,7 +370,7 @@ class TestBlocked:
         other = "http://www.a.test/"
         await world.open(other, f"{A}/", script={f"{A}/": page()}, exclude=["www.a.test"])
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert await world.states() == {other: "blocked", f"{A}/": "done"}
         assert await world.reason(other) == "excluded"
 
@@ -384,7 +384,7 @@ class TestRedirects:
         await world.open(urls[0], script={u: redirect(f"/{i + 1}") for i, u in enumerate(urls)})
         world.fetcher.script[urls[-1]] = page()
         await world.visit()
-        assert world.fetcher.pages_asked == urls
+        assert world.fetcher.pages_requested == urls
         states = await world.states()
         assert [states[u] for u in urls] == ["redirected"] * hops + ["done"]
         assert await world.reason(urls[0]) == urls[1]
@@ -394,18 +394,18 @@ class TestRedirects:
         await world.open(urls[0], script={u: redirect(f"/{i + 1}") for i, u in enumerate(urls)})
         world.fetcher.script[urls[5]] = page()
         await world.visit()
-        assert world.fetcher.pages_asked == urls[:4]
+        assert world.fetcher.pages_requested == urls[:4]
         assert (await world.states())[urls[4]] == "pending"
         waited, _ = await world.visit_next()
         assert waited == DELAY
-        assert world.fetcher.pages_asked == urls
+        assert world.fetcher.pages_requested == urls
         assert (await world.states())[urls[5]] == "done"
 
     async def test_without_hops_every_redirect_waits_for_its_turn(self, world: World) -> None:
         world.redirect_hops = 0
         await world.open(f"{A}/0", script={f"{A}/0": redirect("/1"), f"{A}/1": page()})
         await world.visit()
-        assert world.fetcher.pages_asked == [f"{A}/0"]
+        assert world.fetcher.pages_requested == [f"{A}/0"]
         assert await world.states() == {f"{A}/0": "redirected", f"{A}/1": "pending"}
         waited, _ = await world.visit_next()
         assert waited == DELAY
@@ -422,9 +422,9 @@ class TestRedirects:
         await world.open(f"{A}/0", script={f"{A}/{i}": redirect(f"/{i + 1}") for i in range(9)})
         world.fetcher.script |= {f"{A}/r{i}": redirect(f"/r{i + 1}") for i in range(1, 5)}
         world.fetcher.script |= {ROBOTS: redirect("/r1"), f"{A}/r5": refused(404)}
-        journal = await world.visit()
-        assert len(world.fetcher.asked) == len(journal.requests) == MAX_REQUESTS_PER_VISIT == 8
-        assert world.fetcher.asked[-2:] == [f"{A}/0", f"{A}/1"]
+        record = await world.visit()
+        assert len(world.fetcher.requested) == len(record.requests) == MAX_REQUESTS_PER_VISIT == 8
+        assert world.fetcher.requested[-2:] == [f"{A}/0", f"{A}/1"]
         assert (await world.states())[f"{A}/2"] == "pending"
 
     async def test_a_hop_whose_robots_txt_uses_up_the_requests_stays_pending(
@@ -433,8 +433,8 @@ class TestRedirects:
         other = "http://www.a.test"
         await world.open(f"{A}/", script={f"{A}/": redirect(f"{other}/")})
         world.fetcher.script[f"{other}/robots.txt"] = redirect("/robots.txt")
-        journal = await world.visit()
-        assert len(journal.requests) == 8
+        record = await world.visit()
+        assert len(record.requests) == 8
         assert await world.states() == {f"{A}/": "redirected", f"{other}/": "pending"}
 
     async def test_a_hop_to_another_origin_of_the_domain_asks_its_robots_txt(
@@ -443,14 +443,14 @@ class TestRedirects:
         other = "https://www.a.test"
         await world.open(f"{A}/", script={f"{A}/": redirect(f"{other}/"), f"{other}/": page()})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/", f"{other}/robots.txt", f"{other}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/", f"{other}/robots.txt", f"{other}/"]
         assert await world.states() == {f"{A}/": "redirected", f"{other}/": "done"}
         assert len(await world.rows("SELECT * FROM origin")) == 2
 
     async def test_a_hop_that_robots_txt_forbids_is_not_followed(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: NOTHING_PRIVATE, f"{A}/": redirect("/private")})
         await world.visit()
-        assert world.fetcher.pages_asked == [f"{A}/"]
+        assert world.fetcher.pages_requested == [f"{A}/"]
         assert await world.states() == {f"{A}/": "redirected", f"{A}/private": "blocked"}
 
     async def test_a_hop_whose_robots_txt_cannot_be_had_waits(self, world: World) -> None:
@@ -479,19 +479,19 @@ class TestRedirects:
         }[known_as]
         await world.open(f"{A}/known", script={f"{A}/known": [first]})
         await world.visit()
-        await world.frontier.add([offered(f"{A}/")])
+        await world.frontier.add([new_url(f"{A}/")])
         world.fetcher.script[f"{A}/"] = redirect("/known")
         world.advance(DELAY)
         lease = next(lease for lease in await world.frontier.claim(9) if lease.name == "a.test")
-        journal, visit = await world.start(world.timed(lease))
+        record, visit = world.start(await world.hold(lease))
         await visit.run()
-        await world.write_down(journal)
-        assert world.fetcher.pages_asked == [f"{A}/known", f"{A}/"]
+        await world.write(record)
+        assert world.fetcher.pages_requested == [f"{A}/known", f"{A}/"]
         states = await world.states()
         assert (states[f"{A}/"], states[f"{A}/known"]) == ("redirected", known_as)
 
     async def test_a_hop_to_what_is_pending_is_followed(self, world: World) -> None:
-        await world.open(f"{A}/", offered(f"{A}/b", depth=5))
+        await world.open(f"{A}/", new_url(f"{A}/b", depth=5))
         world.fetcher.script |= {f"{A}/": redirect("/b"), f"{A}/b": page()}
         await world.visit()
         assert await world.states() == {f"{A}/": "redirected", f"{A}/b": "done"}
@@ -500,14 +500,14 @@ class TestRedirects:
     async def test_a_redirect_to_itself_is_a_loop(self, world: World, location: str) -> None:
         await world.open(f"{A}/", script={f"{A}/": redirect(location)})
         await world.visit()
-        assert world.fetcher.pages_asked == [f"{A}/"]
+        assert world.fetcher.pages_requested == [f"{A}/"]
         assert await world.states() == {f"{A}/": "failed"}
         assert await world.reason(f"{A}/") == "redirect loop"
 
     async def test_a_loop_over_hops_ends(self, world: World) -> None:
         await world.open(f"{A}/a", script={f"{A}/a": redirect("/b"), f"{A}/b": redirect("/a")})
         await world.visit()
-        assert world.fetcher.pages_asked == [f"{A}/a", f"{A}/b"]
+        assert world.fetcher.pages_requested == [f"{A}/a", f"{A}/b"]
         assert await world.states() == {f"{A}/a": "redirected", f"{A}/b": "failed"}
         assert await world.reason(f"{A}/b") == "redirect loop"
 
@@ -518,7 +518,7 @@ class TestRedirects:
         )
         await world.visit()
         await world.visit_next()
-        assert world.fetcher.pages_asked == urls
+        assert world.fetcher.pages_requested == urls
         assert set((await world.states()).values()) == {"redirected"}
         assert await world.frontier.next_due() is None
 
@@ -531,9 +531,9 @@ class TestRedirects:
     async def test_a_redirect_that_leaves_the_domain_waits_for_that_domain(
         self, world: World
     ) -> None:
-        await world.open(offered(f"{A}/", depth=3), script={f"{A}/": redirect("http://b.test/x")})
+        await world.open(new_url(f"{A}/", depth=3), script={f"{A}/": redirect("http://b.test/x")})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert await world.states() == {f"{A}/": "redirected", "http://b.test/x": "pending"}
         rows = await world.rows("SELECT depth, hops FROM url WHERE url = 'http://b.test/x'")
         assert rows == [(3, 1)], "a redirect is no link: the depth stays"
@@ -545,12 +545,12 @@ class TestRedirects:
         await world.visit()
         while await world.frontier.next_due() is not None:
             await world.visit_next()
-        assert world.fetcher.pages_asked == [f"{A}/{i}" for i in range(MAX_REDIRECT_CHAIN + 1)]
+        assert world.fetcher.pages_requested == [f"{A}/{i}" for i in range(MAX_REDIRECT_CHAIN + 1)]
         assert (await world.frontier.counts()).not_accepted == {"too-many-redirects": 1}
         assert set((await world.states()).values()) == {"redirected"}
 
     async def test_a_link_begins_a_new_chain(self, world: World) -> None:
-        await world.open(offered(f"{A}/", hops=MAX_REDIRECT_CHAIN))
+        await world.open(new_url(f"{A}/", hops=MAX_REDIRECT_CHAIN))
         world.fetcher.script[f"{A}/"] = page_with_links("/b")
         await world.visit()
         assert await world.rows("SELECT hops FROM url WHERE url = ?", f"{A}/b") == [(0,)]
@@ -562,7 +562,7 @@ class TestRedirects:
         script = {f"{A}/": redirect(f"http://{host}/")}
         await world.open(f"{A}/", script=script, exclude=["www.a.test", "b.test"])
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert await world.states() == {f"{A}/": "redirected"}
         assert (await world.frontier.counts()).not_accepted == {"excluded": 1}
 
@@ -570,7 +570,7 @@ class TestRedirects:
     async def test_a_redirect_to_an_odd_port_is_not_taken(self, world: World, target: str) -> None:
         await world.open(f"{A}/", script={f"{A}/": redirect(target)})
         await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert await world.states() == {f"{A}/": "redirected"}
         assert (await world.frontier.counts()).not_accepted == {"port": 1}
 
@@ -589,12 +589,12 @@ class TestPages:
 
     async def test_a_page_is_noted_with_its_title_text_and_links(self, world: World) -> None:
         html = "<title>A title</title><p>Some text.<a href=/b>b</a><a href=http://c.test/>c</a>"
-        await world.open(offered(f"{A}/", depth=2), script={f"{A}/": page(html)})
-        journal = await world.visit()
-        (kept,) = journal.pages
+        await world.open(new_url(f"{A}/", depth=2), script={f"{A}/": page(html)})
+        record = await world.visit()
+        (kept,) = world.pages
         assert kept.url == f"{A}/" and b"Some text." in kept.text
         assert kept.source is None, "the answer is not kept where only texts are"
-        row = journal.requests[-1]
+        row = record.requests[-1]
         assert (row.title, row.status, row.size) == ("A title", 200, len(html))
         assert row.content_hash == fingerprint_bytes(kept.text)
         assert kept.fetched_at == row.started
@@ -606,38 +606,40 @@ class TestPages:
     async def test_the_answer_is_kept_where_it_is_wanted(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": page("<p>raw")})
         world.keep_raw = True
-        (kept,) = (await world.visit()).pages
+        await world.visit()
+        (kept,) = world.pages
         assert kept.source is not None and kept.source.body == b"<p>raw"
 
     async def test_plain_text_is_a_page_without_links(self, world: World) -> None:
         text = "Some <a href=/b>text</a>\nhttp://c.test/"
         await world.open(f"{A}/", script={f"{A}/": page(text, "text/plain")})
-        (kept,) = (await world.visit()).pages
+        await world.visit()
+        (kept,) = world.pages
         assert kept.text.decode() == text
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_what_is_cut_is_marked(self, world: World) -> None:
         world.reader = PageReader(max_links=1)
         await world.open(f"{A}/", script={f"{A}/": page_with_links("/b", "/c")})
-        journal = await world.visit()
-        assert journal.requests[-1].marks == ("links-cut",)
+        record = await world.visit()
+        assert record.requests[-1].marks == ("links-cut",)
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
         assert (await world.counters())["marks.links-cut"] == 1
 
     async def test_a_long_page_is_read_apart(self, world: World) -> None:
         html = "<title>Long</title>" + "<p>Some text.<a href=/b>b</a>" * 5_000
         await world.open(f"{A}/", script={f"{A}/": page(html)})
-        journal = await world.visit()
+        record = await world.visit()
         await world.reader.close()
-        assert journal.requests[-1].title == "Long" and journal.requests[-1].marks == ()
+        assert record.requests[-1].title == "Long" and record.requests[-1].marks == ()
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
 
     async def test_nothing_is_taken_from_a_page_that_is_too_complex(self, world: World) -> None:
         world.reader = PageReader(max_cpu_seconds=0.5)
         html = "<a href=/b>b</a>" + "<dl><dt>" * 100_000
         await world.open(f"{A}/", script={f"{A}/": page(html)})
-        journal = await world.visit()
-        assert journal.pages == [] and journal.requests[-1].marks == ("html-too-complex",)
+        record = await world.visit()
+        assert world.pages == [] and record.requests[-1].marks == ("html-too-complex",)
         assert await world.states() == {f"{A}/": "failed"}
         assert await world.reason(f"{A}/") == "too complex to be read"
 
@@ -649,9 +651,9 @@ class TestPages:
 
         monkeypatch.setattr(world.reader, "read_apart", busy)
         await world.open(f"{A}/", script={f"{A}/": page("<br>" * 5_000)})
-        journal = await world.visit()
-        assert journal.pages == [] and journal.requests[-1].marks == ()
-        assert journal.requests[-1].error == "busy", "the ledger says why it is asked again"
+        record = await world.visit()
+        assert world.pages == [] and record.requests[-1].marks == ()
+        assert record.requests[-1].error == "busy", "the ledger says why it is asked again"
         assert await world.states() == {f"{A}/": "pending"}
 
     async def test_links_are_relative_to_where_the_page_was(self, world: World) -> None:
@@ -663,16 +665,16 @@ class TestPages:
     async def test_noindex_keeps_nothing_and_follows_links(self, world: World) -> None:
         html = '<meta name="robots" content="noindex"><a href=/b>b</a>'
         await world.open(f"{A}/", script={f"{A}/": page(html)})
-        journal = await world.visit()
-        assert journal.pages == []
+        await world.visit()
+        assert world.pages == []
         assert await world.states() == {f"{A}/": "blocked", f"{A}/b": "pending"}
         assert await world.reason(f"{A}/") == "noindex"
 
     async def test_nofollow_keeps_the_page_and_follows_nothing(self, world: World) -> None:
         html = '<meta name="robots" content="nofollow"><p>Text<a href=/b>b</a>'
         await world.open(f"{A}/", script={f"{A}/": page(html)})
-        journal = await world.visit()
-        assert len(journal.pages) == 1
+        await world.visit()
+        assert len(world.pages) == 1
         assert await world.states() == {f"{A}/": "done"}
 
     @pytest.mark.parametrize(
@@ -709,7 +711,7 @@ class TestPages:
         assert waits == [2 * DELAY, 8 * DELAY, 32 * DELAY]
         assert await world.states() == {f"{A}/": "failed"}
         assert (await world.reason(f"{A}/")).startswith("status ")
-        assert len(world.fetcher.pages_asked) == 4
+        assert len(world.fetcher.pages_requested) == 4
 
     async def test_a_page_that_comes_back_is_taken(self, world: World) -> None:
         answers = [refused(503), failed(FailureKind.RESET), page()]
@@ -720,20 +722,20 @@ class TestPages:
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_a_url_to_be_tried_again_waits_behind_the_others(self, world: World) -> None:
-        await world.open(f"{A}/bad", offered(f"{A}/good", depth=9))
+        await world.open(f"{A}/bad", new_url(f"{A}/good", depth=9))
         world.fetcher.script |= {f"{A}/bad": [refused(500), page()], f"{A}/good": page()}
         await world.visit()
         await world.visit_next()
         await world.visit_next()
-        assert world.fetcher.pages_asked == [f"{A}/bad", f"{A}/good", f"{A}/bad"]
+        assert world.fetcher.pages_requested == [f"{A}/bad", f"{A}/good", f"{A}/bad"]
 
     async def test_an_address_that_stays_busy_with_us_is_nobodys_failure(
         self, world: World
     ) -> None:
         await world.open(f"{A}/", f"{A}/2", script={f"{A}/": failed(FailureKind.BUSY)})
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
-        assert journal.verdict(DELAY).pace.failures == 0
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
+        assert record.pacing(DELAY).pace.failures == 0
         assert await world.states() == {f"{A}/": "pending", f"{A}/2": "pending"}
         ((attempts,),) = await world.rows("SELECT max(attempts) FROM url")
         assert attempts == 0
@@ -744,8 +746,8 @@ class TestPages:
     )
     async def test_each_way_to_get_no_answer(self, world: World, kind: FailureKind) -> None:
         await world.open(f"{A}/", script={f"{A}/": failed(kind)})
-        journal = await world.visit()
-        assert journal.requests[-1].error == kind.value
+        record = await world.visit()
+        assert record.requests[-1].error == kind.value
         if kind in TEMPORARY_FAILURES:
             assert await world.states() == {f"{A}/": "pending"}
             assert await world.frontier.next_due() == 2 * DELAY
@@ -755,7 +757,7 @@ class TestPages:
 
     async def test_what_lies_too_deep_is_counted(self, world: World) -> None:
         links = page_with_links("/1", "/2", "http://b.test/")
-        await world.open(offered(f"{A}/", depth=1), script={f"{A}/": links}, max_depth=1)
+        await world.open(new_url(f"{A}/", depth=1), script={f"{A}/": links}, max_depth=1)
         await world.visit()
         assert await world.states() == {f"{A}/": "done"}
         assert (await world.frontier.counts()).not_accepted == {"too-deep": 3}
@@ -809,9 +811,9 @@ class TestBareDomains:
     HTTPS_ROBOTS, HTTP_ROBOTS = "https://a.test/robots.txt", "http://a.test/robots.txt"
 
     async def test_https_that_answers_is_taken(self, world: World) -> None:
-        await world.open(assume_https("a.test"), script={self.HTTPS: page()})
+        await world.open(bare_domain("a.test"), script={self.HTTPS: page()})
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTPS]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTPS]
         assert await world.states() == {self.HTTPS: "done"}
 
     @pytest.mark.parametrize("kind", sorted(UNREACHABLE_FAILURES))
@@ -819,9 +821,9 @@ class TestBareDomains:
         self, world: World, kind: FailureKind
     ) -> None:
         script = {self.HTTPS_ROBOTS: failed(kind), self.HTTP: page_with_links("/b")}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS, self.HTTP]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS, self.HTTP]
         assert await world.states() == {
             self.HTTPS: "redirected",
             self.HTTP: "done",
@@ -831,16 +833,16 @@ class TestBareDomains:
 
     async def test_http_is_asked_if_the_page_cannot_be_reached(self, world: World) -> None:
         script = {self.HTTPS: failed(FailureKind.RESET), self.HTTP: page()}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         expected = [self.HTTPS_ROBOTS, self.HTTPS, self.HTTP_ROBOTS, self.HTTP]
-        assert world.fetcher.asked == expected
+        assert world.fetcher.requested == expected
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "done"}
 
     async def test_a_url_that_was_given_with_its_scheme_is_no_guess(self, world: World) -> None:
         await world.open(self.HTTPS, script={self.HTTPS_ROBOTS: failed()})
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS]
         assert await world.states() == {self.HTTPS: "pending"}
 
     @pytest.mark.parametrize(
@@ -857,9 +859,9 @@ class TestBareDomains:
     async def test_https_that_is_spoken_there_is_no_reason_for_http(
         self, world: World, answer: Outcome
     ) -> None:
-        await world.open(assume_https("a.test"), script={self.HTTPS: answer})
+        await world.open(bare_domain("a.test"), script={self.HTTPS: answer})
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTPS]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTPS]
         assert list(await world.states()) == [self.HTTPS]
 
     @pytest.mark.parametrize(
@@ -869,26 +871,28 @@ class TestBareDomains:
     async def test_nor_is_a_robots_txt_that_cannot_be_had_for_other_reasons(
         self, world: World, answer: Outcome
     ) -> None:
-        await world.open(assume_https("a.test"), script={self.HTTPS_ROBOTS: answer})
+        await world.open(bare_domain("a.test"), script={self.HTTPS_ROBOTS: answer})
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS]
 
     async def test_if_neither_answers_only_the_guess_exists(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: failed()}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
-        assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS]
+        assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS]
         assert await world.rows("SELECT url, state, bare FROM url") == [(self.HTTPS, 0, 1)]
         waited, _ = await world.visit_next()
         assert waited == 2 * DELAY
-        assert world.fetcher.asked[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], "again as a guess"
+        assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], (
+            "again as a guess"
+        )
         world.fetcher.script |= {self.HTTPS_ROBOTS: refused(404), self.HTTPS: page()}
         await world.visit_next()
         assert await world.states() == {self.HTTPS: "done"}
 
     async def test_two_that_never_answer_are_not_waited_for(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: failed()}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         visits = 1
         while await world.frontier.next_due() is not None:
@@ -911,7 +915,7 @@ class TestBareDomains:
         self, world: World, answer: Outcome, state: str, reason: str
     ) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: answer}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         states = await world.states()
         assert (states[self.HTTPS], states[self.HTTP]) == ("redirected", state)
@@ -920,14 +924,14 @@ class TestBareDomains:
 
     async def test_http_that_robots_txt_forbids_is_blocked(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: NOTHING_ALLOWED}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "blocked"}
 
     async def test_http_may_lead_on_inside_the_domain(self, world: World) -> None:
         other = "http://www.a.test/"
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: redirect(other), other: page()}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert await world.states() == {
             self.HTTPS: "redirected",
@@ -938,23 +942,23 @@ class TestBareDomains:
     async def test_http_that_is_done_is_not_fetched_again(self, world: World) -> None:
         await world.open(self.HTTP, script={self.HTTP: page()})
         await world.visit()
-        await world.frontier.add([assume_https("a.test")])
+        await world.frontier.add([bare_domain("a.test")])
         world.fetcher.script[self.HTTPS_ROBOTS] = failed()
         await world.visit_next()
-        assert world.fetcher.asked[2:] == [self.HTTPS_ROBOTS]
+        assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS]
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "done"}
 
     async def test_a_temporary_failure_of_http_is_tried_again_three_times(
         self, world: World
     ) -> None:
         script = {self.HTTPS: failed(), self.HTTP: refused(503)}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         for _ in range(20):
             if await world.frontier.next_due() is None:
                 break
             await world.visit_next()
-        assert world.fetcher.asked.count(self.HTTP) == 4
+        assert world.fetcher.requested.count(self.HTTP) == 4
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "failed"}
 
     @pytest.mark.parametrize("unreachable", ["robots.txt", "page"])
@@ -964,7 +968,7 @@ class TestBareDomains:
         """Most sites answer http with a redirect to https: the guess stays what it was, and is tried again."""
         place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
         script = {place: failed(FailureKind.TIMEOUT_CONNECT), self.HTTP: redirect(self.HTTPS)}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
         world.fetcher.script |= {self.HTTPS_ROBOTS: refused(404), self.HTTPS: page()}
@@ -978,7 +982,7 @@ class TestBareDomains:
         other = "http://www.a.test/"
         place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
         script = {place: failed(), self.HTTP: redirect(other), other: redirect(self.HTTPS)}
-        await world.open(assume_https("a.test"), script=script)
+        await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
         visits = 1
@@ -992,7 +996,7 @@ class TestBareDomains:
     ) -> None:
         """http is a URL of its own as well, which has been settled when https is tried again."""
         script = {self.HTTPS_ROBOTS: [failed()] * 3 + [refused(404)], self.HTTPS: page()}
-        await world.open(assume_https("a.test"), offered(self.HTTP, depth=1), script=script)
+        await world.open(bare_domain("a.test"), new_url(self.HTTP, depth=1), script=script)
         world.fetcher.script[self.HTTP] = redirect(self.HTTPS)
         await world.visit()
         for _ in range(10):
@@ -1005,7 +1009,7 @@ class TestBareDomains:
         other = "http://www.a.test/"
         script = {self.HTTP: redirect(other), other: redirect(self.HTTPS)}
         answers = [failed(FailureKind.RESET), page()]
-        await world.open(assume_https("a.test"), script={self.HTTPS: answers, **script})
+        await world.open(bare_domain("a.test"), script={self.HTTPS: answers, **script})
         await world.visit()
         while await world.frontier.next_due() is not None:
             await world.visit_next()
@@ -1022,7 +1026,7 @@ class TestPacing:
         await world.visit()
         waited, _ = await world.visit_next()
         assert waited == 5_000.0
-        assert world.fetcher.pages_asked == [f"{A}/1", f"{A}/2"]
+        assert world.fetcher.pages_requested == [f"{A}/1", f"{A}/2"]
 
     async def test_a_domain_that_is_overloaded_is_asked_less_and_then_more_again(
         self, world: World
@@ -1032,7 +1036,7 @@ class TestPacing:
         world.fetcher.script |= dict.fromkeys(urls[:3], refused(429))
         await world.visit()
         waits = []
-        while len(world.fetcher.pages_asked) < 7:
+        while len(world.fetcher.pages_requested) < 7:
             waits.append((await world.visit_next())[0] / DELAY)
         assert waits == [2, 4, 8, 4, 2, 1]
 
@@ -1049,9 +1053,9 @@ class TestPacing:
 
     async def test_a_bare_domain_that_answers_over_http_has_not_failed(self, world: World) -> None:
         script = {"https://a.test/robots.txt": failed(), f"{A}/": page()}
-        await world.open(assume_https("a.test"), script=script)
-        journal = await world.visit()
-        assert journal.result(world.now(), DELAY).pace.failures == 0
+        await world.open(bare_domain("a.test"), script=script)
+        record = await world.visit()
+        assert record.result(world.now(), DELAY).pace.failures == 0
 
     @pytest.mark.parametrize("kind", [FailureKind.CONNECT, FailureKind.TIMEOUT_TOTAL])
     async def test_visits_without_an_answer_are_counted(
@@ -1061,8 +1065,8 @@ class TestPacing:
         world.fetcher.script[f"{A}/"] = page()
         failures = [(await world.visit()).result(world.now(), DELAY).pace.failures]
         for _ in range(3):
-            _, journal = await world.visit_next()
-            failures.append(journal.result(world.now(), DELAY).pace.failures)
+            _, record = await world.visit_next()
+            failures.append(record.result(world.now(), DELAY).pace.failures)
         assert failures == [1, 2, 3, 0]
         assert await world.states() == {f"{A}/": "done"}
 
@@ -1073,14 +1077,15 @@ class TestTags:
     async def test_noindex_keeps_nothing_and_follows_links(self, world: World) -> None:
         answer = tagged(page_with_links("/b"), "noindex")
         await world.open(f"{A}/", script={f"{A}/": answer})
-        journal = await world.visit()
-        assert journal.pages == []
+        await world.visit()
+        assert world.pages == []
         assert await world.states() == {f"{A}/": "blocked", f"{A}/b": "pending"}
         assert await world.reason(f"{A}/") == "noindex"
 
     async def test_nofollow_keeps_the_page_and_follows_nothing(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": tagged(page_with_links("/b"), "nofollow")})
-        assert len((await world.visit()).pages) == 1
+        await world.visit()
+        assert len(world.pages) == 1
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_every_one_of_them_counts(self, world: World) -> None:
@@ -1098,7 +1103,8 @@ class TestTags:
     async def test_a_plain_text_has_them_too(self, world: World) -> None:
         answer = tagged(page("Some text", "text/plain"), "noindex")
         await world.open(f"{A}/", script={f"{A}/": answer})
-        assert (await world.visit()).pages == []
+        await world.visit()
+        assert world.pages == []
         assert await world.states() == {f"{A}/": "blocked"}
 
 
@@ -1153,10 +1159,10 @@ class TestSitemaps:
 
     async def test_one_is_fetched_and_what_it_lists_is_offered(self, world: World) -> None:
         answer = sitemap("urlset", "/1", "/2", "http://b.test/3", "/map.xml", "https://a.test/4")
-        await world.open(offered(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
-        journal = await world.visit()
-        assert [row.kind for row in journal.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
-        assert journal.pages == []
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+        record = await world.visit()
+        assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
+        assert world.pages == []
         assert (await world.states())[self.MAP] == "read"
         assert await self.offers(world) == {
             f"{A}/1": (1, ""),
@@ -1166,7 +1172,7 @@ class TestSitemaps:
         assert (await world.frontier.counts()).pages == 0
 
     async def test_what_is_asked_for_is_bounded(self, world: World) -> None:
-        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        await world.open(new_url(self.MAP, sitemap_of="a.test"))
         world.fetcher.script[self.MAP] = sitemap("urlset")
         await world.visit()
         request = world.fetcher.requests[-1]
@@ -1175,7 +1181,7 @@ class TestSitemaps:
 
     async def test_an_index_names_others_and_these_no_more(self, world: World) -> None:
         child, grandchild = f"{A}/child.xml", f"{A}/grandchild.xml"
-        await world.open(offered(self.INDEX, sitemap_of="a.test"))
+        await world.open(new_url(self.INDEX, sitemap_of="a.test"))
         world.fetcher.script |= {
             self.INDEX: sitemap("sitemapindex", "/child.xml", "http://b.test/other.xml"),
             child: sitemap("sitemapindex", "/grandchild.xml"),
@@ -1188,7 +1194,7 @@ class TestSitemaps:
 
     async def test_one_on_another_host_lists_for_the_host_that_named_it(self, world: World) -> None:
         other = "http://maps.test/a.xml"
-        await world.open(offered(other, sitemap_of="a.test"))
+        await world.open(new_url(other, sitemap_of="a.test"))
         world.fetcher.script[other] = sitemap(
             "urlset", f"{A}/1", "http://maps.test/2", "http://c.test/3"
         )
@@ -1196,18 +1202,18 @@ class TestSitemaps:
         assert set(await self.offers(world)) == {f"{A}/1", "http://maps.test/2"}
 
     async def test_one_that_robots_txt_forbids_is_not_fetched(self, world: World) -> None:
-        await world.open(offered(f"{A}/private/map.xml", sitemap_of="a.test"))
+        await world.open(new_url(f"{A}/private/map.xml", sitemap_of="a.test"))
         world.fetcher.script[ROBOTS] = NOTHING_PRIVATE
         await world.visit()
-        assert world.fetcher.pages_asked == []
+        assert world.fetcher.pages_requested == []
         assert await world.states() == {f"{A}/private/map.xml": "blocked"}
 
     async def test_a_redirect_leads_to_a_sitemap_of_the_same_host(self, world: World) -> None:
         moved = f"{A}/moved.xml"
-        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        await world.open(new_url(self.MAP, sitemap_of="a.test"))
         world.fetcher.script |= {self.MAP: redirect("/moved.xml"), moved: sitemap("urlset", "/1")}
-        journal = await world.visit()
-        assert [row.kind for row in journal.requests[1:]] == [RequestKind.SITEMAP] * 2
+        record = await world.visit()
+        assert [row.kind for row in record.requests[1:]] == [RequestKind.SITEMAP] * 2
         assert await world.states() == {
             self.MAP: "redirected",
             moved: "read",
@@ -1220,7 +1226,7 @@ class TestSitemaps:
     async def test_one_that_cannot_be_had_fails_as_a_page_does(
         self, world: World, answer: Outcome, state: str
     ) -> None:
-        await world.open(offered(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
         await world.visit()
         assert await world.states() == {self.MAP: state}
         if state == "pending":
@@ -1228,13 +1234,13 @@ class TestSitemaps:
 
     @pytest.mark.parametrize("body", ["", "<html>", "\0", "<urlset><url><loc>http://a.test/x"])
     async def test_one_that_lists_nothing_is_read(self, world: World, body: str) -> None:
-        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        await world.open(new_url(self.MAP, sitemap_of="a.test"))
         world.fetcher.script[self.MAP] = page(body, "application/xml")
         await world.visit()
         assert await world.states() == {self.MAP: "read"}
 
     async def test_what_lies_too_deep_is_not_offered(self, world: World) -> None:
-        await world.open(offered(self.MAP, sitemap_of="a.test"), max_depth=0)
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), max_depth=0)
         world.fetcher.script[self.MAP] = sitemap("urlset", "/1", "/2")
         await world.visit()
         assert await self.offers(world) == {}
@@ -1249,11 +1255,10 @@ class TestSitemaps:
             reading.set()
             await asyncio.Event().wait()
 
-        await world.open(offered(self.MAP, sitemap_of="a.test"))
+        await world.open(new_url(self.MAP, sitemap_of="a.test"))
         world.fetcher.script[self.MAP] = sitemap("urlset", "/1")
-        lease = await world.claim()
-        assert lease is not None
-        journal, visit = await world.start(lease)
+        held = await world.claim()
+        record, visit = world.start(held)
         monkeypatch.setattr(world.reader, "list_sitemap", read_for_ever)
         task = asyncio.ensure_future(visit.run())
         await reading.wait()
@@ -1261,12 +1266,12 @@ class TestSitemaps:
         with pytest.raises(asyncio.CancelledError):
             await task
         monkeypatch.undo()
-        assert journal.requests[-1].error == FailureKind.ABORTED
-        await world.write_down(journal)
+        assert record.requests[-1].error == FailureKind.ABORTED
+        await world.write(record)
         assert await world.states() == {self.MAP: "pending"}
 
 
-class TestSpool:
+class TestInflightLog:
     """What is asked is noted before it is asked."""
 
     async def test_a_line_is_there_before_each_request_and_after_it(self, world: World) -> None:
@@ -1275,34 +1280,32 @@ class TestSpool:
 
         async def look(request: Request) -> None:
             world.advance(3)
-            seen.append(spooled(world))
+            seen.append(logged(world))
 
         world.fetcher.before_answer = look
-        lease = await world.claim()
-        assert lease is not None
-        journal, visit = await world.start(lease)
+        held = await world.claim()
+        record, visit = world.start(held)
         await visit.run()
         read = (ROBOTS, "", 200)
         assert seen == [[(ROBOTS, "lost", 0)], [read, (f"{A}/", "lost", 0)]]
-        assert spooled(world) == [read, (f"{A}/", "", 200)]
-        (lost,) = spooled_visits(world)
-        assert (lost.visit, lost.domain) == (lease.token, lease.domain)
+        assert logged(world) == [read, (f"{A}/", "", 200)]
+        (lost,) = logged_visits(world)
+        assert (lost.visit, lost.domain) == (held.lease.token, held.lease.domain)
         assert lost.robots == [NOTHING_PRIVATE.body]
-        assert lost.earliest == world.harness._now + 1000 * DELAY
+        assert lost.earliest == world.harness.now() + 1000 * DELAY
         hashes = [row.content_hash for row in lost.rows]
         assert hashes[0] == fingerprint_bytes(NOTHING_PRIVATE.body)
         assert [(row.began, row.ended) for row in lost.rows] == [
-            (row.began, row.ended) for row in journal.requests
+            (row.began, row.ended) for row in record.requests
         ]
 
     async def test_what_an_answer_asked_for_is_noted_with_it(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": refused(503, ("Retry-After", "900"))})
-        lease = await world.claim()
-        assert lease is not None
-        _, visit = await world.start(lease)
+        held = await world.claim()
+        _, visit = world.start(held)
         await visit.run()
-        (lost,) = spooled_visits(world)
-        assert lost.earliest == world.harness._now + 900_000
+        (lost,) = logged_visits(world)
+        assert lost.earliest == world.harness.now() + 900_000
         assert {row.delay_from for row in lost.rows} == {DelaySource.RETRY_AFTER}
 
     async def test_a_crawl_delay_is_noted_before_the_page_is_asked(self, world: World) -> None:
@@ -1311,7 +1314,7 @@ class TestSpool:
         seen: dict[str, list[float]] = {}
 
         async def look(request: Request) -> None:
-            seen[request.url] = [row.delay for lost in spooled_visits(world) for row in lost.rows]
+            seen[request.url] = [row.delay for lost in logged_visits(world) for row in lost.rows]
 
         world.fetcher.before_answer = look
         await world.visit()
@@ -1326,25 +1329,23 @@ class TestSpool:
             await asyncio.Event().wait()
 
         world.fetcher.before_answer = hang
-        lease = await world.claim()
-        assert lease is not None
-        _, visit = await world.start(lease)
+        held = await world.claim()
+        _, visit = world.start(held)
         task = asyncio.ensure_future(visit.run())
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert spooled(world) == [(ROBOTS, "aborted", 0)]
+        assert logged(world) == [(ROBOTS, "aborted", 0)]
 
     async def test_where_nothing_can_be_noted_nothing_is_asked(self, world: World) -> None:
         await world.open(f"{A}/")
-        world.spool_folder.write_text("in the way")
-        lease = await world.claim()
-        assert lease is not None
-        _, visit = await world.start(lease)
+        world.log_folder.write_text("in the way")
+        held = await world.claim()
+        _, visit = world.start(held)
         with pytest.raises(StoreError):
             await visit.run()
-        assert world.fetcher.asked == []
+        assert world.fetcher.requested == []
 
 
 class TestChangedExclusions:
@@ -1361,7 +1362,7 @@ class TestChangedExclusions:
     async def test_the_page_after_robots_txt_is_blocked(self, world: World) -> None:
         await world.open(f"{A}/1", f"{A}/2")
         await self.after(world, ROBOTS, "a.test")
-        assert world.fetcher.asked == [ROBOTS]
+        assert world.fetcher.requested == [ROBOTS]
         assert await world.states() == {f"{A}/1": "blocked", f"{A}/2": "blocked"}
         assert await world.reason(f"{A}/1") == "excluded"
 
@@ -1369,21 +1370,21 @@ class TestChangedExclusions:
         other = "http://www.a.test/"
         await world.open(f"{A}/", script={f"{A}/": redirect(other), other: page()})
         await self.after(world, f"{A}/", "=www.a.test")
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert await world.states() == {f"{A}/": "redirected"}
 
     async def test_a_hop_whose_robots_txt_was_just_asked_is_blocked(self, world: World) -> None:
         other = "http://www.a.test/"
         await world.open(f"{A}/", script={f"{A}/": redirect(other), other: page()})
         await self.after(world, f"{other}robots.txt", "www.a.test")
-        assert world.fetcher.asked == [ROBOTS, f"{A}/", f"{other}robots.txt"]
+        assert world.fetcher.requested == [ROBOTS, f"{A}/", f"{other}robots.txt"]
         assert await world.states() == {f"{A}/": "redirected", other: "blocked"}
 
     async def test_robots_txt_leads_there_no_more(self, world: World) -> None:
         other = "http://b.test/robots.txt"
         await world.open(f"{A}/", script={ROBOTS: redirect(other)})
         await self.after(world, ROBOTS, "b*.test")
-        assert world.fetcher.asked == [ROBOTS]
+        assert world.fetcher.requested == [ROBOTS]
 
     async def test_links_that_lead_there_are_not_taken(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": page_with_links("/1", "http://b.test/")})
@@ -1405,14 +1406,14 @@ def sitemap(root: str, *urls: str) -> Fetched:
     return page(f"<?xml version='1.0'?><{root}>{entries}</{root}>", "application/xml")
 
 
-def spooled_visits(world: World) -> list[LostVisit]:
+def logged_visits(world: World) -> list[LostVisit]:
     """What another process would find if this one were killed now."""
-    paths = [path for _, path in spool_files(world.spool_folder)]
+    paths = [path for _, path in inflight_files(world.log_folder)]
     return lost_visits(1, paths, DELAY)
 
 
-def spooled(world: World) -> list[tuple[str, str, int]]:
-    rows = [row for lost in spooled_visits(world) for row in lost.rows]
+def logged(world: World) -> list[tuple[str, str, int]]:
+    rows = [row for lost in logged_visits(world) for row in lost.rows]
     return [(row.url, row.error, row.status) for row in rows]
 
 
@@ -1421,13 +1422,12 @@ class TestEnds:
 
     async def test_after_the_deadline_nothing_is_asked(self, world: World) -> None:
         await world.open(f"{A}/")
-        lease = await world.claim()
-        assert lease is not None
+        held = await world.claim()
         world.advance(VISIT_BUDGET - 0.1)
-        journal, visit = await world.start(lease)
+        record, visit = world.start(held)
         await visit.run()
-        assert world.fetcher.asked == [] and not journal.asked
-        await world.write_down(journal)
+        assert world.fetcher.requested == [] and not record.requested
+        await world.write(record)
         assert await world.states() == {f"{A}/": "pending"}
 
     async def test_a_visit_whose_time_is_up_asks_no_more(self, world: World) -> None:
@@ -1437,10 +1437,10 @@ class TestEnds:
             world.advance(VISIT_BUDGET / 2 - 0.2)
 
         world.fetcher.before_answer = slowly
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS, f"{A}/"]
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/"]
         assert world.fetcher.requests[1].timeout == pytest.approx(VISIT_BUDGET / 2 + 0.2)
-        assert journal.asked
+        assert record.requested
         assert await world.states() == {f"{A}/": "redirected", f"{A}/b": "pending"}
 
     async def test_the_delay_counts_from_the_end_of_the_last_request(self, world: World) -> None:
@@ -1450,32 +1450,33 @@ class TestEnds:
             world.advance(5)
 
         world.fetcher.before_answer = slowly
-        lease = await world.claim()
-        assert lease is not None
-        journal, visit = await world.start(lease)
+        held = await world.claim()
+        record, visit = world.start(held)
         await visit.run()
         world.advance(30)
-        await world.write_down(journal)
+        await world.write(record)
         assert await world.frontier.next_due() == DELAY - 30
 
     async def test_a_crawl_that_stops_asks_no_more(self, world: World) -> None:
         await world.open(f"{A}/")
 
         async def stop(request: Request) -> None:
-            world.stopping = True
+            world.stop()
 
         world.fetcher.before_answer = stop
-        journal = await world.visit()
-        assert world.fetcher.asked == [ROBOTS]
-        assert journal.asked and len(journal.origins(world.now())) == 1, "what was learned is kept"
+        record = await world.visit()
+        assert world.fetcher.requested == [ROBOTS]
+        assert record.requested and len(record.origins(world.now())) == 1, (
+            "what was learned is kept"
+        )
         assert await world.states() == {f"{A}/": "pending"}
         assert await world.frontier.next_due() == DELAY
 
     async def test_a_crawl_that_has_stopped_asks_nothing(self, world: World) -> None:
         await world.open(f"{A}/")
-        world.stopping = True
-        journal = await world.visit()
-        assert not journal.asked
+        world.stop()
+        record = await world.visit()
+        assert not record.requested
         assert await world.frontier.next_due() == 0.0
 
     @pytest.mark.parametrize("during", ["robots.txt", ""])
@@ -1489,18 +1490,17 @@ class TestEnds:
                 await asyncio.Event().wait()
 
         world.fetcher.before_answer = hang
-        lease = await world.claim()
-        assert lease is not None
-        journal, visit = await world.start(lease)
+        held = await world.claim()
+        record, visit = world.start(held)
         task = asyncio.ensure_future(visit.run())
         await started.wait()
         world.advance(20)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert journal.asked and journal.finished_at == world.now()
-        assert journal.requests[-1].error == "aborted"
-        await world.write_down(journal)
+        assert record.requested and record.finished_at == world.now()
+        assert record.requests[-1].error == "aborted"
+        await world.write(record)
         assert await world.states() == {f"{A}/": "pending"}
         assert await world.frontier.next_due() == DELAY
 
@@ -1511,9 +1511,8 @@ class TestEnds:
             raise RuntimeError("broken")
 
         world.fetcher.before_answer = break_down
-        lease = await world.claim()
-        assert lease is not None
-        journal, visit = await world.start(lease)
+        held = await world.claim()
+        record, visit = world.start(held)
         with pytest.raises(RuntimeError):
             await visit.run()
-        assert journal.asked
+        assert record.requested

@@ -14,9 +14,9 @@ from rove.parse.reader import PageReader
 from rove.urls.ignored_params import drops_of
 from tests.unit.crawl.scripted import (
     World,
-    assume_https,
+    bare_domain,
     failed,
-    offered,
+    new_url,
     page,
     page_with_links,
     redirect,
@@ -55,7 +55,7 @@ async def test_a_redirect_leads_to_what_is_left(world: World) -> None:
     script = {f"{A}/": redirect("/x?utm_source=a"), f"{A}/x": page()}
     await world.open(f"{A}/", script=script)
     await world.visit()
-    assert world.fetcher.pages_asked == [f"{A}/", f"{A}/x"]
+    assert world.fetcher.pages_requested == [f"{A}/", f"{A}/x"]
     assert await world.states() == {f"{A}/": "redirected", f"{A}/x": "done"}
 
 
@@ -80,7 +80,7 @@ async def test_a_new_session_for_each_answer_is_a_loop(world: World) -> None:
     }
     await world.open(f"{A}/x", script=script)
     await world.visit()
-    assert world.fetcher.pages_asked == list(script)
+    assert world.fetcher.pages_requested == list(script)
     assert await world.states() == {f"{A}/x": "redirected", f"{A}/x;jsessionid=1": "failed"}
     assert await world.reason(f"{A}/x;jsessionid=1") == "redirect loop"
 
@@ -92,7 +92,7 @@ async def test_http_that_leads_back_to_an_https_out_of_reach_does_so_with_a_mark
         "https://a.test/robots.txt": failed(FailureKind.CONNECT),
         f"{A}/": redirect("https://a.test/?utm_source=http"),
     }
-    await world.open(assume_https("a.test"), script=script)
+    await world.open(bare_domain("a.test"), script=script)
     await world.visit()
     assert await world.states() == {"https://a.test/": "pending"}
 
@@ -112,7 +112,7 @@ async def test_sitemaps_list_what_is_left(world: World) -> None:
 
 async def test_what_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> None:
     links = page_with_links("/b?sort=price&order=up", "/a", "/a/b/a/b/a/b", "/calendar/2999/01")
-    await world.open(offered(f"{A}/", depth=2), script={f"{A}/": links})
+    await world.open(new_url(f"{A}/", depth=2), script={f"{A}/": links})
     await world.visit()
     rows = await world.rows(
         "SELECT url, depth, priority FROM url WHERE state = 0 ORDER BY priority"
@@ -131,6 +131,6 @@ async def test_a_seed_is_no_trap(world: World) -> None:
 async def test_a_redirect_into_a_trap_is_not_followed(world: World) -> None:
     await world.open(f"{A}/", script={f"{A}/": redirect("/x/x/x/x/x")})
     await world.visit()
-    assert world.fetcher.pages_asked == [f"{A}/"]
+    assert world.fetcher.pages_requested == [f"{A}/"]
     assert await world.states() == {f"{A}/": "redirected"}
     assert (await world.frontier.counts()).not_accepted == {"trap": 1}

@@ -311,11 +311,11 @@ def test_the_origin_is_scheme_host_and_port(text: str, origin: str) -> None:
 def test_an_offer_carries_what_the_frontier_needs() -> None:
     found = canonical("http://www.a.test/x")
     assert found is not None
-    offer = found.offer(depth=3, hops=2, assume_https=True)
+    offer = found.new_url(depth=3, hops=2, assume_https=True)
     assert (offer.url, offer.fingerprint) == (found.text, found.fingerprint)
     assert (offer.domain, offer.domain_name) == (fingerprint("a.test"), "a.test")
     assert (offer.depth, offer.hops, offer.assume_https) == (3, 2, True)
-    assert (found.offer(depth=1).hops, found.offer(depth=1).assume_https) == (0, False)
+    assert (found.new_url(depth=1).hops, found.new_url(depth=1).assume_https) == (0, False)
 
 
 @pytest.mark.parametrize(

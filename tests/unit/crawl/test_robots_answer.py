@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from email.utils import formatdate
+from typing import cast
 
 import pytest
 from msgspec import structs
 
-from rove.crawl.robots_fetch import (
-    ROBOTS_LEAST_VALID_SECONDS,
-    RobotsAnswer,
-    fetch_robots,
-    valid_for,
-)
+from rove.crawl.requests import Requester
+from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, origin_record, valid_for
+from rove.crawl.robots_check import request_robots
 from rove.model.outcomes import (
     FailureKind,
     Fetched,
@@ -22,6 +20,8 @@ from rove.model.outcomes import (
 )
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
+from rove.policy.exclusions import Exclusions
+from rove.policy.gate import Gate
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
@@ -44,15 +44,15 @@ Headers = Sequence[tuple[str, str]]
 
 
 class Script:
-    """Answers one after the other; what was asked for is kept."""
+    """A requester that gives one answer after the other, and remembers the requests."""
 
     def __init__(self, *answers: Outcome) -> None:
         self._left = list(answers)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.headers: list[list[tuple[str, str]]] = []
 
-    async def __call__(self, url: CrawlUrl, headers: Headers) -> Outcome:
-        self.asked.append(url.text)
+    async def robots(self, url: CrawlUrl, headers: Headers) -> Outcome:
+        self.requested.append(url.text)
         self.headers.append(list(headers))
         return self._left.pop(0)
 
@@ -60,17 +60,16 @@ class Script:
 async def fetch(
     script: Script, previous: OriginRecord | None, *, delay: float = 70.0
 ) -> OriginRecord:
-    """Ask, as the script has it; the record that comes of it."""
-    answer = await fetch_robots(
-        PAGE, ask=script, may_ask=lambda url: True, previous=previous, delay=delay
-    )
-    return answer.record
+    """Fetch the robots.txt of PAGE from the script; return the new record."""
+    gate = Gate(Exclusions(["x.test"]))
+    answer = await request_robots(PAGE, previous, cast(Requester, script), gate)
+    return origin_record(PAGE, answer, previous, delay)
 
 
-async def ask(
+async def fetch_after(
     *answers: Outcome, failures: int = 0, delay: float = 70.0
-) -> tuple[RobotsAnswer, list[str]]:
-    """Ask, with these answers one after the other; what came of it, and the URLs asked for."""
+) -> tuple[OriginRecord, list[str]]:
+    """Fetch with these answers, after a number of failures; return the new record and the URLs requested."""
     script = Script(*answers)
     previous = OriginRecord(
         domain=PAGE.domain,
@@ -80,10 +79,7 @@ async def ask(
         failures=failures,
         valid_for=0.0,
     )
-    found = await fetch_robots(
-        PAGE, ask=script, may_ask=lambda url: url.host != "x.test", previous=previous, delay=delay
-    )
-    return found, script.asked
+    return await fetch(script, previous, delay=delay), script.requested
 
 
 def sent(text: str, *headers: tuple[str, str]) -> Fetched:
@@ -115,28 +111,27 @@ CONDITIONS = [
 
 
 async def test_a_host_never_to_be_touched_is_not_asked() -> None:
-    answer, asked = await ask(redirect("http://x.test/robots.txt"))
-    assert asked == [ROBOTS]
-    assert answer.record.status is UNREACHABLE and answer.failure is None
+    record, requested = await fetch_after(redirect("http://x.test/robots.txt"))
+    assert requested == [ROBOTS]
+    assert record.status is UNREACHABLE
 
 
 async def test_a_crawl_delay_outlives_a_server_in_trouble() -> None:
-    answer, _ = await ask(refused(503))
-    assert answer.record.crawl_delay == 12.0
-    answer, _ = await ask(refused(404))
-    assert answer.record.crawl_delay == 0.0
+    record, _ = await fetch_after(refused(503))
+    assert record.crawl_delay == 12.0
+    record, _ = await fetch_after(refused(404))
+    assert record.crawl_delay == 0.0
 
 
 async def test_rules_are_kept_for_a_day() -> None:
-    answer, asked = await ask(robots("User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"))
-    assert asked == [ROBOTS]
-    record = answer.record
+    record, requested = await fetch_after(robots("User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"))
+    assert requested == [ROBOTS]
     assert (record.domain, record.origin) == (PAGE.domain, PAGE.origin)
     assert record.status is RULES
     assert record.body == b"User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"
     assert record.crawl_delay == 90.0
     assert record.valid_for == ROBOTS_VALID_SECONDS == 86_400.0
-    assert (record.failures, answer.failure) == (0, None)
+    assert record.failures == 0
 
 
 @pytest.mark.parametrize(
@@ -153,61 +148,58 @@ async def test_rules_are_kept_for_a_day() -> None:
     ],
 )
 async def test_the_crawl_delay_is_bounded(text: str, expected: float) -> None:
-    answer, _ = await ask(robots(text))
-    assert answer.record.crawl_delay == expected
+    record, _ = await fetch_after(robots(text))
+    assert record.crawl_delay == expected
 
 
 async def test_no_more_than_the_cap_is_kept() -> None:
-    answer, _ = await ask(robots("#" * (MAX_ROBOTS_BYTES + 1000)))
-    assert len(answer.record.body) == MAX_ROBOTS_BYTES
+    record, _ = await fetch_after(robots("#" * (MAX_ROBOTS_BYTES + 1000)))
+    assert len(record.body) == MAX_ROBOTS_BYTES
 
 
 @pytest.mark.parametrize("status", [204, 300, 400, 401, 403, 404, 408, 410, 418, 451, 499])
 async def test_a_4xx_means_no_rules(status: int) -> None:
-    answer, _ = await ask(refused(status), failures=2)
-    assert answer.record.status is NONE
-    assert answer.record.failures == 0, "it answered: failures in a row are over"
-    assert answer.record.valid_for == ROBOTS_VALID_SECONDS
+    record, _ = await fetch_after(refused(status), failures=2)
+    assert record.status is NONE
+    assert record.failures == 0, "it answered: failures in a row are over"
+    assert record.valid_for == ROBOTS_VALID_SECONDS
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
 @pytest.mark.parametrize("failures", [0, 1, 2, 9])
 async def test_a_5xx_means_do_not_fetch_for_longer_and_longer(status: int, failures: int) -> None:
-    answer, _ = await ask(refused(status), failures=failures)
-    record = answer.record
+    record, _ = await fetch_after(refused(status), failures=failures)
     assert record.status is UNREACHABLE
     assert record.failures == failures + 1
     assert record.valid_for == hold_for(failures + 1, 70.0) > 0
-    assert answer.failure is None, "there was an answer"
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 async def test_no_answer_means_do_not_fetch(kind: FailureKind) -> None:
-    answer, _ = await ask(failed(kind), failures=1, delay=10.0)
-    assert answer.record.status is UNREACHABLE
-    assert (answer.record.failures, answer.record.valid_for) == (2, hold_for(2, 10.0))
-    assert answer.failure == failed(kind)
+    record, _ = await fetch_after(failed(kind), failures=1, delay=10.0)
+    assert record.status is UNREACHABLE
+    assert (record.failures, record.valid_for) == (2, hold_for(2, 10.0))
 
 
 async def test_a_wrong_type_means_no_rules() -> None:
-    answer, _ = await ask(wrong_type())
-    assert answer.record.status is NONE
+    record, _ = await fetch_after(wrong_type())
+    assert record.status is NONE
 
 
 @pytest.mark.parametrize("hops", range(1, MAX_ROBOTS_HOPS + 1))
 async def test_up_to_five_redirects_are_followed(hops: int) -> None:
     chain = [redirect(f"https://h{i}.test/r") for i in range(hops)]
-    answer, asked = await ask(*chain, robots("User-agent: *\nDisallow: /"))
-    assert asked == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
-    assert answer.record.status is RULES
-    assert answer.record.origin == PAGE.origin, "the rules are those of the origin that was asked"
-    assert answer.record.domain == PAGE.domain
+    record, requested = await fetch_after(*chain, robots("User-agent: *\nDisallow: /"))
+    assert requested == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
+    assert record.status is RULES
+    assert record.origin == PAGE.origin, "the rules are those of the origin that was asked"
+    assert record.domain == PAGE.domain
 
 
 async def test_the_sixth_redirect_means_no_rules() -> None:
-    answer, asked = await ask(*[redirect("/robots.txt?x")] * 7)
-    assert len(asked) == 1 + MAX_ROBOTS_HOPS == 6
-    assert answer.record.status is NONE
+    record, requested = await fetch_after(*[redirect("/robots.txt?x")] * 7)
+    assert len(requested) == 1 + MAX_ROBOTS_HOPS == 6
+    assert record.status is NONE
 
 
 @pytest.mark.parametrize(
@@ -220,28 +212,28 @@ async def test_the_sixth_redirect_means_no_rules() -> None:
     ],
 )
 async def test_redirects_may_be_relative(location: str, expected: str) -> None:
-    _, asked = await ask(redirect(location), refused(404))
-    assert asked == [ROBOTS, expected]
+    _, requested = await fetch_after(redirect(location), refused(404))
+    assert requested == [ROBOTS, expected]
 
 
 async def test_each_redirect_is_relative_to_the_one_before() -> None:
-    _, asked = await ask(redirect("https://b.test/dir/r"), redirect("s"), refused(404))
-    assert asked == [ROBOTS, "https://b.test/dir/r", "https://b.test/dir/s"]
+    _, requested = await fetch_after(redirect("https://b.test/dir/r"), redirect("s"), refused(404))
+    assert requested == [ROBOTS, "https://b.test/dir/r", "https://b.test/dir/s"]
 
 
 @pytest.mark.parametrize("location", ["ftp://a.test/robots.txt", "http://", "/" + "x" * 3000])
 async def test_a_redirect_to_nowhere_means_no_rules(location: str) -> None:
-    answer, asked = await ask(redirect(location))
-    assert answer.record.status is NONE
-    assert asked == [ROBOTS]
+    record, requested = await fetch_after(redirect(location))
+    assert record.status is NONE
+    assert requested == [ROBOTS]
 
 
 @pytest.mark.parametrize(
     ("last", "status"), [(refused(404), NONE), (refused(500), UNREACHABLE), (failed(), UNREACHABLE)]
 )
 async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) -> None:
-    answer, _ = await ask(redirect("/a"), redirect("/b"), last)
-    assert answer.record.status is status
+    record, _ = await fetch_after(redirect("/a"), redirect("/b"), last)
+    assert record.status is status
 
 
 # What is kept of an answer.
@@ -399,10 +391,10 @@ async def test_a_server_may_say_when_to_come_back(status: int, value: str, least
 
 
 async def test_the_longer_of_the_pauses_counts() -> None:
-    answer, _ = await ask(refusal(503, ("Retry-After", "200")), failures=3)
-    assert answer.record.valid_for == hold_for(4, 70.0) > 200
-    answer, _ = await ask(refusal(503, ("Retry-After", "86400")), failures=30)
-    assert answer.record.valid_for == DAY
+    record, _ = await fetch_after(refusal(503, ("Retry-After", "200")), failures=3)
+    assert record.valid_for == hold_for(4, 70.0) > 200
+    record, _ = await fetch_after(refusal(503, ("Retry-After", "86400")), failures=30)
+    assert record.valid_for == DAY
 
 
 @pytest.mark.parametrize("status", [500, 502, 304])
