@@ -264,7 +264,7 @@ async def test_the_bookmark_moves_after_the_seeds_are_added(loading: Loading) ->
     offsets = []
 
     class Watching(FailsAfter):
-        async def add(self, urls: Any) -> int:
+        async def add(self, urls: Any) -> Added:
             offsets.append((await loading.catalog.seed_sources())[0].offset)
             return await super().add(urls)
 

@@ -45,8 +45,8 @@ from rove.urls.canonical import CrawlUrl, canonical
 from tests.contract.harness import SqliteHarness
 
 DELAY = 70.0
-Answer = Outcome | Sequence[Outcome]
-Script = Mapping[str, Answer]
+Script = Mapping[str, Any]
+"""For each URL its answer, or a list of answers that are given one after the other; each is an Outcome."""
 
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
@@ -106,7 +106,7 @@ class ScriptedFetcher:
     """
 
     def __init__(self, script: Script | None = None) -> None:
-        self.script: dict[str, Answer] = dict(script or {})
+        self.script: dict[str, Any] = dict(script or {})
         self.requested: list[str] = []
         self.requests: list[Request] = []
         self.before_answer: Callable[[Request], Awaitable[None]] | None = None

@@ -43,7 +43,7 @@ ROW = RequestRow(
 
 
 def row(visit: int = 1, seq: int = 0, **more: object) -> RequestRow:
-    return ROW.replace(visit=visit, seq=seq, **more)  # type: ignore[arg-type]
+    return ROW.replace(visit=visit, seq=seq, **more)
 
 
 def begun(visit: int = 1, seq: int = 0) -> Note:

@@ -159,9 +159,8 @@ class Place:
         **changes: Any,
     ) -> Crawl:
         """Return a crawl that has not begun yet."""
-        settings = Settings(
-            **({"email": "me@example.org", "delay": 0.0, "concurrency": 4} | changes)
-        )
+        chosen: dict[str, Any] = {"delay": 0.0, "concurrency": 4} | changes
+        settings = Settings(email="me@example.org", **chosen)
         self.progress = Progress(started=clock())
         self.pressure = Pressure(
             settings,
@@ -1147,7 +1146,7 @@ class TestInflightLog:
         def full(_: Note) -> None:
             raise DiskFull("no room")
 
-        inflight_log.note = full  # type: ignore[method-assign]
+        inflight_log.note = full  # type: ignore[method-assign, assignment]
         with pytest.raises(DiskFull, match="no room"):
             await place.run()
         assert place.fetcher.requested == []

@@ -48,11 +48,11 @@ def out_of_files() -> Failed:
 
 def test_too_little_room_ends_only_when_there_is_some_more() -> None:
     watch = DiskWatch(GiB)
-    assert not watch.update(GiB) and not watch.is_short
-    assert watch.update(GiB - 1) and watch.is_short
-    assert not watch.update(GiB) and watch.is_short
-    assert not watch.update(GiB + GiB // 20 + 64 * MiB - 1) and watch.is_short
-    assert watch.update(GiB + GiB // 20 + 64 * MiB) and not watch.is_short
+    enough = GiB + GiB // 20 + 64 * MiB
+    changes = [
+        (watch.update(free), watch.is_short) for free in (GiB, GiB - 1, GiB, enough - 1, enough)
+    ]
+    assert changes == [(False, False), (True, True), (False, True), (False, True), (True, False)]
 
 
 def test_with_a_small_limit_half_as_much_again_will_do() -> None:
@@ -72,11 +72,12 @@ def test_the_disk_is_said_to_be_full_once_and_to_be_free_once(tmp_path: Path) ->
     here = Here(tmp_path, min_free_disk=GiB, measure_disk=lambda _: free)
     for _ in range(3):
         here.pressure.check()
-    assert here.pressure.is_paused and here.pressure.trouble.startswith("paused: less than 1.0 GiB")
+    assert here.pressure.is_paused is True
+    assert here.pressure.trouble.startswith("paused: less than 1.0 GiB")
     free = 2 * GiB
     for _ in range(3):
         here.pressure.check()
-    assert not here.pressure.is_paused and here.pressure.trouble == ""
+    assert (here.pressure.is_paused, here.pressure.trouble) == (False, "")
     assert here.news == [
         f"less than 1.0 GiB is free on {tmp_path}: the crawl pauses until there is room",
         f"there is room again on {tmp_path}: the crawl goes on",

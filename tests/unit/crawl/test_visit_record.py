@@ -91,7 +91,7 @@ def test_each_outcome_leaves_a_row(
     assert {name: getattr(row, name) for name in expected} == expected
     assert (row.visit, row.seq, row.kind) == (77, 0, RequestKind.PAGE)
     assert (row.url, row.fingerprint, row.domain) == (URL.text, URL.fingerprint, URL.domain)
-    assert row.text is row.raw is row.content_hash is None
+    assert (row.text, row.raw, row.content_hash) == (None, None, None)
 
 
 def test_rows_carry_wall_clock_times(record: VisitRecord) -> None:
