@@ -278,7 +278,7 @@ class CrawlApp:
             catalog=stage.backend.catalog,
             gate=await gate_of(stage.backend.catalog, stage.settings),
             directory=stage.data.root,
-            ignored_params=stage.settings.drops,
+            ignored_params=stage.settings.ignored_params,
             say=self._say,
         )
 

@@ -118,7 +118,6 @@ def _fetcher(settings: Settings) -> CurlFetcher:
 def _reader(settings: Settings) -> PageReader:
     return PageReader(
         max_links=settings.max_links,
-        canonical_version=settings.canonical_version,
         drop_params=settings.drop_params,
         max_memory=settings.max_memory,
     )

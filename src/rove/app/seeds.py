@@ -24,8 +24,8 @@ from rove.humanize import counted
 from rove.model.urls import NewUrl
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.urls.canonical import parse_seed
 from rove.urls.ignored_params import IgnoredParams
+from rove.urls.seed import parse_seed
 
 LINES_PER_TURN = 500
 """Lines read before other tasks get a turn."""

@@ -13,7 +13,7 @@ from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
 from rove.policy.constants import VISIT_BUDGET
-from rove.urls.canonical import origin_of
+from rove.urls.origin import origin_of
 
 MAX_CLAIM = 256
 MAX_UNSETTLED_BATCHES = 2

@@ -13,6 +13,7 @@ from rove.crawl.visit import Visit
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
+from rove.model.reasons import FailReason
 from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions
 from rove.resources.memory import Share
@@ -105,7 +106,9 @@ class Slots:
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
             progress.errors["internal"] += 1
-            record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, "internal error")
+            record.settle(
+                record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR
+            )
         finally:
             running.end()
             progress.in_flight -= 1

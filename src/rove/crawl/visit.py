@@ -27,6 +27,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource
@@ -36,7 +37,8 @@ from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
 from rove.store.contract import Keep, Page
-from rove.urls.canonical import CrawlUrl, canonical, fingerprint_bytes, parse_base
+from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.fingerprint import fingerprint_bytes
 
 FIRST_REFILL = 20
 """URLs to read next when all URLs of the lease were blocked."""
@@ -125,7 +127,7 @@ class Visit:
             return
         self._sitemaps_collected.add(url.origin)
         for text in rules_of(origin.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.drops)
+            sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
                 self._add_link(sitemap, url, depth=0, sitemap_of=url.host)
 
@@ -155,9 +157,9 @@ class Visit:
             case Redirected(location=location):
                 return await self._redirect(target, location)
             case WrongType(response=response):
-                self._settle(target, UrlState.FAILED, f"type {response.media_type}"[:100])
+                self._settle(target, UrlState.FAILED, unread_type(response.media_type))
             case Refused(response=response):
-                self._fail(target, outcome, f"status {response.status}")
+                self._fail(target, outcome, refused_status(response.status))
             case Failed(kind=kind):
                 if is_wrong_guess(target, outcome):
                     return await self._try_http(target)
@@ -175,7 +177,7 @@ class Visit:
         self._record.mark(*document.marks)
         self._add_links(document.links, target.url, depth=target.depth + 1)
         if document.noindex:
-            self._settle(target, UrlState.BLOCKED, "noindex")
+            self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
         content_hash = fingerprint_bytes(document.utf8)
         page = Page(
@@ -198,7 +200,6 @@ class Visit:
             robots_tags=fetched.response.all_headers("x-robots-tag"),
             now=self._record.requests[-1].finished,
             max_links=reader.max_links,
-            canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
         is_plain_text = self._record.requests[-1].media_type == "text/plain"
@@ -237,10 +238,10 @@ class Visit:
         match reason:
             case Unread.TOO_COMPLEX:
                 self._record.mark(mark)
-                self._settle(target, UrlState.FAILED, "too complex to be read")
+                self._settle(target, UrlState.FAILED, FailReason.TOO_COMPLEX)
             case Unread.BUSY:
                 self._record.note_unread(FailureKind.BUSY)
-                self._try_later(target, "could not be read in time")
+                self._try_later(target, FailReason.NOT_READ_IN_TIME)
             case _:
                 assert_never(reason)
 
@@ -248,13 +249,13 @@ class Visit:
         """Return the next URL if this visit may follow the redirect; otherwise leave it to the frontier."""
         url = self._resolve(target.url, location)
         if url is None:
-            self._settle(target, UrlState.FAILED, "redirect to no web address")
+            self._settle(target, UrlState.FAILED, FailReason.REDIRECT_TO_NO_URL)
             return None
         if self._guess is not None and self._guess.leads_back(url):
             self._return_to_https(target, self._guess)
             return None
         if url.fingerprint in (target.url.fingerprint, *target.came_from):
-            self._settle(target, UrlState.FAILED, "redirect loop")
+            self._settle(target, UrlState.FAILED, FailReason.REDIRECT_LOOP)
             return None
         self._settle(target, UrlState.REDIRECTED, url.text)
         following = Target(
@@ -286,7 +287,7 @@ class Visit:
         A server that redirects a URL to itself with a session id added gets the session id, which is removed otherwise.
         """
         base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.drops)
+        target = canonical(location, base, self._context.reader.ignored_params)
         is_same = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_same else target
 
@@ -297,7 +298,7 @@ class Visit:
         if state is UrlState.PENDING:
             return guess.http
         if state is UrlState.REDIRECTED:
-            self._try_later(target, "https cannot be reached, and http leads elsewhere")
+            self._try_later(target, FailReason.HTTP_LEADS_ELSEWHERE)
         else:
             self._settle(target, UrlState.REDIRECTED, guess.http.url.text)
         return None
@@ -307,7 +308,7 @@ class Visit:
         if target is not guess.http:
             self._settle(target, UrlState.REDIRECTED, guess.https.url.text)
             guess.reopen_https(self._record)
-        self._try_later(guess.https, "https cannot be reached, and http leads to it")
+        self._try_later(guess.https, FailReason.HTTP_LEADS_TO_HTTPS)
 
     def _fail(self, target: Target, outcome: Failed | Refused, reason: str) -> None:
         if is_temporary(outcome):
