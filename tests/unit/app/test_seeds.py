@@ -1,4 +1,4 @@
-"""Seed files: how lines are read, and how loading goes on from its bookmark."""
+"""Seed files: reading lines, and resuming at the bookmark."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_sizes_add_up_to_the_file(data: bytes) -> None:
         (b"http://a.test/", True),
     ],
 )
-def test_whether_there_is_any_seed(tmp_path: Path, data: bytes, expected: bool) -> None:
+def test_a_good_line_is_found(tmp_path: Path, data: bytes, expected: bool) -> None:
     path = tmp_path / "seeds.txt"
     path.write_bytes(data)
     assert has_good_line(path) is expected
@@ -152,7 +152,7 @@ TENS = BatchSizes(first=10, largest=10)
 
 
 class FailsAfter:
-    """A frontier that is lost after so many adds."""
+    """A frontier that fails after a number of adds."""
 
     def __init__(self, frontier: Any, adds: int, *, committed: bool) -> None:
         self._frontier = frontier
@@ -188,7 +188,7 @@ async def test_good_lines_become_seeds(loading: Loading) -> None:
     ]
 
 
-async def test_lines_that_are_no_text_are_named_too(loading: Loading) -> None:
+async def test_lines_that_are_not_text_are_shown_too(loading: Loading) -> None:
     await loading.open(b"a.test\n\xff\n" + b"x" * 5000 + b"\nb.test\n")
     source = await loading.load()
     assert (source.good, source.bad) == (2, 2)
@@ -206,7 +206,7 @@ async def test_only_the_first_bad_lines_are_shown(loading: Loading) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 20, 35])
-async def test_files_of_any_length_are_loaded_whole(loading: Loading, count: int) -> None:
+async def test_files_of_any_length_are_loaded_completely(loading: Loading, count: int) -> None:
     await loading.open(b"".join(b"h%d.test\n" % i for i in range(count)))
     source = await loading.load(sizes=TENS)
     assert source.finished and source.lines == source.good == count
@@ -214,7 +214,7 @@ async def test_files_of_any_length_are_loaded_whole(loading: Loading, count: int
     assert loading.batches == count // 10 + 1
 
 
-async def test_batches_grow_so_that_the_first_fetch_need_not_wait(loading: Loading) -> None:
+async def test_batches_grow_so_that_the_first_fetch_starts_early(loading: Loading) -> None:
     await loading.open(b"".join(b"h%d.test\n" % i for i in range(25)))
     sizes = []
 
@@ -230,10 +230,10 @@ async def test_batches_grow_so_that_the_first_fetch_need_not_wait(loading: Loadi
 
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize("adds", [0, 1, 2, 3])
-async def test_loading_goes_on_from_its_bookmark(
+async def test_loading_resumes_at_the_bookmark(
     loading: Loading, adds: int, committed: bool
 ) -> None:
-    """Killed before or after the commit of a batch, the rest is loaded, and bad lines keep their numbers."""
+    """After a failure before or after a commit, the rest is loaded, and bad lines keep their numbers."""
     lines = [b"bad line" if i % 7 == 3 else b"h%d.test" % i for i in range(35)]
     await loading.open(b"\r\n".join(lines))
     lost = FailsAfter(loading.world.frontier, adds, committed=committed)
@@ -273,7 +273,7 @@ async def test_the_bookmark_moves_after_the_seeds_are_added(loading: Loading) ->
     assert (await loading.catalog.seed_sources())[0].offset == 7
 
 
-async def test_excluded_seeds_are_good_lines_that_are_not_accepted(loading: Loading) -> None:
+async def test_excluded_seeds_are_good_lines_but_not_accepted(loading: Loading) -> None:
     await loading.open(b"a.test\nwww.x.test\nhttp://x.test/\n")
     await loading.catalog.add_exclusions(["x.test"], who="me", reason="")
     source = await loading.load()
@@ -283,7 +283,7 @@ async def test_excluded_seeds_are_good_lines_that_are_not_accepted(loading: Load
     assert counts.not_accepted == {"excluded": 2}
 
 
-async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
+async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(
     loading: Loading,
 ) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
@@ -294,7 +294,7 @@ async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
     ]
 
 
-async def test_a_seed_twice_is_one_url(loading: Loading) -> None:
+async def test_a_repeated_seed_is_one_url(loading: Loading) -> None:
     await loading.open(b"a.test\nA.TEST/\nhttps://a.test\n")
     source = await loading.load()
     assert source.good == 3

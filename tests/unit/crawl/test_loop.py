@@ -1,4 +1,4 @@
-"""The loop end to end: a scripted web, a real frontier and a real store, and what happens when one of them fails."""
+"""The crawl loop end to end, with a scripted web, a real frontier and a real store; also when one of them fails."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from tests.unit.crawl.scripted import (
 
 
 class Wrapped:
-    """A real part of which some calls are made to fail, or are written down."""
+    """A real part that logs its calls, and fails some of them on demand."""
 
     def __init__(self, part: Any, calls: list[tuple[str, Any]] | None = None) -> None:
         self._part = part
@@ -72,7 +72,7 @@ class Wrapped:
         self._failures: dict[str, list[BaseException | None]] = defaultdict(list)
 
     def fail(self, name: str, *errors: BaseException | None) -> Wrapped:
-        """Let the next calls of a verb raise these, None for one that works."""
+        """Let the next calls of a method raise these errors; None lets a call succeed."""
         self._failures[name].extend(errors)
         return self
 
@@ -140,7 +140,7 @@ class Place:
         return self.real_frontier
 
     def inflight_log(self) -> InflightLog:
-        """That of the process which was opened last."""
+        """Return the in-flight log of the process that was opened last."""
         process = self.frontier.process
         return self._logs.setdefault(process, InflightLog(self.folder / "inflight", process))
 
@@ -200,7 +200,7 @@ class Place:
         asyncio.run(self.database.close())
 
     async def _follow(self, tell: Callable[[Exclusions], None]) -> None:
-        """In the catalog's place: tells each time that the test has put other exclusions in."""
+        """Pass on each list of exclusions that the test puts into the queue."""
         while True:
             tell(Exclusions(await self.exclusions.get()))
             self.exclusions.task_done()
@@ -228,28 +228,28 @@ class Place:
         return Seeds(run)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the database says."""
+        """Run a statement on the database."""
         return query(self.folder, sql)
 
     async def states(self) -> dict[str, str]:
-        """All URLs by state."""
+        """Return all URLs with their states."""
         return states(self.folder)
 
     async def counts(self) -> Counts:
         return await self.frontier.counts()
 
     async def some_turns(self) -> None:
-        """Let the crawl do what it would do: it shares the database's one thread, and the event loop."""
+        """Give the crawl time to work: it shares the thread of the database and the event loop with this call."""
         for _ in range(20):
             await self.counts()
 
     async def pages(self) -> dict[str, RequestRow]:
-        """What the crawl holds of the pages that it stored, by URL."""
+        """Return the requests whose pages were stored, by URL."""
         rows = [row async for row in SqliteReader(self.database).pages()]
         return {row.url: row for row in rows if row.text is not None}
 
     async def text(self, url: str) -> str:
-        """The stored text of a page."""
+        """Return the stored text of a page."""
         row = (await self.pages())[url]
         assert row.text is not None
         return WarcReader(self.folder / "warc").read_text(row.text, expect_url=url)
@@ -263,7 +263,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def chain_of_hosts(hosts: int, pages: int) -> dict[str, Any]:
-    """Hosts of so many pages each, of which the first links to the others and to the next host."""
+    """Script hosts with several pages each; the first page links to the others and to the next host."""
     script: dict[str, Any] = {}
     for host in range(hosts):
         names = [f"http://h{host}.test/{n or ''}" for n in range(pages)]
@@ -305,7 +305,7 @@ async def test_every_page_that_is_done_has_its_text_in_the_store(place: Place) -
 
 
 def links_of(url: str, script: dict[str, Any]) -> set[str]:
-    """What a scripted page links to, but for itself."""
+    """Return the links of a scripted page, without the link to itself."""
     return set(re.findall(r'href="([^"]+)"', script[url].body.decode())) - {url}
 
 
@@ -326,14 +326,14 @@ async def test_pages_are_stored_then_links_added_then_visits_settled(place: Plac
         elif name == "settle begins":
             rows = [row for visit in argument for row in visit.requests]
             done = {row.url for row in rows if row.text is not None}
-            assert done <= stored, "nothing is done without its content"
+            assert done <= stored, "no URL is done without its content"
             for url in done:
                 assert links_of(url, script) <= added, "no link is lost"
             settled |= done
     assert settled == set(script)
 
 
-async def test_a_known_link_is_offered_once(place: Place) -> None:
+async def test_a_link_is_added_once(place: Place) -> None:
     calls: list[tuple[str, Any]] = []
     urls = [f"http://h{i}.test/" for i in range(10)]
     place.fetcher = ScriptedFetcher({url: page_with_links(*urls) for url in urls})
@@ -347,14 +347,14 @@ LINKED = [f"http://h0.test/{i}" for i in range(1, 6)]
 
 
 class TestRoom:
-    """A domain of which more is offered than there is room for."""
+    """A domain with more links than the frontier has room for."""
 
     @pytest.fixture(autouse=True)
     def room_for_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "FEWEST_VISITS", 3)
         monkeypatch.setattr(budget, "MULTIPLE", 1)
 
-    async def test_what_was_not_taken_is_offered_again(self, place: Place) -> None:
+    async def test_links_that_were_refused_are_added_again_later(self, place: Place) -> None:
         calls: list[tuple[str, Any]] = []
         urls = ["http://h0.test/", *LINKED]
         place.fetcher = ScriptedFetcher({url: page_with_links(*LINKED) for url in urls})
@@ -365,7 +365,9 @@ class TestRoom:
         assert Counter(offered) == dict.fromkeys(urls[1:3], 1) | dict.fromkeys(urls[3:], 3)
         assert (await place.counts()).not_accepted == {"budget": 9}
 
-    async def test_where_a_redirect_led_is_settled_all_the_same(self, place: Place) -> None:
+    async def test_the_target_of_a_redirect_is_settled_even_without_room(
+        self, place: Place
+    ) -> None:
         first, second, *_ = LINKED
         place.fetcher = ScriptedFetcher(
             {
@@ -385,10 +387,10 @@ class TestRoom:
         assert (await place.counts()).pages == 3
 
     @pytest.mark.parametrize("target", ["2", "new"])
-    async def test_both_ends_of_a_redirect_are_settled_although_others_need_the_room(
+    async def test_both_ends_of_a_redirect_are_settled_even_if_better_urls_need_the_room(
         self, place: Place, target: str
     ) -> None:
-        """Somebody adds better URLs in the very moment: the one that was known has to go, and nothing more may come."""
+        """Better URLs are added during the request, so a known URL is evicted and no further URL is accepted."""
         first, second, *_ = LINKED
         led_to = f"http://h0.test/{target}"
         better = ["http://h0.test/a", "http://h0.test/b"]
@@ -409,7 +411,7 @@ class TestRoom:
         assert (await place.counts()).pages == 4
 
 
-async def test_seeds_are_claimed_as_they_come(place: Place) -> None:
+async def test_seeds_are_claimed_while_others_are_still_loading(place: Place) -> None:
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()})
     await place.open()
     first_fetched = asyncio.Event()
@@ -517,7 +519,7 @@ async def test_the_time_limit_ends_the_crawl(place: Place) -> None:
     assert (await place.counts()).domains["leased"] == 0
 
 
-async def test_without_room_on_the_disk_nothing_is_asked_and_nothing_ends(place: Place) -> None:
+async def test_on_a_full_disk_the_crawl_pauses_without_requests(place: Place) -> None:
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
     await place.open(*front_pages(3))
     crawl = place.crawl(min_free_disk=1 << 60)
@@ -535,7 +537,7 @@ async def test_without_room_on_the_disk_nothing_is_asked_and_nothing_ends(place:
     assert place.progress.pages == 6
 
 
-async def test_a_crawl_with_little_memory_comes_to_the_same_end(place: Place) -> None:
+async def test_a_crawl_with_little_memory_fetches_everything(place: Place) -> None:
     place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
     await place.open(*front_pages(3))
     crawl = place.crawl()
@@ -555,7 +557,7 @@ async def test_seeds_only_keeps_to_the_domains_of_the_seeds(place: Place) -> Non
     async def load(_: Callable[[], None]) -> None:
         await place.some_turns()
         assert place.fetcher.requested == [], (
-            "links into seeds not loaded yet would be out of scope"
+            "links to seeds that are not loaded yet would be out of scope"
         )
         await place.frontier.add([new_url("http://b.test/")])
 
@@ -576,16 +578,16 @@ async def test_a_crawl_ends_when_only_failing_origins_are_left(place: Place) -> 
 
 
 class TestStop:
-    """Ending in good order."""
+    """Shutting a crawl down."""
 
-    async def test_leases_that_were_not_used_are_given_back(self, place: Place) -> None:
+    async def test_unused_leases_are_given_back(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(10), page()))
         await place.open(*front_pages(10), delay=1000.0)
         crawl = place.crawl(concurrency=2, delay=1000.0, store=place.store())
         leased = 0
 
         async def stop(request: Request) -> None:
-            """Once both slots are taken; then hang until the others are back."""
+            """Stop once both slots are busy, then wait until the unused leases are given back."""
             nonlocal leased
             while len(place.fetcher.requested) < 2:
                 await place.counts()
@@ -596,7 +598,7 @@ class TestStop:
 
         place.fetcher.before_answer = stop
         assert await crawl.run() is Ending.STOPPED
-        assert leased > 2, "some were leased ahead"
+        assert leased > 2, "some domains were claimed ahead"
         counts = await place.counts()
         assert len(place.fetcher.requested) == 2
         assert counts.domains["leased"] == 0
@@ -604,7 +606,7 @@ class TestStop:
         assert counts.domains["ready"] == 8
         assert counts.urls_pending == 10
 
-    async def test_fetches_in_flight_come_to_their_end(self, place: Place) -> None:
+    async def test_fetches_in_flight_may_finish(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
         await place.open(*front_pages(3))
         crawl = place.crawl(concurrency=1, store=place.store())
@@ -620,7 +622,7 @@ class TestStop:
         assert (await place.counts()).pages == place.progress.pages == 1
         assert set(await place.pages()) == set(place.fetcher.pages_requested)
 
-    async def test_what_takes_longer_than_the_grace_is_cut(self, place: Place) -> None:
+    async def test_a_fetch_that_outlasts_the_grace_period_is_cancelled(self, place: Place) -> None:
         await place.open("http://h0.test/", delay=1000.0)
         crawl = place.crawl(delay=1000.0, store=place.store(), grace_seconds=0.05)
 
@@ -633,7 +635,7 @@ class TestStop:
         counts = await place.counts()
         assert (counts.urls_pending, counts.requests, counts.domains["leased"]) == (1, 1, 0)
         due = await place.frontier.next_due()
-        assert due is not None and 990 < due <= 1000, "it was asked, and its delay is due"
+        assert due is not None and 990 < due <= 1000, "a request was made, so the delay applies"
 
     async def test_a_crawl_that_is_stopped_at_once_ends_at_once(self, place: Place) -> None:
         await place.open(*front_pages(3))
@@ -671,9 +673,9 @@ class TestStop:
 
 
 class TestOverdue:
-    """Nothing is asked after the end of a lease, by the crawl's steady clock."""
+    """No request starts after the deadline of a lease, by the steady clock."""
 
-    async def test_a_visit_past_its_lease_is_cut(self, place: Place) -> None:
+    async def test_a_visit_past_its_deadline_is_cancelled(self, place: Place) -> None:
         await place.open("http://h0.test/", delay=1000.0)
         suspended = 0.0
         crawl = place.crawl(
@@ -719,7 +721,7 @@ class TestOverdue:
         place.fetcher.before_answer = suspend
         async with asyncio.timeout(10):
             await crawl.run()
-        # The first was under way when the machine slept; the second was claimed anew before it was asked.
+        # The first visit was in flight during the suspend. The second domain was claimed again before its request.
         assert len(place.fetcher.requested) == 2
         assert len(set(place.fetcher.requested)) == 2
         ((visits,),) = await place.rows("SELECT value FROM counter WHERE name = 'visits'")
@@ -727,7 +729,7 @@ class TestOverdue:
 
 
 async def assert_unharmed(place: Place, urls: Sequence[str], *, delay: float) -> None:
-    """No URL is lost or done, no lease is out, and what was asked is waiting for its delay."""
+    """Assert that no URL is lost or done, no domain is leased, and the domains visited wait for their delay."""
     states = await place.states()
     assert set(states) >= set(urls) and set(states.values()) == {"pending"}
     counts = await place.counts()
@@ -741,14 +743,14 @@ async def assert_unharmed(place: Place, urls: Sequence[str], *, delay: float) ->
 
 
 async def resume(place: Place) -> None:
-    """Crawl on without waiting for the delay, and find everything."""
+    """Resume without waiting for the delay, and crawl to the end."""
     await place.open()
     await place.rows("UPDATE domain SET ready_at = min(ready_at, 0), not_before = 0")
     assert await place.run() is Ending.EXHAUSTED
 
 
 class TestStoreErrors:
-    """A store that cannot be written."""
+    """The store fails."""
 
     @pytest.mark.parametrize("error", [DiskFull("no room"), StoreError("broken")])
     @pytest.mark.parametrize("hosts", [1, 12])
@@ -781,7 +783,7 @@ class TestStoreErrors:
         await resume(place)
         assert set(await place.pages()) == set(urls)
 
-    async def test_links_of_a_page_that_was_not_stored_come_with_it_later(
+    async def test_links_of_a_page_that_was_not_stored_are_added_when_it_is(
         self, place: Place
     ) -> None:
         script = chain_of_hosts(hosts=3, pages=2)
@@ -792,8 +794,8 @@ class TestStoreErrors:
         await resume(place)
         assert await place.states() == dict.fromkeys(script, "done")
 
-    async def test_a_full_disk_is_told_from_a_stop(self, place: Place) -> None:
-        """A signal while the last group is written does not hide that it was lost."""
+    async def test_a_stop_does_not_hide_a_full_disk(self, place: Place) -> None:
+        """The crawl is stopped while its last batch cannot be written."""
         place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
         await place.open("http://h0.test/")
         crawl = place.crawl(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
@@ -808,13 +810,13 @@ class TestStoreErrors:
 
 
 class TestFrontierErrors:
-    """A frontier that is lost for a moment."""
+    """The frontier fails."""
 
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
-    async def test_a_group_that_cannot_be_settled_ends_the_crawl_at_once(
+    async def test_a_batch_that_cannot_be_settled_ends_the_crawl_at_once(
         self, place: Place, verb: str
     ) -> None:
-        """Also where nothing else is going on: the next visit may be hours away, or never come."""
+        """It does so even if nothing else is in flight: the next visit may be hours away, or never come."""
         place.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("/b")})
         await place.open("http://h0.test/", delay=1000.0)
         frontier = Wrapped(place.frontier).fail(verb, FrontierError("lost"))
@@ -825,7 +827,7 @@ class TestFrontierErrors:
 
     @pytest.mark.parametrize("batch_size", [1, 256])
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
-    async def test_nothing_is_lost_when_a_group_cannot_be_settled(
+    async def test_nothing_is_lost_when_a_batch_cannot_be_settled(
         self, place: Place, verb: str, batch_size: int
     ) -> None:
         script = chain_of_hosts(hosts=8, pages=3)
@@ -843,7 +845,7 @@ class TestFrontierErrors:
 
     @pytest.mark.parametrize("verb", ["claim", "origins", "next_due"])
     @pytest.mark.parametrize("calls", [0, 1])
-    async def test_nothing_is_lost_when_nothing_can_be_claimed(
+    async def test_nothing_is_lost_when_a_claim_fails(
         self, place: Place, verb: str, calls: int
     ) -> None:
         script = chain_of_hosts(hosts=8, pages=3)
@@ -858,9 +860,7 @@ class TestFrontierErrors:
         await resume(place)
         assert await place.states() == dict.fromkeys(script, "done")
 
-    async def test_a_frontier_that_is_lost_during_a_visit_ends_the_crawl(
-        self, place: Place
-    ) -> None:
+    async def test_a_frontier_that_fails_during_a_visit_ends_the_crawl(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher({"http://h0.test/": redirect("/b")})
         await place.open("http://h0.test/")
         frontier = Wrapped(place.frontier).fail("states", FrontierError("lost"))
@@ -870,7 +870,7 @@ class TestFrontierErrors:
         await resume(place)
         assert (await place.states())["http://h0.test/b"] == "done"
 
-    async def test_a_frontier_that_stays_lost_says_so_once(self, place: Place) -> None:
+    async def test_a_frontier_that_keeps_failing_raises_its_first_error(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
         await place.open(*front_pages(3), delay=1000.0)
         errors = [FrontierError(f"lost {i}") for i in range(20)]
@@ -894,10 +894,10 @@ class TestFrontierErrors:
 
 
 class TestExclusions:
-    """Other exclusions, while the crawl goes on."""
+    """Exclusions that change during the crawl."""
 
     @pytest.mark.parametrize("pattern", ["h0.test", "=h0.test", "h0*", "test"])
-    async def test_a_fetch_in_flight_to_an_excluded_host_is_cut(
+    async def test_a_fetch_in_flight_to_an_excluded_host_is_cancelled(
         self, place: Place, pattern: str
     ) -> None:
         place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
@@ -921,7 +921,7 @@ class TestExclusions:
         urls = front_pages(3)
         place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
         await place.open(*urls)
-        cut = asyncio.Event()
+        cancelled = asyncio.Event()
 
         async def exclude(request: Request) -> None:
             if request.url.endswith("robots.txt"):
@@ -929,9 +929,9 @@ class TestExclusions:
             if len(place.fetcher.pages_requested) == 3:
                 place.exclusions.put_nowait(["h1.test", "elsewhere.test"])
             try:
-                await cut.wait()
+                await cancelled.wait()
             except asyncio.CancelledError:
-                cut.set()
+                cancelled.set()
                 raise
 
         place.fetcher.before_answer = exclude
@@ -939,8 +939,8 @@ class TestExclusions:
         states = await place.states()
         assert states == {urls[0]: "done", urls[1]: "blocked", urls[2]: "done"}
 
-    async def test_a_slot_outlives_visits_that_were_cut(self, place: Place) -> None:
-        """Even one that ends in another error: the only slot goes on, and its next visit can be cut as well."""
+    async def test_a_slot_survives_cancelled_visits(self, place: Place) -> None:
+        """It survives one that ends in another error, too, and its next visit can be cancelled as well."""
         urls = front_pages(3)
         place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
         await place.open(*urls)
@@ -954,7 +954,7 @@ class TestExclusions:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 if len(asked) == 1:
-                    raise ValueError("as it was cut") from None
+                    raise ValueError("while it was cancelled") from None
                 raise
 
         place.fetcher.before_answer = exclude
@@ -963,8 +963,10 @@ class TestExclusions:
         assert place.progress.errors["internal"] == 1
         assert place.progress.errors["aborted"] == 2
 
-    async def test_a_robots_txt_that_led_to_an_excluded_host_is_cut(self, place: Place) -> None:
-        """Not the domain of the visit counts, but the host that is being asked."""
+    async def test_a_robots_txt_redirect_to_an_excluded_host_is_cancelled(
+        self, place: Place
+    ) -> None:
+        """The host of the request in flight counts, not the domain of the visit."""
         other = "http://x.test/r"
         place.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
         await place.open("http://h0.test/", delay=1000.0)
@@ -985,7 +987,7 @@ class TestExclusions:
         assert await place.states() == {"http://h0.test/": "pending"}
         assert await place.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
 
-    async def test_what_is_lifted_is_asked_again(self, place: Place) -> None:
+    async def test_a_host_whose_exclusion_is_lifted_is_fetched_again(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("http://h1.test/")})
         place.fetcher.script["http://h1.test/"] = page()
         await place.open("http://h0.test/")
@@ -1000,7 +1002,7 @@ class TestExclusions:
         assert set((await place.states()).values()) == {"done"}
         assert "http://h1.test/" in place.fetcher.requested
 
-    async def test_whoever_follows_is_stopped_with_the_crawl(self, place: Place) -> None:
+    async def test_following_exclusions_stops_with_the_crawl(self, place: Place) -> None:
         await place.open()
         ended = False
 
@@ -1015,7 +1017,7 @@ class TestExclusions:
         await crawl.run()
         assert ended
 
-    async def test_if_it_breaks_the_crawl_does_not_go_on_without_it(self, place: Place) -> None:
+    async def test_the_crawl_ends_if_following_exclusions_fails(self, place: Place) -> None:
         await place.open("http://h0.test/")
 
         async def follow(_: Callable[[Exclusions], None]) -> None:
@@ -1028,10 +1030,10 @@ class TestExclusions:
 
 
 class TestGivingUp:
-    """A domain that has not answered for long."""
+    """A domain that has not answered for a long time."""
 
     @pytest.mark.parametrize(("failures", "is_given_up"), [(8, False), (9, True), (10, True)])
-    async def test_the_tenth_visit_without_an_answer_takes_its_urls_out(
+    async def test_the_tenth_visit_without_an_answer_fails_all_urls_of_the_domain(
         self, place: Place, failures: int, is_given_up: bool
     ) -> None:
         urls = [f"http://dead.test/{n}" for n in range(5)] + ["http://www.dead.test/"]
@@ -1048,15 +1050,15 @@ class TestGivingUp:
         assert place.fetcher.requested.count("http://dead.test/robots.txt") == 1
         assert (await place.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
 
-    async def test_a_crawl_in_which_all_is_given_up_is_exhausted(self, place: Place) -> None:
+    async def test_a_crawl_whose_domains_are_all_given_up_is_exhausted(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
         await place.open("http://dead.test/1", "http://dead.test/2")
         await place.rows("UPDATE domain SET failures = 9")
         assert await place.run() is Ending.EXHAUSTED
         assert (await place.counts()).urls_pending == 0
 
-    async def test_a_visit_that_came_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
-        """Its lease had run out, and since then the domain has answered another process."""
+    async def test_a_visit_that_is_settled_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
+        """Its lease has run out, and the domain has answered another process since."""
         world = World(tmp_path)
         await world.open("http://a.test/1", "http://a.test/2", "http://a.test/3")
         await world.rows("UPDATE domain SET failures = 9")
@@ -1083,9 +1085,9 @@ class TestGivingUp:
 
 
 class TestInflightLog:
-    """What was asked and is not settled is in a file; what is settled is not."""
+    """Requests are in the in-flight log until their visit is settled."""
 
-    async def test_nothing_is_left_after_a_crawl_in_good_order(self, place: Place) -> None:
+    async def test_nothing_is_left_after_a_crawl(self, place: Place) -> None:
         place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=3))
         await place.open("http://h0.test/")
         await place.run()
@@ -1154,7 +1156,7 @@ class TestInflightLog:
 
 
 class TestErrorsInVisits:
-    """A page must not end the crawl, nor come back for ever."""
+    """A page must neither end the crawl nor come back for ever."""
 
     async def test_an_internal_error_fails_its_page_and_no_other(self, place: Place) -> None:
         urls = front_pages(5)
@@ -1175,7 +1177,9 @@ class TestErrorsInVisits:
         assert reasons == [("internal error",)]
         assert place.fetcher.requested.count("http://h2.test/") == 1
 
-    async def test_an_internal_error_behind_a_redirect_comes_to_an_end(self, place: Place) -> None:
+    async def test_an_internal_error_behind_a_redirect_is_not_repeated_for_ever(
+        self, place: Place
+    ) -> None:
         script = {"http://h0.test/": redirect("/b"), "http://h0.test/b": page()}
         place.fetcher = ScriptedFetcher(script)
 
@@ -1190,7 +1194,7 @@ class TestErrorsInVisits:
         assert place.fetcher.requested.count("http://h0.test/b") <= 2
 
 
-async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
+async def test_a_batch_of_pages_is_stored_in_one_write(place: Place) -> None:
     sizes: list[int] = []
 
     class Counting(Wrapped):
@@ -1221,7 +1225,7 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
 async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
     place: Place,
 ) -> None:
-    """What another domain gave is a copy, but no repetition."""
+    """A text that another domain had first is a copy, but not a repeat."""
     same = page("<title>Same</title><p>" + "One text for all of them. " * 20)
     urls = [*(f"http://h0.test/{n}" for n in range(4)), "http://h1.test/"]
     place.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))

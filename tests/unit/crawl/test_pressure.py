@@ -1,4 +1,4 @@
-"""The limits of a machine: what is measured, what is decided from it, and what a person is told."""
+"""Resource limits: measurements, decisions, and the news for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GiB = 1 << 30
 
 
 class Here:
-    """A machine and what it says."""
+    """The pressure on a process, and the news that it has sent."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ def out_of_files() -> Failed:
     return Failed(kind=FailureKind.BUSY, detail="Too many open files", shortage=True)
 
 
-def test_too_little_room_ends_only_when_there_is_some_more() -> None:
+def test_a_shortage_ends_only_when_some_more_is_free() -> None:
     watch = DiskWatch(GiB)
     enough = GiB + GiB // 20 + 64 * MiB
     changes = [
@@ -55,19 +55,21 @@ def test_too_little_room_ends_only_when_there_is_some_more() -> None:
     assert changes == [(False, False), (True, True), (False, True), (False, True), (True, False)]
 
 
-def test_with_a_small_limit_half_as_much_again_will_do() -> None:
+def test_with_a_small_limit_half_as_much_again_is_enough() -> None:
     watch = DiskWatch(10 * MiB)
     watch.update(0)
     assert not watch.update(15 * MiB - 1)
     assert watch.update(15 * MiB) and not watch.is_short
 
 
-def test_a_limit_of_nothing_is_never_reached() -> None:
+def test_a_limit_of_zero_is_never_reached() -> None:
     watch = DiskWatch(0)
     assert not watch.update(0) and not watch.is_short
 
 
-def test_the_disk_is_said_to_be_full_once_and_to_be_free_once(tmp_path: Path) -> None:
+def test_the_user_is_told_once_that_the_disk_is_full_and_once_that_it_is_not(
+    tmp_path: Path,
+) -> None:
     free = 0
     here = Here(tmp_path, min_free_disk=GiB, measure_disk=lambda _: free)
     for _ in range(3):
@@ -84,7 +86,7 @@ def test_the_disk_is_said_to_be_full_once_and_to_be_free_once(tmp_path: Path) ->
     ]
 
 
-def test_a_disk_that_cannot_be_looked_at_is_no_reason_to_pause(tmp_path: Path) -> None:
+def test_a_disk_that_cannot_be_measured_does_not_pause_the_crawl(tmp_path: Path) -> None:
     assert free_bytes(tmp_path) is not None
     assert free_bytes(tmp_path / "gone") is None
     here = Here(tmp_path / "gone", min_free_disk=1 << 60)
@@ -92,7 +94,7 @@ def test_a_disk_that_cannot_be_looked_at_is_no_reason_to_pause(tmp_path: Path) -
     assert not here.pressure.is_paused and not here.news
 
 
-def test_what_everything_else_leaves_is_for_bodies(tmp_path: Path) -> None:
+def test_bodies_get_the_memory_that_everything_else_leaves(tmp_path: Path) -> None:
     resident = 60 * MiB
     here = Here(tmp_path, max_memory=GiB, measure_memory=lambda: resident)
     memory = here.pressure.memory
@@ -101,16 +103,16 @@ def test_what_everything_else_leaves_is_for_bodies(tmp_path: Path) -> None:
     Share(memory).keep(100 * MiB)
     resident += 100 * MiB
     here.pressure.check()
-    assert memory.room == before, "what the pages take is accounted for"
+    assert memory.room == before, "the memory of pages is accounted for"
     resident += 200 * MiB
     here.pressure.check()
-    assert before - 200 * MiB < memory.room < before - 190 * MiB, "what the caches take is not"
+    assert before - 200 * MiB < memory.room < before - 190 * MiB, "the memory of caches is not"
     resident = 2 * GiB
     here.pressure.check()
-    assert memory.room > 0, "one body after the other goes on, whatever happens"
+    assert memory.room > 0, "there is always room for one body at a time"
 
 
-def test_what_this_process_takes_is_known() -> None:
+def test_the_memory_of_this_process_is_known() -> None:
     resident = resident_bytes()
     assert resident is None or 10 * MiB < resident < 10 * GiB
 
@@ -126,7 +128,7 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     page.keep(0)
     assert pressure.throttle.allowed == 25
     assert pressure.trouble == "slowed: 25 fetches at once"
-    assert not here.news, "this is no matter for a person"
+    assert not here.news, "the user is not told"
 
 
 def test_pages_that_wait_to_be_written_shut_the_slots_and_do_not_lower_their_number(
@@ -140,7 +142,7 @@ def test_pages_that_wait_to_be_written_shut_the_slots_and_do_not_lower_their_num
     assert pressure.throttle.allowed == 100
 
 
-def test_without_files_there_are_fewer_fetches_for_a_while(tmp_path: Path) -> None:
+def test_a_shortage_of_files_lowers_the_fetches_for_a_while(tmp_path: Path) -> None:
     here = Here(tmp_path)
     for _ in range(50):
         here.pressure.note_failure(out_of_files())
@@ -159,13 +161,13 @@ def test_without_files_there_are_fewer_fetches_for_a_while(tmp_path: Path) -> No
         Failed(kind=FailureKind.CONNECT, detail="refused", address="192.0.2.1"),
     ],
 )
-def test_other_failures_are_no_reason(tmp_path: Path, failure: Failed) -> None:
+def test_other_failures_do_not_lower_the_fetches(tmp_path: Path, failure: Failed) -> None:
     here = Here(tmp_path)
     here.pressure.note_failure(failure)
     assert here.pressure.throttle.allowed == 100 and not here.news
 
 
-def test_how_many_fetches_a_ceiling_is_enough_for() -> None:
+def test_how_many_fetches_fit_into_a_memory_limit() -> None:
     settings = Settings(email="me@example.org")
     assert fetches_within(LEAST_MEMORY, settings.max_body) >= 100
     assert fetches_within(512 * MiB, settings.max_body) >= 1_000

@@ -83,12 +83,12 @@ async def fetch_after(
 
 
 def sent(text: str, *headers: tuple[str, str]) -> Fetched:
-    """A robots.txt with headers of its own."""
+    """Return a robots.txt with these headers."""
     return structs.replace(robots(text), response=response(200, *headers))
 
 
 def refusal(status: int, *headers: tuple[str, str]) -> Refused:
-    """A status that is no page, with headers of its own."""
+    """Return an answer with an error status and these headers."""
     return Refused(response=response(status, *headers))
 
 
@@ -110,13 +110,13 @@ CONDITIONS = [
 ]
 
 
-async def test_a_host_never_to_be_touched_is_not_asked() -> None:
+async def test_an_excluded_host_gets_no_request() -> None:
     record, requested = await fetch_after(redirect("http://x.test/robots.txt"))
     assert requested == [ROBOTS]
     assert record.status is UNREACHABLE
 
 
-async def test_a_crawl_delay_outlives_a_server_in_trouble() -> None:
+async def test_a_crawl_delay_stays_in_force_while_the_server_fails() -> None:
     record, _ = await fetch_after(refused(503))
     assert record.crawl_delay == 12.0
     record, _ = await fetch_after(refused(404))
@@ -161,7 +161,7 @@ async def test_no_more_than_the_cap_is_kept() -> None:
 async def test_a_4xx_means_no_rules(status: int) -> None:
     record, _ = await fetch_after(refused(status), failures=2)
     assert record.status is NONE
-    assert record.failures == 0, "it answered: failures in a row are over"
+    assert record.failures == 0, "an answer ends the failures in a row"
     assert record.valid_for == ROBOTS_VALID_SECONDS
 
 
@@ -192,7 +192,7 @@ async def test_up_to_five_redirects_are_followed(hops: int) -> None:
     record, requested = await fetch_after(*chain, robots("User-agent: *\nDisallow: /"))
     assert requested == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
     assert record.status is RULES
-    assert record.origin == PAGE.origin, "the rules are those of the origin that was asked"
+    assert record.origin == PAGE.origin, "the rules apply to the origin of the page"
     assert record.domain == PAGE.domain
 
 
@@ -222,7 +222,7 @@ async def test_each_redirect_is_relative_to_the_one_before() -> None:
 
 
 @pytest.mark.parametrize("location", ["ftp://a.test/robots.txt", "http://", "/" + "x" * 3000])
-async def test_a_redirect_to_nowhere_means_no_rules(location: str) -> None:
+async def test_a_redirect_to_an_invalid_url_means_no_rules(location: str) -> None:
     record, requested = await fetch_after(redirect(location))
     assert record.status is NONE
     assert requested == [ROBOTS]
@@ -236,16 +236,16 @@ async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) 
     assert record.status is status
 
 
-# What is kept of an answer.
+# The record of an answer.
 
 
-async def test_where_the_body_came_from_is_kept() -> None:
+async def test_the_source_of_the_body_is_recorded() -> None:
     script = Script(
         redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x"))
     )
     record = await fetch(script, None)
     assert (record.source, record.etag, record.last_modified) == ("https://b.test/r", '"v1"', "x")
-    assert script.headers == [[], []], "nothing was known"
+    assert script.headers == [[], []], "there was no copy before"
 
 
 @pytest.mark.parametrize("answer", [refused(404), refused(503), failed(), wrong_type()])
@@ -268,22 +268,22 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
         ("", False),
     ],
 )
-async def test_only_what_can_be_sent_back_is_kept(value: str, kept: bool) -> None:
+async def test_only_validators_that_can_be_sent_back_are_recorded(value: str, kept: bool) -> None:
     record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
     assert (record.etag, record.last_modified) == ((value, value) if kept else ("", ""))
 
 
-# Asking anew for what is known.
+# Conditional requests.
 
 
-async def test_an_expired_copy_is_asked_about() -> None:
+async def test_an_expired_copy_leads_to_a_conditional_request() -> None:
     script = Script(refused(304))
     record = await fetch(script, KNOWN)
     assert script.headers == [CONDITIONS]
     assert record == KNOWN.replace(valid_for=DAY, age=0.0)
 
 
-async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
+async def test_a_304_may_set_the_validity() -> None:
     record = await fetch(Script(refusal(304, ("Cache-Control", "max-age=7200"))), KNOWN)
     assert record.valid_for == 7200.0
 
@@ -296,7 +296,7 @@ async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
         ("", "", []),
     ],
 )
-async def test_only_what_is_known_is_asked_by(
+async def test_only_known_validators_are_sent(
     etag: str, last_modified: str, conditions: list[tuple[str, str]]
 ) -> None:
     script = Script(refused(404))
@@ -304,13 +304,13 @@ async def test_only_what_is_known_is_asked_by(
     assert script.headers == [conditions]
 
 
-async def test_a_changed_copy_takes_the_place_of_the_old_one() -> None:
+async def test_a_changed_copy_replaces_the_old_one() -> None:
     record = await fetch(Script(sent("User-agent: *\nDisallow: /y", ("ETag", '"new"'))), KNOWN)
     assert record.body == b"User-agent: *\nDisallow: /y"
     assert (record.etag, record.last_modified, record.crawl_delay) == ('"new"', "", 0.0)
 
 
-async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
+async def test_only_the_source_of_the_copy_gets_a_conditional_request() -> None:
     known = KNOWN.replace(source="https://b.test/r")
     script = Script(redirect("https://b.test/r"), refused(304))
     assert await fetch(script, known) == known.replace(valid_for=DAY, age=0.0)
@@ -332,7 +332,7 @@ async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
         KNOWN.replace(source=""),
     ],
 )
-async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | None) -> None:
+async def test_an_unrequested_304_is_a_failure(previous: OriginRecord | None) -> None:
     script = Script(refused(304))
     record = await fetch(script, previous)
     assert script.headers == [[]]
@@ -340,14 +340,14 @@ async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | N
     assert record.valid_for == hold_for(1, 70.0)
 
 
-async def test_a_304_after_a_redirect_away_from_the_known_copy_is_trouble() -> None:
+async def test_a_304_from_another_url_than_the_source_is_a_failure() -> None:
     script = Script(redirect("https://c.test/r"), refused(304))
     record = await fetch(script, KNOWN)
     assert record.status is UNREACHABLE
 
 
 @pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
-async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
+async def test_a_copy_stays_in_force_while_the_server_fails(trouble: Outcome) -> None:
     record = await fetch(Script(trouble), KNOWN)
     assert record == KNOWN.replace(
         status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0
@@ -355,10 +355,12 @@ async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
     script = Script(refused(304))
     renewed = await fetch(script, record)
     assert script.headers == [CONDITIONS]
-    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), "it is what it was before"
+    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), (
+        "the record is the same as before the failure"
+    )
 
 
-async def test_a_file_that_was_taken_away_is_forgotten() -> None:
+async def test_a_robots_txt_that_is_gone_is_forgotten() -> None:
     record = await fetch(Script(refused(410)), KNOWN.replace(failures=3))
     assert record == OriginRecord(
         domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
@@ -383,14 +385,14 @@ async def test_a_file_that_was_taken_away_is_forgotten() -> None:
         (formatdate(NOW + 5e6, usegmt=True), DAY),
     ],
 )
-async def test_a_server_may_say_when_to_come_back(status: int, value: str, least: float) -> None:
+async def test_retry_after_is_obeyed(status: int, value: str, least: float) -> None:
     headers = [("Retry-After", value), ("Date", formatdate(NOW, usegmt=True))]
     record = await fetch(Script(refusal(status, *headers)), None)
     assert record.status is UNREACHABLE
     assert record.valid_for == max(least, hold_for(1, 70.0))
 
 
-async def test_the_longer_of_the_pauses_counts() -> None:
+async def test_the_longer_pause_counts() -> None:
     record, _ = await fetch_after(refusal(503, ("Retry-After", "200")), failures=3)
     assert record.valid_for == hold_for(4, 70.0) > 200
     record, _ = await fetch_after(refusal(503, ("Retry-After", "86400")), failures=30)
@@ -398,12 +400,12 @@ async def test_the_longer_of_the_pauses_counts() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 304])
-async def test_no_other_status_asks_to_come_back_later(status: int) -> None:
+async def test_retry_after_of_other_statuses_is_ignored(status: int) -> None:
     record = await fetch(Script(refusal(status, ("Retry-After", "9999"))), None)
     assert record.valid_for == hold_for(1, 70.0)
 
 
-# For how long an answer holds.
+# How long an answer is valid.
 
 LATER = formatdate(NOW + 9000, usegmt=True)
 SOON = formatdate(NOW + 60, usegmt=True)
@@ -456,7 +458,7 @@ DATE = ("Date", formatdate(NOW, usegmt=True))
         ([("Expires", SOON), DATE, ("Cache-Control", "public")], HOUR),
     ],
 )
-async def test_a_copy_holds_for_as_long_as_its_server_says(
+async def test_a_copy_is_valid_for_as_long_as_its_server_says(
     headers: list[tuple[str, str]], seconds: float
 ) -> None:
     assert ROBOTS_LEAST_VALID_SECONDS == HOUR

@@ -1,4 +1,4 @@
-"""The notes of a visit, and what the frontier is told of them."""
+"""The record of a visit, and the result that it gives to the frontier."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_requests_are_numbered_in_order(record: VisitRecord) -> None:
     assert [row.seq for row in record.requests] == [0, 1, 2]
 
 
-def test_a_journal_without_requests_asked_nothing(record: VisitRecord) -> None:
+def test_a_visit_without_requests_has_made_none(record: VisitRecord) -> None:
     result = record.result(50.0, DELAY)
     assert not record.requested and not result.asked
     assert result.since_finish == 0.0
@@ -122,7 +122,7 @@ def test_the_time_since_the_finish_counts_from_the_last_request(record: VisitRec
     assert record.result(20.0, DELAY).asked
 
 
-def test_what_is_settled_and_put_off_is_told(record: VisitRecord) -> None:
+def test_settled_and_deferred_urls_are_in_the_result(record: VisitRecord) -> None:
     record.settle(1, UrlState.BLOCKED, "robots.txt")
     record.settle(2, UrlState.FAILED)
     record.settle(2, UrlState.DONE)
@@ -138,26 +138,26 @@ def test_what_is_settled_and_put_off_is_told(record: VisitRecord) -> None:
     assert result.not_accepted == {"too-deep": 2}
 
 
-def test_pages_get_their_places_in_the_order_they_were_noted(record: VisitRecord) -> None:
+def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
     note(record, refused(404))
     note(record, page())
-    kept = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None)
-    record.note_page(kept, title="A title", content_hash=-5)
+    saved = Page(url=URL.text, fetched_at=1.0, text=b"text", source=None)
+    record.note_page(saved, title="A title", content_hash=-5)
     note(record, refused(404))
     where = Location(file="x.warc.gz", offset=1, length=2)
     record.note_stored([Stored(text=where, raw=None)])
     assert [row.text for row in record.requests] == [None, where, None]
     assert (record.requests[1].title, record.requests[1].content_hash) == ("A title", -5)
-    assert record.pages == [kept]
+    assert record.pages == [saved]
 
 
-def test_a_text_that_was_stored_before_is_noted(record: VisitRecord) -> None:
+def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
     where = Location(file="x.warc.gz", offset=1, length=2)
     text = Content(hash=-5, checked=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
     for _ in range(2):
         note(record, page())
-        kept = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
-        record.note_page(kept, title="", content_hash=-5)
+        saved = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
+        record.note_page(saved, title="", content_hash=-5)
     record.note_stored([Stored(text=where, raw=None), Stored(text=where, raw=None, is_copy=True)])
     record.note_text(is_repeat=False, content=text)
     record.note_text(is_repeat=True, content=None)
@@ -168,17 +168,17 @@ def test_a_text_that_was_stored_before_is_noted(record: VisitRecord) -> None:
     assert record.requests_only(20.0, DELAY).contents == ()
 
 
-@pytest.mark.parametrize("places", [0, 2])
-def test_a_page_without_a_place_is_a_mistake(record: VisitRecord, places: int) -> None:
+@pytest.mark.parametrize("locations", [0, 2])
+def test_every_page_needs_exactly_one_location(record: VisitRecord, locations: int) -> None:
     note(record, page())
     record.note_page(
         Page(url=URL.text, fetched_at=1.0, text=b"", source=None), title="", content_hash=0
     )
     with pytest.raises(ValueError, match="zip"):
-        record.note_stored([Stored(text=None, raw=None)] * places)
+        record.note_stored([Stored(text=None, raw=None)] * locations)
 
 
-def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(
+def test_a_visit_that_could_not_be_written_still_reports_its_requests(
     record: VisitRecord,
 ) -> None:
     note(record, page(), now=12.0)
@@ -202,7 +202,7 @@ def test_a_request_is_timed_by_the_crawls_clock() -> None:
     assert record.requests == [ended]
 
 
-def test_until_it_has_ended_a_request_counts_as_lost(record: VisitRecord) -> None:
+def test_a_request_counts_as_lost_until_it_has_ended(record: VisitRecord) -> None:
     row = record.begin_request(URL, RequestKind.PAGE, now=10.0)
     assert (row.error, row.fate) == (Settlement.LOST, Settlement.SETTLED)
     assert not record.requested and record.requests == []
@@ -210,7 +210,7 @@ def test_until_it_has_ended_a_request_counts_as_lost(record: VisitRecord) -> Non
     assert record.requested
 
 
-def test_the_host_that_is_being_asked_is_known(record: VisitRecord) -> None:
+def test_the_host_of_the_request_in_flight_is_known(record: VisitRecord) -> None:
     assert record.requesting_host == ""
     row = record.begin_request(URL, RequestKind.PAGE, now=10.0)
     assert record.requesting_host == "a.test"
@@ -226,7 +226,7 @@ def test_a_request_to_another_domain_names_it(record: VisitRecord) -> None:
     assert (row.domain, row.other_domain) == (URL.domain, None)
 
 
-def test_a_clock_that_goes_back_makes_no_request_end_before_it_began(record: VisitRecord) -> None:
+def test_no_request_ends_before_it_began_even_if_the_clock_goes_back(record: VisitRecord) -> None:
     row = record.begin_request(URL, RequestKind.PAGE, now=10.0)
     assert record.end_request(row, page(), now=9.0).ended == row.began
 
@@ -244,7 +244,7 @@ def test_a_clock_that_goes_back_makes_no_request_end_before_it_began(record: Vis
         ),
     ],
 )
-def test_the_result_says_how_the_domain_is_to_be_treated(
+def test_the_result_contains_the_pacing(
     outcome: Outcome, pace: Pace, pause: float, source: DelaySource
 ) -> None:
     record = VisitRecord(held(pace=PACE))
@@ -253,17 +253,17 @@ def test_the_result_says_how_the_domain_is_to_be_treated(
         assert (result.pace, result.pause, result.pause_from) == (pace, pause, source)
 
 
-def test_a_visit_that_asked_nothing_leaves_the_pace_as_it_was() -> None:
+def test_a_visit_without_requests_does_not_change_the_pace() -> None:
     assert VisitRecord(held(pace=PACE)).result(20.0, DELAY).pace == PACE
 
 
-def test_the_crawl_delay_is_the_delay_that_counts_where_it_is_longer() -> None:
+def test_pacing_uses_the_crawl_delay_if_it_is_longer() -> None:
     record = VisitRecord(held(crawl_delay=300.0))
     note(record, refused(429))
     assert record.result(20.0, DELAY).pause == 600.0
 
 
-def test_a_robots_txt_is_kept_for_as_long_as_it_is_valid(record: VisitRecord) -> None:
+def test_the_validity_of_a_robots_txt_shrinks_until_it_is_saved(record: VisitRecord) -> None:
     origin = OriginRecord(
         domain=URL.domain,
         origin=URL.origin,
@@ -279,9 +279,7 @@ def test_a_robots_txt_is_kept_for_as_long_as_it_is_valid(record: VisitRecord) ->
 
 
 @pytest.mark.parametrize("status", [RobotsStatus.NONE, RobotsStatus.UNREACHABLE])
-def test_where_there_are_no_rules_no_copy_is_named(
-    record: VisitRecord, status: RobotsStatus
-) -> None:
+def test_without_rules_no_robots_txt_is_named(record: VisitRecord, status: RobotsStatus) -> None:
     note(record, refused(404))
     record.note_robots(
         OriginRecord(

@@ -1,4 +1,4 @@
-"""How visits meet URLs: what is dropped from them, what waits because it looks like a trap, what is not accepted."""
+"""What visits do with the URLs that they find: removed parameters, traps, and URLs that are not accepted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-async def test_links_enter_the_frontier_without_what_is_dropped(world: World) -> None:
+async def test_links_enter_the_frontier_without_ignored_parameters(world: World) -> None:
     links = page_with_links(
         "/x?utm_source=a", "/x?utm_source=b", "/y;jsessionid=1?id=2&mark=3", "/?gclid=4"
     )
@@ -44,7 +44,7 @@ async def test_links_enter_the_frontier_without_what_is_dropped(world: World) ->
     assert await world.states() == {f"{A}/": "done", f"{A}/x": "pending", f"{A}/y?id=2": "pending"}
 
 
-async def test_a_redirect_leads_to_what_is_left(world: World) -> None:
+async def test_ignored_parameters_are_removed_from_redirects(world: World) -> None:
     script = {f"{A}/": redirect("/x?utm_source=a"), f"{A}/x": page()}
     await world.open(f"{A}/", script=script)
     await world.visit()
@@ -53,7 +53,7 @@ async def test_a_redirect_leads_to_what_is_left(world: World) -> None:
 
 
 @pytest.mark.parametrize("location", ["/x;jsessionid=1", "/x?utm_source=a", "?mark=2"])
-async def test_a_server_that_insists_on_its_session_has_its_way(
+async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(
     world: World, location: str
 ) -> None:
     led_to = f"{A}/x{location.removeprefix('/x')}"
@@ -78,7 +78,7 @@ async def test_a_new_session_for_each_answer_is_a_loop(world: World) -> None:
     assert await world.reason(f"{A}/x;jsessionid=1") == "redirect loop"
 
 
-async def test_http_that_leads_back_to_an_https_out_of_reach_does_so_with_a_mark_too(
+async def test_a_redirect_back_to_https_is_recognized_without_ignored_parameters(
     world: World,
 ) -> None:
     script = {
@@ -90,7 +90,7 @@ async def test_http_that_leads_back_to_an_https_out_of_reach_does_so_with_a_mark
     assert await world.states() == {"https://a.test/": "pending"}
 
 
-async def test_sitemaps_list_what_is_left(world: World) -> None:
+async def test_ignored_parameters_are_removed_from_sitemaps(world: World) -> None:
     world.sitemaps = True
     script = {
         f"{A}/robots.txt": robots("Sitemap: /map.xml?mark=1\n".replace("/map", f"{A}/map")),
@@ -103,7 +103,7 @@ async def test_sitemaps_list_what_is_left(world: World) -> None:
     assert await world.states() == {f"{A}/": "done", f"{A}/map.xml": "read", f"{A}/y": "pending"}
 
 
-async def test_what_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> None:
+async def test_a_url_that_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> None:
     links = page_with_links("/b?sort=price&order=up", "/a", "/a/b/a/b/a/b", "/calendar/2999/01")
     await world.open(new_url(f"{A}/", depth=2), script={f"{A}/": links})
     await world.visit()
@@ -114,7 +114,7 @@ async def test_what_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> 
     assert (await world.frontier.counts()).not_accepted == {"trap": 2}
 
 
-async def test_a_seed_is_no_trap(world: World) -> None:
+async def test_a_seed_is_never_a_trap(world: World) -> None:
     seed = f"{A}/a/b/a/b/a/b"
     await world.open(seed, script={seed: page()})
     await world.visit()
