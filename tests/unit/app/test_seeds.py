@@ -57,24 +57,24 @@ def test_lines(data: bytes, expected: list[str | None]) -> None:
 def test_an_overlong_line_is_one_bad_line(extra: int) -> None:
     line = b"x" * (LONGEST_LINE - 1 + extra)
     data = b"a.test\n" + line + b"\nb.test\n"
-    found = texts(data)
-    assert [found[0], *found[2:]] == ["a.test", "b.test"]
-    assert (found[1] is None) is (len(line) + 1 > LONGEST_LINE)
+    lines = texts(data)
+    assert [lines[0], *lines[2:]] == ["a.test", "b.test"]
+    assert (lines[1] is None) is (len(line) + 1 > LONGEST_LINE)
     assert [size for size, _ in read_lines(io.BytesIO(data))] == [7, len(line) + 1, 7]
 
 
 def test_an_overlong_line_is_read_in_pieces() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     class Endless(io.BytesIO):
         def readline(self, size: int | None = -1) -> bytes:
             assert size is not None
-            asked.append(size)
+            sizes.append(size)
             return super().readline(size)
 
     lines = read_lines(Endless(b"x" * (1 << 20) + b"\na.test\n"))
     assert [text for _, text in lines] == [None, "a.test"]
-    assert len(asked) > 200 and set(asked) == {LONGEST_LINE}
+    assert len(sizes) > 200 and set(sizes) == {LONGEST_LINE}
 
 
 @settings(deadline=None)

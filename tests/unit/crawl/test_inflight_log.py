@@ -112,7 +112,7 @@ class TestWriting:
         inflight_log.note(ended(1))
         del inflight_log
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert [found.status for found in lost.rows] == [200]
+        assert [row.status for row in lost.rows] == [200]
 
     @file_bytes(300_000)
     def test_a_file_is_deleted_when_all_its_visits_are_settled(
@@ -236,8 +236,8 @@ class TestFiles:
             "requests-1-1.jsonl~",
         ):
             (folder / name).touch()
-        found = [(process, path.name) for process, path in inflight_files(folder)]
-        assert found == [
+        names_found = [(process, path.name) for process, path in inflight_files(folder)]
+        assert names_found == [
             (2, "requests-2-9.jsonl"),
             (2, "requests-2-10.jsonl"),
             (10, "requests-10-1.jsonl"),
@@ -352,7 +352,7 @@ class TestReading:
         for seq, (pause, pause_from) in enumerate(pauses):
             inflight_log.note(ended(1, seq, after=1_000, pause=pause, pause_from=pause_from))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert {(found.delay, found.delay_from) for found in lost.rows} == {(delay, source)}
+        assert {(row.delay, row.delay_from) for row in lost.rows} == {(delay, source)}
         last = T0 + (1_000 if pauses else 0)
         assert lost.earliest == last + round(1_000 * delay)
 
@@ -363,7 +363,7 @@ class TestReading:
         inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.earliest == T0 + 9_000 + 70_000
-        assert [found.seq for found in lost.rows] == [0, 1]
+        assert [row.seq for row in lost.rows] == [0, 1]
 
     def test_robots_txts_are_included(self, inflight_log: InflightLog, folder: Path) -> None:
         texts = [b"", b"User-agent: *\n", bytes(range(256))]
@@ -382,7 +382,7 @@ class TestReading:
         inflight_log.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
         paths = [path for _, path in inflight_files(folder)]
         (lost,) = lost_visits(7, paths, DELAY)
-        assert [(found.status, found.delay) for found in lost.rows] == [(200, 100.0)]
+        assert [(row.status, row.delay) for row in lost.rows] == [(200, 100.0)]
 
     def test_unusual_values_survive(self, inflight_log: InflightLog, folder: Path) -> None:
         odd = row(
@@ -472,9 +472,9 @@ def test_every_written_note_survives_a_kill(folder: Path, lines: int) -> None:
     numbers = [int(line) for line in said if line.strip().isdigit() and line.endswith(b"\n")]
     settled = max((int(line.split()[1]) for line in said if line.startswith(b"settled")), default=0)
     assert len(numbers) >= lines * 30 // 31 - 1
-    found = visits(folder)
-    assert set(numbers) - set(range(settled + 1)) <= set(found), "no note is missing"
-    assert set(found) <= {*numbers, numbers[-1] + 1}, "at most one was written but not reported"
+    survivors = visits(folder)
+    assert set(numbers) - set(range(settled + 1)) <= set(survivors), "no note is missing"
+    assert set(survivors) <= {*numbers, numbers[-1] + 1}, "at most one was written but not reported"
     assert len(files(folder)) <= 3, "files of settled visits are deleted"
 
 

@@ -17,10 +17,10 @@ class Known:
 
     def __init__(self, *contents: Content) -> None:
         self.contents = {content.hash: content for content in contents}
-        self.asked: list[set[int]] = []
+        self.looked_up: list[set[int]] = []
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        self.asked.append(set(hashes))
+        self.looked_up.append(set(hashes))
         return {hash: self.contents[hash] for hash in hashes if hash in self.contents}
 
 
@@ -81,7 +81,7 @@ async def test_the_batch_before_is_remembered_until_it_is_settled() -> None:
     process = KnownTexts(known)  # type: ignore[arg-type]
     process.sent([content(1)])
     texts = await process.look_up([page(1), page(2)])
-    assert known.asked == [{2}] and set(texts.known) == {1}
+    assert known.looked_up == [{2}] and set(texts.known) == {1}
     process.arrived([content(1)])
     assert texts.content_of(lease(2), page(1), COPY) == content(1)
     assert (await process.look_up([page(1)])).known == {}

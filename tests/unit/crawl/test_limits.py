@@ -34,10 +34,10 @@ def test_without_limits_there_is_no_end() -> None:
     ],
 )
 def test_time_of_earlier_runs_counts(now: float, before: float, left: float) -> None:
-    found = remaining_limits(
+    seconds_left = remaining_limits(
         Limits(max_duration=60.0), seconds_before=before, now=now
     ).seconds_left()
-    assert found == pytest.approx(left)
+    assert seconds_left == pytest.approx(left)
 
 
 def test_the_clock_is_read_at_every_call() -> None:

@@ -256,7 +256,7 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "is_recorded"),
     [
         ('"a"', True),
         ("x" * 1000, True),
@@ -268,9 +268,11 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
         ("", False),
     ],
 )
-async def test_only_validators_that_can_be_sent_back_are_recorded(value: str, kept: bool) -> None:
+async def test_only_validators_that_can_be_sent_back_are_recorded(
+    value: str, is_recorded: bool
+) -> None:
     record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
-    assert (record.etag, record.last_modified) == ((value, value) if kept else ("", ""))
+    assert (record.etag, record.last_modified) == ((value, value) if is_recorded else ("", ""))
 
 
 # Conditional requests.

@@ -42,12 +42,12 @@ def test_nothing_is_forgotten_before_it_is_full() -> None:
 
 
 @given(st.integers(0, 12), st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
-def test_unseen_agrees_with_contains(limit: int, told: list[int], asked: list[int]) -> None:
+def test_unseen_agrees_with_contains(limit: int, told: list[int], looked_up: list[int]) -> None:
     seen = SeenSet(limit)
     seen.update(told)
     urls = [crawl_url(f"http://a.test/{number}") for number in told]
     seen.update([url.fingerprint for url in urls])
-    others = [crawl_url(f"http://a.test/{number}") for number in asked]
+    others = [crawl_url(f"http://a.test/{number}") for number in looked_up]
     assert seen.unseen(others) == [url for url in others if url.fingerprint not in seen]
 
 

@@ -126,10 +126,12 @@ class TestRobots:
         assert left_open.closed == 1
 
     async def test_marks_of_an_answer_are_in_its_row(self, world: World) -> None:
-        cut = page()
-        cut = replace(cut, response=replace(cut.response, marks=("tls-expired", "body-cut")))
+        truncated = page()
+        truncated = replace(
+            truncated, response=replace(truncated.response, marks=("tls-expired", "body-cut"))
+        )
         strict = replace(failed(FailureKind.TLS), marks=("tls-expired",))
-        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": cut, f"{A}/2": strict})
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": truncated, f"{A}/2": strict})
         rows = (await world.visit()).requests
         assert [row.marks for row in rows] == [(), ("tls-expired", "body-cut")]
         _, record = await world.visit_next()
@@ -990,8 +992,8 @@ class TestBareDomains:
         self, world: World, unreachable: str
     ) -> None:
         """Most sites redirect http to https, so the https URL stays pending and is tried again."""
-        place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
-        script = {place: failed(FailureKind.TIMEOUT_CONNECT), self.HTTP: redirect(self.HTTPS)}
+        failing = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
+        script = {failing: failed(FailureKind.TIMEOUT_CONNECT), self.HTTP: redirect(self.HTTPS)}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
@@ -1004,8 +1006,8 @@ class TestBareDomains:
         self, world: World, unreachable: str
     ) -> None:
         other = "http://www.a.test/"
-        place = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
-        script = {place: failed(), self.HTTP: redirect(other), other: redirect(self.HTTPS)}
+        failing = self.HTTPS_ROBOTS if unreachable == "robots.txt" else self.HTTPS
+        script = {failing: failed(), self.HTTP: redirect(other), other: redirect(self.HTTPS)}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rove.frontier.sqlite.reader import SqliteReader
 from rove.inspect.pages import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
@@ -61,7 +60,7 @@ async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(
     await world.open(f"{A}/x", script={f"{A}/x": redirect(location), led_to: links})
     await world.visit()
     assert await world.states() == {f"{A}/x": "redirected", led_to: "done", f"{A}/y": "pending"}
-    reader = SqliteReader(world.harness._databases[-1])
+    reader = world.harness.reader()
     assert (await url_known(reader, led_to, DROPS)).text == led_to
     assert (await url_known(reader, f"{A}/x?mark=other", DROPS)).text == f"{A}/x"
 
