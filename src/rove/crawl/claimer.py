@@ -37,12 +37,12 @@ class Claimer:
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
     ) -> None:
-        """`all_seeds_loaded`: tells whether the frontier has all seeds that it will ever get."""
+        """`all_seeds_loaded` tells whether the frontier has all seeds that it will ever get."""
         self._context = context
         self._frontier = context.frontier
         self._writer = writer
         self._remaining_limits = remaining_limits
-        self._ask_seeds_loaded = all_seeds_loaded
+        self._check_seeds_loaded = all_seeds_loaded
         self._seeds_loaded = False
         self._queue: asyncio.Queue[HeldLease] = asyncio.Queue()
         self._pages_left: int | None = None
@@ -110,7 +110,7 @@ class Claimer:
         return settings.seeds_only and not await self._all_seeds_loaded()
 
     async def _all_seeds_loaded(self) -> bool:
-        self._seeds_loaded = self._seeds_loaded or await self._ask_seeds_loaded()
+        self._seeds_loaded = self._seeds_loaded or await self._check_seeds_loaded()
         return self._seeds_loaded
 
     def _room(self) -> int:
@@ -159,7 +159,7 @@ class Claimer:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._frontier.next_due()
         if due is None and self._is_idle() and await self._all_seeds_loaded():
-            # The last seeds may have been added after the first question, so it is asked again.
+            # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set():
                 self._context.shutdown.begin(Ending.EXHAUSTED)

@@ -1,11 +1,11 @@
 """A bare domain in the seeds, read as https, whose https server cannot be reached.
 
-The visit then tries http in its place. What becomes of the two URLs:
+The visit then tries http instead:
 
-- http has an outcome of its own: the https URL is settled as redirected to it.
-- http fails for now: only the https URL stays, and the guess is made again.
-- http redirects to https: the https URL is tried again later. Most sites redirect so, and settling the URL would lose
-  them.
+- If http has a final outcome, it is recorded for the http URL, and the https URL is settled as redirected to it.
+- If http fails for now too, only the https URL stays in the frontier, and the guess is made again later.
+- If http redirects to https, the https URL is tried again later. Most sites redirect so, and settling the https URL
+  would lose them.
 """
 
 from __future__ import annotations

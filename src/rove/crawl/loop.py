@@ -36,7 +36,7 @@ CHECK_SECONDS = 1.0
 FollowExclusions = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
 
 
-class SeedLoader(Protocol):
+class Loader(Protocol):
     """Loads the seeds of a crawl into the frontier."""
 
     async def run(self, on_added: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Crawl:
     def kill(self) -> None:
         """Do nothing: no part of this crawl outlives the process."""
 
-    async def run(self, seed_loader: SeedLoader | None = None) -> Ending:
+    async def run(self, seed_loader: Loader | None = None) -> Ending:
         """Crawl until nothing is left, a limit is reached or `stop` is called.
 
         Without a seed loader, another process loads the seeds.
@@ -114,7 +114,7 @@ class Crawl:
         assert self._shutdown.ending is not None, "the shutdown has begun"
         return self._shutdown.ending
 
-    async def _load_seeds(self, seed_loader: SeedLoader) -> None:
+    async def _load_seeds(self, seed_loader: Loader) -> None:
         await seed_loader.run(self._claimer.wake)
         self._claimer.wake()
 

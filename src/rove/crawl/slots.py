@@ -43,7 +43,7 @@ class _RunningVisit:
 
 
 class Slots:
-    """Makes visits, as many at a time as the machine bears."""
+    """Makes visits, as many at a time as the throttle allows."""
 
     def __init__(self, context: CrawlContext, claimer: Claimer, writer: BatchWriter) -> None:
         self._context = context
