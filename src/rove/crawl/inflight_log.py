@@ -20,8 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from rove.datadir import FULL_DISK_ERRORS
-from rove.errors import DiskFull, StoreError
+from rove.errors import DiskFull, StoreError, is_disk_full
 from rove.frontier.contract import LostVisit
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.resources.spare_files import SpareFiles, at_once
@@ -112,7 +111,7 @@ class InflightLog:
         except OSError as error:
             with suppress(OSError):
                 self._path.unlink()
-            if error.errno in FULL_DISK_ERRORS:
+            if is_disk_full(error):
                 raise DiskFull(
                     f"the disk is full: could not create {self._path} ({error.strerror}); free some space, "
                     "then use --resume"
