@@ -92,7 +92,7 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
     done = asyncio.run(purging.purge(data_dir, pattern, say=print))
     print(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
-        f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
+        f"{done.remaining:,} others kept, {size_text(done.bytes_freed)} freed"
     )
 
 
