@@ -352,7 +352,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
         (["exclude", "--file", bad_file], data, "line 2: 'not a domain' is not a domain"),
         (["exclude", "--file", tmp_path / "none.txt"], data, "cannot be read"),
         (["include", "a.test"], data, "a.test is not excluded"),
-        (["include", "www.b.test"], data, "not excluded by itself but by b.test"),
+        (["include", "www.b.test"], data, "excluded by the pattern b.test"),
         (["include"], data, "Missing argument"),
         (["exclude", "c.test"], empty, "holds no crawl"),
         (["include", "b.test"], empty, "holds no crawl"),
