@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -35,10 +34,6 @@ from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
 
-SPARE_FILES = 64
-"""Open files that are not fetches: the database, WARC files, the log, the resolver."""
-FILES_PER_FETCH = 2
-"""libcurl keeps a TLS connection open for up to a second after its end."""
 LOG_BYTES = 32 * 1024 * 1024
 LOG_FILES = 3
 
@@ -130,18 +125,6 @@ async def assembled(
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """What may be asked at all."""
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
-
-
-def raise_open_files() -> int | None:
-    """Raise the soft limit of open files, which processes inherit, to the hard one; None: there is none."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return None if hard == resource.RLIM_INFINITY else hard
-
-
-def fitting(open_files: int) -> int:
-    """How many fetches a process can have in flight with so many open files."""
-    return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
 
 
 def start_logging(file: Path, level: str) -> None:

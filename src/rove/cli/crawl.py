@@ -15,7 +15,7 @@ from rich.console import Console
 
 from rove.app.application import CrawlApp, Running, Summary
 from rove.app.panel import Panel
-from rove.app.preparation import CrawlOrder
+from rove.app.preparation import CrawlOptions
 from rove.cli.options import (
     DEFAULT_DATA_DIR,
     crawl_name_option,
@@ -209,12 +209,12 @@ def crawl(**given: Any) -> int:
     if given["horizon"] is not None:
         options["horizon"] = parse_duration(given["horizon"])
     options |= sizes_given(max_memory=given["max_memory"], min_free_disk=given["min_free_disk"])
-    order = CrawlOrder(
+    order = CrawlOptions(
         data_dir=given["data_dir"],
         seeds=given["seeds"],
         resume=given["resume"],
         exclude=given["exclude"],
-        options=options,
+        settings=options,
         max_pages=given["max_pages"],
         max_duration=None if duration is None else parse_duration(duration),
         max_pages_per_domain=given["max_pages_per_domain"],
@@ -226,7 +226,7 @@ def crawl(**given: Any) -> int:
     return run_crawl(order)
 
 
-def run_crawl(order: CrawlOrder) -> int:
+def run_crawl(order: CrawlOptions) -> int:
     """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     received: list[int] = []
@@ -237,21 +237,21 @@ def run_crawl(order: CrawlOrder) -> int:
             loop.add_signal_handler(number, stop, running, number)
         panel = Panel(
             console,
-            progress=running.crew.progress,
-            frontier=running.frontier,
-            delay=running.settings.delay,
-            remaining_limits=running.remaining_limits,
+            progress=running.runner.progress,
+            frontier=running.context.frontier,
+            delay=running.context.settings.delay,
+            remaining_limits=running.context.remaining_limits,
         )
         await panel.show()
 
     def stop(running: Running, number: int) -> None:
         if received:
             console.print("stopped at once")
-            running.crew.kill()
+            running.runner.kill()
             os._exit(128 + number)
         received.append(number)
         console.print("stopping: fetches in flight get a few seconds; once more stops at once")
-        running.crew.stop()
+        running.runner.stop()
 
     tune_process()
     app = CrawlApp(order, say=console.print, watch=watch)
@@ -263,8 +263,8 @@ def run_crawl(order: CrawlOrder) -> int:
     return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
 
 
-def _show_summary(console: Console, order: CrawlOrder, summary: Summary) -> None:
-    progress, counts = summary.progress, summary.counts
+def _show_summary(console: Console, order: CrawlOptions, summary: Summary) -> None:
+    progress, counts = summary.counters, summary.counts
     pending = counts.urls_pending
     console.print(
         f"{summary.ending}: {counted(progress.pages, 'page')}, {size_text(progress.bytes)}, "

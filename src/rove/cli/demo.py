@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from rove.app.preparation import CrawlOrder
+from rove.app.preparation import CrawlOptions
 from rove.cli.crawl import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
@@ -56,10 +56,10 @@ def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
     print(f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s.")
     with small_web(hosts) as address:
         code = run_crawl(
-            CrawlOrder(
+            CrawlOptions(
                 data_dir=place,
                 seeds=str(seeds),
-                options={
+                settings={
                     "email": EMAIL,
                     "delay": DELAY,
                     "allow_short_delay": True,

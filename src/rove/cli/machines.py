@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rove.admin.move import relocate
-from rove.app.preparation import CrawlOrder
+from rove.app.preparation import CrawlOptions
 from rove.cli.crawl import run_crawl
 from rove.cli.options import (
     crawl_name_option,
@@ -48,14 +48,16 @@ def join(
     log_level: str,
 ) -> int:
     """Take part in the crawl at POSTGRESQL_URL: e-mail, delay, exclusions, limits and scope are its own."""
-    order = CrawlOrder(
+    machine_settings = sizes_given(max_memory=max_memory, min_free_disk=min_free_disk)
+    if concurrency is not None:
+        machine_settings["concurrency"] = concurrency
+    order = CrawlOptions(
         data_dir=data_dir,
         frontier=frontier,
         crawl_name=crawl_name,
         join=True,
         processes=processes,
-        own_concurrency=concurrency,
-        own=sizes_given(max_memory=max_memory, min_free_disk=min_free_disk),
+        machine_settings=machine_settings,
         log_level=log_level,
     )
     return run_crawl(order)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rove.app.preparation import CrawlOrder, check, prepare
+from rove.app.preparation import CrawlOptions, check, prepare
 from rove.config import Limits, Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
@@ -42,7 +42,7 @@ def write(path: Path, text: str) -> None:
 
 @asynccontextmanager
 async def prepared(
-    order: CrawlOrder, data: DataDir
+    order: CrawlOptions, data: DataDir
 ) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
     """A crawl made ready as the application does it."""
     backend = SqliteBackend(data.frontier)
@@ -54,9 +54,9 @@ async def prepared(
             await backend.close()
 
 
-def order_for(data: DataDir, seeds: Path | str | None, **more: Any) -> CrawlOrder:
-    more = {"options": EMAIL, **more}
-    return CrawlOrder(data_dir=data.root, seeds=None if seeds is None else str(seeds), **more)
+def order_for(data: DataDir, seeds: Path | str | None, **more: Any) -> CrawlOptions:
+    more = {"settings": EMAIL, **more}
+    return CrawlOptions(data_dir=data.root, seeds=None if seeds is None else str(seeds), **more)
 
 
 async def test_a_new_crawl_is_remembered_with_its_seeds(data: DataDir, seeds: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_crawl_that_is_there_is_not_overwritten(data: DataDir, seeds: Pa
         async with prepared(order_for(data, seeds), data):
             pytest.fail("overwritten")
     assert {p: p.read_bytes() for p in data.root.rglob("*.txt")} == before
-    async with prepared(order_for(data, None, resume=True, options={}), data) as (_, backend):
+    async with prepared(order_for(data, None, resume=True, settings={}), data) as (_, backend):
         assert len(await backend.catalog.seed_sources()) == 1
 
 
@@ -108,15 +108,15 @@ async def test_a_start_that_was_killed_before_it_was_remembered_can_be_repeated(
 
 async def test_on_resume_what_was_given_is_remembered(data: DataDir, seeds: Path) -> None:
     first = {**EMAIL, "delay": 100.0, "max_depth": 3, "connect_to": ("*.test=127.0.0.1:80",)}
-    async with prepared(order_for(data, seeds, options=first, max_pages=7), data):
+    async with prepared(order_for(data, seeds, settings=first, max_pages=7), data):
         pass
-    again = order_for(data, None, resume=True, options={"max_depth": 5})
+    again = order_for(data, None, resume=True, settings={"max_depth": 5})
     async with prepared(again, data) as (settings, _):
         assert settings.email == "me@example.org"
         assert (settings.delay, settings.max_depth) == (100.0, 5)
         assert settings.connect_to == ("*.test=127.0.0.1:80",)
         assert settings.limits == Limits(max_pages=7)
-    async with prepared(order_for(data, None, resume=True, options={}), data) as (settings, _):
+    async with prepared(order_for(data, None, resume=True, settings={}), data) as (settings, _):
         assert settings.max_depth == 5, "what is given on resume is remembered too"
 
 
@@ -125,7 +125,7 @@ async def test_seeds_given_on_resume_are_added(data: DataDir, seeds: Path, tmp_p
         pass
     more = tmp_path / "more.txt"
     more.write_text("c.test\n")
-    async with prepared(order_for(data, more, resume=True, options={}), data) as (_, backend):
+    async with prepared(order_for(data, more, resume=True, settings={}), data) as (_, backend):
         names = [source.name for source in await backend.catalog.seed_sources()]
         assert names == [str(seeds), str(more)]
 
@@ -144,7 +144,7 @@ async def test_limits_given_on_resume_count_anew(data: DataDir, seeds: Path) -> 
                 for lease, row in zip(leases, rows, strict=True)
             ]
         )
-    again = order_for(data, None, resume=True, options={}, max_pages=9)
+    again = order_for(data, None, resume=True, settings={}, max_pages=9)
     async with prepared(again, data) as (settings, _):
         assert (settings.limits.max_pages, settings.limits.pages_before) == (9, 2)
         assert (settings.limits.max_pages_per_domain, settings.limits.epoch) == (2, 1)
@@ -158,7 +158,7 @@ async def test_exclusions_are_remembered_and_added_to(
     async with prepared(order_for(data, seeds, exclude=exclude), data) as (_, backend):
         assert await backend.catalog.exclusions() == ["x.test", "y.test"]
     exclude.write_text("z.test\nx.test\n")
-    again = order_for(data, None, resume=True, options={}, exclude=exclude)
+    again = order_for(data, None, resume=True, settings={}, exclude=exclude)
     async with prepared(again, data) as (_, backend):
         assert await backend.catalog.exclusions() == ["x.test", "y.test", "z.test"]
 
@@ -167,7 +167,7 @@ async def test_on_resume_a_changed_setting_is_checked(data: DataDir, seeds: Path
     async with prepared(order_for(data, seeds), data):
         pass
     with pytest.raises(UsageError, match="--allow-short-delay"):
-        async with prepared(order_for(data, None, resume=True, options={"delay": 2.0}), data):
+        async with prepared(order_for(data, None, resume=True, settings={"delay": 2.0}), data):
             pytest.fail("a short delay")
 
 
@@ -179,7 +179,7 @@ async def test_a_crawl_of_another_canonical_form_is_not_gone_on_with(
         assert "99" in text
         await backend.catalog.save(text, None)
     with pytest.raises(UsageError, match="version 99 of the canonical"):
-        async with prepared(order_for(data, None, resume=True, options={}), data):
+        async with prepared(order_for(data, None, resume=True, settings={}), data):
             pytest.fail("resumed")
 
 
@@ -194,41 +194,44 @@ async def test_a_crawl_keeps_the_canonical_form_it_was_started_with(
         assert "drop_params" not in old, "as it was before there was a second version"
         await backend.catalog.save(old, None)
     for _ in range(2):
-        async with prepared(order_for(data, None, resume=True, options={}), data) as (again, _):
+        async with prepared(order_for(data, None, resume=True, settings={}), data) as (again, _):
             assert again.canonical_version == 1 and again.drops is None
 
 
 @pytest.mark.parametrize(
     ("first", "then", "complaint"),
     [
-        (("a", "b"), ("a",), "started with --drop-param a --drop-param b; that cannot be changed"),
-        ((), ("a",), "started without --drop-param; that cannot be changed"),
+        (("a", "b"), ("a",), "started with --drop-param a --drop-param b and cannot change that"),
+        ((), ("a",), "started without --drop-param and cannot change that"),
     ],
 )
 async def test_what_a_crawl_drops_cannot_be_changed(
     data: DataDir, seeds: Path, first: tuple[str, ...], then: tuple[str, ...], complaint: str
 ) -> None:
-    async with prepared(order_for(data, seeds, options={**EMAIL, "drop_params": first}), data):
+    async with prepared(order_for(data, seeds, settings={**EMAIL, "drop_params": first}), data):
         pass
     for options in ({}, {"drop_params": first}):
-        async with prepared(order_for(data, None, resume=True, options=options), data) as (kept, _):
+        async with prepared(order_for(data, None, resume=True, settings=options), data) as (
+            kept,
+            _,
+        ):
             assert kept.drop_params == first
     with pytest.raises(UsageError, match=complaint):
         async with prepared(
-            order_for(data, None, resume=True, options={"drop_params": then}), data
+            order_for(data, None, resume=True, settings={"drop_params": then}), data
         ):
             pytest.fail("changed")
 
 
 BAD_ORDERS: list[tuple[dict[str, Any], str]] = [
-    ({"seeds": None}, "say where to start"),
-    ({"options": {}}, "--email is missing"),
-    ({"options": {"email": "nobody"}}, "not an e-mail"),
-    ({"options": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
+    ({"seeds": None}, "no seeds given"),
+    ({"settings": {}}, "--email is missing"),
+    ({"settings": {"email": "nobody"}}, "not an e-mail"),
+    ({"settings": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
     (
         {"seeds": "."},
-        "the seed file . is no file; what comes from a pipe is read with 'rove crawl -'",
+        "the seed file . is not a regular file; to read seeds from a pipe, use 'rove crawl -'",
     ),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
     ({"resume": True}, "holds no crawl to resume"),
@@ -241,7 +244,9 @@ async def test_a_bad_order_changes_nothing(
     data: DataDir, seeds: Path, changes: dict[str, Any], message: str
 ) -> None:
     before = sorted(seeds.parent.iterdir())
-    order = CrawlOrder(**{"data_dir": data.root, "seeds": str(seeds), "options": EMAIL} | changes)
+    order = CrawlOptions(
+        **{"data_dir": data.root, "seeds": str(seeds), "settings": EMAIL} | changes
+    )
     with pytest.raises(UsageError, match=message) as caught:
         async with prepared(order, data):
             pytest.fail("prepared")
@@ -268,9 +273,9 @@ async def test_bad_seeds_on_resume_leave_the_crawl_as_it_was(
     bad = tmp_path / "bad.txt"
     bad.write_text("nothing good\n")
     with pytest.raises(UsageError, match="holds no domain"):
-        async with prepared(order_for(data, bad, resume=True, options={"max_depth": 9}), data):
+        async with prepared(order_for(data, bad, resume=True, settings={"max_depth": 9}), data):
             pytest.fail("prepared")
-    async with prepared(order_for(data, None, resume=True, options={}), data) as (kept, backend):
+    async with prepared(order_for(data, None, resume=True, settings={}), data) as (kept, backend):
         assert kept.max_depth is None
         assert len(await backend.catalog.seed_sources()) == 1
     assert [p.name for p in data.seeds.iterdir()] == ["0001.txt"]
@@ -304,7 +309,7 @@ async def test_options_that_cannot_work_are_refused_before_anything_is_touched(
     complaint: str,
 ) -> None:
     monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda: None)
-    order = order_for(data, seeds, options=EMAIL | options)
+    order = order_for(data, seeds, settings=EMAIL | options)
     with pytest.raises(UsageError, match=complaint):
         async with prepared(order, data):
             pass

@@ -9,14 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import msgspec
 import pytest
 
 import rove.crawl.inflight_log
-from rove.app.application import _recover_requests
+from rove.app.recovery import recover_requests
 from rove.crawl.inflight_log import InflightLog, Note, _encode, lost_visits, spool_files
 from rove.errors import DiskFull, StoreError
 from rove.model.ledger import (
@@ -490,11 +488,8 @@ async def test_a_request_whose_end_is_in_another_file_is_entered_with_its_end(
         whose = note.row.replace(domain=lease.domain)
         inflight_log.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
     assert len(files(folder)) == 2
-    stage = SimpleNamespace(
-        data=SimpleNamespace(inflight_log=folder), settings=SimpleNamespace(delay=DELAY)
-    )
     next_start = await world.harness.open(delay=DELAY)
-    await _recover_requests(cast(Any, stage), next_start, None)
+    await recover_requests(next_start, folder, delay=DELAY)
     assert files(folder) == {}
     rows = await world.rows("SELECT status, error, ended - began, delay, fate FROM request")
     await world.harness.close()

@@ -1,10 +1,12 @@
-"""Rates, from marks at times that the test chooses."""
+"""Counters that add up, and rates between marks at times that the test chooses."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from rove.crawl.progress import RATE_WINDOW, Progress, ceiling_share
+from rove.crawl.progress import RATE_WINDOW, Counters, Progress, ceiling_share
 
 
 def test_before_two_marks_there_is_no_rate() -> None:
@@ -77,3 +79,41 @@ def test_the_share_of_the_politeness_ceiling(
 ) -> None:
     share = ceiling_share(visits, domains, delay)
     assert share == (None if expected is None else pytest.approx(expected))
+
+
+def test_counters_are_added_one_by_one() -> None:
+    first = Counters(pages=1, visits=2, requests=3, bytes=4, in_flight=5, queued=6)
+    second = Counters(pages=10, visits=20, requests=30, bytes=40, in_flight=50, queued=60)
+    first.errors, second.errors = Counter(dns=1, tls=2), Counter(dns=3)
+    second.trouble = "paused"
+    assert first + second == Counters(
+        pages=11,
+        visits=22,
+        requests=33,
+        bytes=44,
+        in_flight=55,
+        queued=66,
+        trouble="paused",
+        errors=Counter(dns=4, tls=2),
+    )
+
+
+def test_nothing_of_an_ended_process_is_in_flight() -> None:
+    counters = Counters(pages=1, in_flight=5, queued=6, trouble="slowed", errors=Counter(dns=1))
+    assert counters.ended() == Counters(pages=1, errors=Counter(dns=1))
+
+
+def test_a_snapshot_does_not_change() -> None:
+    progress = Progress(started=0.0, pages=3)
+    progress.errors["dns"] += 1
+    snapshot = progress.snapshot()
+    progress.pages += 1
+    progress.errors["dns"] += 1
+    assert snapshot == Counters(pages=3, errors=Counter(dns=1))
+
+
+def test_an_update_sets_every_counter_and_no_time() -> None:
+    progress = Progress(started=7.0, pages=3, trouble="slowed")
+    progress.update(Counters(pages=5, visits=6))
+    assert progress.snapshot() == Counters(pages=5, visits=6)
+    assert progress.started == 7.0
