@@ -168,7 +168,7 @@ def test_what_makes_sense_passes(changes: dict[str, Any]) -> None:
 def test_the_defaults_are_polite() -> None:
     assert GOOD.delay == 70.0
     assert not GOOD.allow_short_delay and not GOOD.allow_private_addresses
-    assert GOOD.max_body == 5 * 1024 * 1024
+    assert GOOD.max_page_size == 5 * 1024 * 1024
     assert GOOD.canonical_version == CANONICAL_VERSION
 
 

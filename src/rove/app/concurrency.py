@@ -36,7 +36,7 @@ def fetches_per_process(
             f"only {open_files:,} files may be open here: "
             f"--concurrency is lowered from {settings.concurrency:,} to {fetches:,}"
         )
-    most = processes * fetches_within(settings.max_memory, settings.max_body)
+    most = processes * fetches_within(settings.max_memory, settings.max_page_size)
     if fetches > most:
         say(
             f"--max-memory {size_text(settings.max_memory)} is too little for {fetches:,} fetches at once: "

@@ -131,7 +131,7 @@ class Crawl:
             inflight_log=inflight_log,
             seen=seen,
             delay=settings.delay,
-            max_body=settings.max_body,
+            max_body=settings.max_page_size,
             redirect_hops=settings.redirect_hops,
             sitemaps=settings.sitemaps,
             keep_raw=settings.store != Keep.TEXT,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from rove.config import DEFAULT_MAX_BODY, Settings
+from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.throttle import Throttle
 from rove.humanize import size_text
 from rove.model.outcomes import Failed
@@ -30,7 +30,8 @@ SLOT_BYTES = 48 * 1024 + SMALL
 """What a fetch takes besides a body that is not small: a handle of libcurl, its buffers, its task."""
 BASE_BYTES = 64 * 1024 * 1024
 """What a process takes before it fetches anything."""
-LEAST_ROOM = 4 * DEFAULT_MAX_BODY
+LEAST_ROOM = 4
+"""Bodies of the largest size for which there is always room."""
 SHORT_OF_MEMORY = 4
 """Want of memory lowers the fetches at once to this part of them."""
 MEMORY_SECONDS = 2.0
@@ -59,7 +60,8 @@ class Pressure:
     ) -> None:
         """`directory` is on the disk that is written to; `on_news` tells a person."""
         self._ceiling = settings.max_memory
-        self._set_aside = _set_aside(settings.max_memory, settings.max_body)
+        self._set_aside = _set_aside(settings.max_memory, settings.max_page_size)
+        self._least_room = _least_room(settings.max_page_size)
         self._disk = DiskWatch(settings.min_free_disk)
         self._directory = directory
         self._on_news = on_news
@@ -128,7 +130,7 @@ class Pressure:
             resident = resident_bytes()
         overhead = max(self._least_overhead, (resident or 0) - held)
         room = self._ceiling - self._set_aside - overhead
-        self.memory.room = max(LEAST_ROOM, room)
+        self.memory.room = max(self._least_room, room)
         log.debug(
             "%s resident, %s held, %s of %s used, %d waiting, %d at once",
             size_text(resident or 0),
@@ -159,12 +161,16 @@ class DiskWatch:
 
 def fetches_within(max_memory: int, max_body: int) -> int:
     """How many fetches at once a process has memory for."""
-    left = max_memory - _set_aside(max_memory, max_body) - BASE_BYTES - LEAST_ROOM
-    return max(1, left // SLOT_BYTES)
+    left = max_memory - _set_aside(max_memory, max_body) - BASE_BYTES
+    return max(1, (left - _least_room(max_body)) // SLOT_BYTES)
 
 
 def _set_aside(max_memory: int, max_body: int) -> int:
     return READING * max_body + max_memory // MARGIN
+
+
+def _least_room(max_body: int) -> int:
+    return LEAST_ROOM * max(max_body, DEFAULT_MAX_PAGE_SIZE)
 
 
 def free_bytes(directory: Path) -> int | None:

@@ -162,7 +162,7 @@ def test_other_failures_are_no_reason(tmp_path: Path, failure: Failed) -> None:
 
 def test_how_many_fetches_a_ceiling_is_enough_for() -> None:
     settings = Settings(email="me@example.org")
-    assert fetches_within(LEAST_MEMORY, settings.max_body) >= 100
-    assert fetches_within(512 * MiB, settings.max_body) >= 1_000
-    assert fetches_within(settings.max_memory, settings.max_body) >= 5_000
-    assert fetches_within(MiB, settings.max_body) == 1
+    assert fetches_within(LEAST_MEMORY, settings.max_page_size) >= 100
+    assert fetches_within(512 * MiB, settings.max_page_size) >= 1_000
+    assert fetches_within(settings.max_memory, settings.max_page_size) >= 5_000
+    assert fetches_within(MiB, settings.max_page_size) == 1

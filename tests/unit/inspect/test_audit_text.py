@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from rove.cli.audit import audit
+from rove.cli.webmasters import audit
 from rove.frontier.contract import Exclusion
 from rove.inspect import audit_findings, audit_text
 from rove.inspect.audit_findings import MAX_KEPT, Check, Unverifiable
