@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from rove.errors import RoveError
 from rove.frontier.contract import Catalog, Frontier
+from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions, domain_around, whole_domains
 
@@ -29,7 +30,9 @@ async def exclude(frontier: Frontier, patterns: Sequence[str]) -> int:
         left += await frontier.exclude(whole)
         in_part |= names.keys() - whole.keys()
     for domain in sorted(in_part):
-        left += await frontier.withdraw(domain, UrlState.BLOCKED, "excluded", covered.covers_url)
+        left += await frontier.withdraw(
+            domain, UrlState.BLOCKED, BlockReason.EXCLUDED, covered.covers_url
+        )
     return left
 
 

@@ -186,7 +186,7 @@ class CrawlApp:
             frontier=context.frontier,
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
-            drops=context.settings.drops,
+            drops=context.settings.ignored_params,
             on_added=runner.fed_some,
             on_bad=self._show_bad_line,
         )

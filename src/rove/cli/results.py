@@ -103,7 +103,7 @@ def show(url: str, data_dir: Path, raw: bool) -> None:
 
 
 async def _url_record(archive: Archive, text: str) -> UrlRecord:
-    url = await url_known(archive.reader, text, (await archive.settings()).drops)
+    url = await url_known(archive.reader, text, (await archive.settings()).ignored_params)
     record = await archive.reader.url(url.domain, url.fingerprint)
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")

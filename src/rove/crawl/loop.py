@@ -27,6 +27,7 @@ from rove.crawl.writer import GROUP, GroupWriter
 from rove.errors import RoveError
 from rove.fetch.contract import Fetcher
 from rove.frontier.contract import Frontier, Vitals
+from rove.model.reasons import FailReason
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, OriginRecord
 from rove.parse.reader import PageReader
@@ -35,7 +36,7 @@ from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.resources.memory import Share
 from rove.store.contract import Keep, Store
-from rove.urls.canonical import origin_of
+from rove.urls.origin import origin_of
 
 MAX_UNSETTLED_VISITS = 2 * GROUP
 """Visits that may wait to be settled, what is being written included, before claiming pauses."""
@@ -343,7 +344,9 @@ class Crawl:
             # A page must not end the crawl, nor come back for ever.
             log.exception("internal error in a visit to %s", journal.lease.name)
             self.progress.errors["internal"] += 1
-            journal.settle(journal.lease.urls[0].fingerprint, UrlState.FAILED, "internal error")
+            journal.settle(
+                journal.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR
+            )
         finally:
             under_way.over()
             self.progress.in_flight -= 1

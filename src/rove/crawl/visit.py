@@ -26,6 +26,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.parse.html import Document, PageSource
@@ -35,14 +36,8 @@ from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
 from rove.store.contract import Page
-from rove.urls.canonical import (
-    CrawlUrl,
-    canonical,
-    fingerprint_bytes,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.urls.canonical import CrawlUrl, canonical, http_twin, parse_base, restored
+from rove.urls.fingerprint import fingerprint_bytes
 
 MORE_URLS = (20, 1_000)
 """URLs read on when all of the lease's were blocked; and from then on, at a time."""
@@ -139,7 +134,7 @@ class Visit:
             return
         self._listed.add(url.origin)
         for text in rules_of(record.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.drops)
+            sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
@@ -169,9 +164,9 @@ class Visit:
             case Redirected(location=location):
                 return await self._redirect(step, location)
             case WrongType(response=response):
-                self._settle(step, UrlState.FAILED, f"type {response.media_type}"[:100])
+                self._settle(step, UrlState.FAILED, unread_type(response.media_type))
             case Refused(response=response):
-                self._fail(step, outcome, f"status {response.status}")
+                self._fail(step, outcome, refused_status(response.status))
             case Failed(kind=kind):
                 if _missed(step, outcome):
                     return await self._twin(step)
@@ -189,7 +184,7 @@ class Visit:
         self._journal.mark(*document.marks)
         self._meet_all(document.links, step.url, depth=step.offer.depth + 1)
         if document.noindex:
-            self._settle(step, UrlState.BLOCKED, "noindex")
+            self._settle(step, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
         content_hash = fingerprint_bytes(document.utf8)
         page = Page(
@@ -212,7 +207,6 @@ class Visit:
             robots_tags=fetched.response.all_headers("x-robots-tag"),
             now=self._journal.requests[-1].finished,
             max_links=reader.max_links,
-            canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
         is_plain_text = self._journal.requests[-1].media_type == "text/plain"
@@ -251,10 +245,10 @@ class Visit:
         match why:
             case Unread.TOO_COMPLEX:
                 self._journal.mark(mark)
-                self._settle(step, UrlState.FAILED, "too complex to be read")
+                self._settle(step, UrlState.FAILED, FailReason.TOO_COMPLEX)
             case Unread.BUSY:
                 self._journal.note_unread(FailureKind.BUSY)
-                self._try_later(step, "could not be read in time")
+                self._try_later(step, FailReason.NOT_READ_IN_TIME)
             case _:
                 assert_never(why)
 
@@ -262,17 +256,17 @@ class Visit:
         """Follow a redirect at once where the visit may, else leave it to the frontier."""
         target = self._target(step.url, location)
         if target is None:
-            self._settle(step, UrlState.FAILED, "redirect to no web address")
+            self._settle(step, UrlState.FAILED, FailReason.REDIRECT_TO_NO_URL)
             return None
         guess = self._guess
         if guess is not None and target.fingerprint == guess.url.fingerprint:
             if step.guess is None:
                 self._settle(step, UrlState.REDIRECTED, target.text)
                 self._journal.settled.pop(target.fingerprint, None)
-            self._try_later(guess, "https cannot be reached, and http leads to it")
+            self._try_later(guess, FailReason.HTTP_LEADS_TO_HTTPS)
             return None
         if target.fingerprint in (step.url.fingerprint, *step.came_from):
-            self._settle(step, UrlState.FAILED, "redirect loop")
+            self._settle(step, UrlState.FAILED, FailReason.REDIRECT_LOOP)
             return None
         self._settle(step, UrlState.REDIRECTED, target.text)
         hops = step.offer.hops + 1
@@ -294,7 +288,7 @@ class Visit:
     def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
         base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.drops)
+        target = canonical(location, base, self._context.reader.ignored_params)
         is_back = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_back else target
 
@@ -305,12 +299,12 @@ class Visit:
         key = (url.domain, url.fingerprint)
         state = (await self._context.frontier.states([key])).get(key, UrlState.PENDING)
         if state is UrlState.REDIRECTED:
-            self._try_later(step, "https cannot be reached, and http leads elsewhere")
+            self._try_later(step, FailReason.HTTP_LEADS_ELSEWHERE)
             return None
         if state is not UrlState.PENDING:
             self._settle(step, UrlState.REDIRECTED, url.text)
             return None
-        offer = url.offer(depth=step.offer.depth)
+        offer = url.new_url(depth=step.offer.depth)
         return _Step(url=url, offer=offer, attempts=step.attempts, guess=step)
 
     def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
@@ -358,7 +352,7 @@ class Visit:
         if not isinstance(admitted, int):
             self._journal.not_accepted[admitted] += 1
             return None
-        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
+        offer = url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
         self._journal.links.append(offer)
         return offer
 
@@ -380,7 +374,7 @@ def _worth_waiting_for(failure: Failed) -> bool:
 
 def _first_step(pending: PendingUrl) -> _Step:
     url = restored(pending.url, pending.fingerprint)
-    offer = url.offer(
+    offer = url.new_url(
         depth=pending.depth,
         hops=pending.hops,
         assume_https=pending.assume_https,

@@ -21,6 +21,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import RequestError, status_error
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import (
     Deferred,
@@ -33,7 +34,8 @@ from rove.model.visits import (
 from rove.policy.pacing import Answers, Pacing, judge
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
-from rove.urls.canonical import CrawlUrl, fingerprint_bytes
+from rove.urls.canonical import CrawlUrl
+from rove.urls.fingerprint import fingerprint_bytes
 
 LINK_BYTES = 320
 """What a link that waits to be added takes."""
@@ -248,6 +250,6 @@ def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
         case Redirected(location=location):
             return row.replace(target=location)
         case Refused():
-            return row.replace(error=f"status-{response.status}")
+            return row.replace(error=status_error(response.status))
         case WrongType():
-            return row.replace(error="wrong-type")
+            return row.replace(error=RequestError.WRONG_TYPE)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rove.model.ledger import Content, DelaySource, RequestRow
+from rove.model.reasons import NoRequestReason
 from rove.model.struct import Record
 from rove.model.urls import PendingUrl, UrlState
 
@@ -86,13 +87,13 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     """Where the texts of its pages lie that the frontier did not know of."""
 
     @property
-    def unasked_because(self) -> str:
-        """Why no request was made; '' if one was."""
+    def unasked_because(self) -> NoRequestReason | None:
+        """Why no request was made; None if one was."""
         if self.asked:
-            return ""
+            return None
         if self.settled:
-            return "blocked"
-        return "deferred" if self.deferred else "given-back"
+            return NoRequestReason.BLOCKED
+        return NoRequestReason.DEFERRED if self.deferred else NoRequestReason.GIVEN_BACK
 
 
 class RobotsStatus(enum.StrEnum):
