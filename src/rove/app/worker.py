@@ -93,7 +93,7 @@ def main() -> None:
         send(WorkerReport(failure=str(error), exit_code=error.exit_code))
         sys.exit(error.exit_code)
     except Exception:
-        log.exception("this is a bug")
+        log.exception("unexpected error; this is a bug")
         sys.exit(1)
 
 

@@ -140,7 +140,7 @@ def says(**report: Any) -> str:
     return f"echo '{msgspec.json.encode(WorkerReport(counters=counters, **report)).decode()}'"
 
 
-async def test_a_process_is_given_its_order(hire: Hire) -> None:
+async def test_each_worker_gets_its_order(hire: Hire) -> None:
     team = hire(
         'printf "%s\\n" "$*" >"$0.called.$number"',
         'printf "%s\\n" "$order" >"$0.order.$number"',
@@ -155,7 +155,7 @@ async def test_a_process_is_given_its_order(hire: Hire) -> None:
     assert (team.said, team.deaths) == ([], [])
 
 
-async def test_what_processes_have_done_is_summed_up(hire: Hire) -> None:
+async def test_the_counters_of_all_workers_are_added_up(hire: Hire) -> None:
     team = hire(
         says(pages=1, in_flight=50, queued=9, errors={"dns": 90}),
         "case $number in",
@@ -173,7 +173,7 @@ async def test_what_processes_have_done_is_summed_up(hire: Hire) -> None:
     assert (progress.in_flight, progress.queued) == (0, 0)
 
 
-async def test_progress_can_be_seen_on_the_way(hire: Hire) -> None:
+async def test_progress_is_updated_while_workers_run(hire: Hire) -> None:
     team = hire(says(pages=20, in_flight=3, queued=4), UNTIL_STOPPED, processes=3)
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 60)
@@ -182,7 +182,7 @@ async def test_progress_can_be_seen_on_the_way(hire: Hire) -> None:
     await running
 
 
-async def test_one_that_dies_is_started_again(hire: Hire) -> None:
+async def test_a_dead_worker_is_restarted(hire: Hire) -> None:
     team = hire(
         f"if {FIRST_TIME}; then",
         says(process=41, pages=5),
@@ -191,12 +191,12 @@ async def test_one_that_dies_is_started_again(hire: Hire) -> None:
         says(process=42, pages=3, ending="exhausted"),
     )
     assert await team.run() is Ending.EXHAUSTED
-    assert team.deaths == [41], "what it left behind was looked after"
+    assert team.deaths == [41], "on_death gets its process number"
     assert team.said == ["process 1 died (signal 9); restarting it in 0 s"]
-    assert team.progress.pages == 8, "what the dead one had done still counts"
+    assert team.progress.pages == 8, "the pages of the dead worker still count"
 
 
-async def test_what_a_dead_one_was_doing_is_not_under_way_any_more(hire: Hire) -> None:
+async def test_nothing_of_a_dead_worker_is_in_flight(hire: Hire) -> None:
     team = hire(
         f"if {FIRST_TIME}; then",
         says(process=41, pages=5, in_flight=30, queued=8, errors={"dns": 2}),
@@ -213,7 +213,7 @@ async def test_what_a_dead_one_was_doing_is_not_under_way_any_more(hire: Hire) -
     await running
 
 
-async def test_one_that_dies_before_it_says_anything_has_no_number(hire: Hire) -> None:
+async def test_a_worker_that_dies_before_its_first_report_has_no_number(hire: Hire) -> None:
     team = hire(f"{FIRST_TIME} && exit 3", says(ending="exhausted"))
     await team.run()
     assert team.deaths == [0]
@@ -221,14 +221,14 @@ async def test_one_that_dies_before_it_says_anything_has_no_number(hire: Hire) -
     assert "exit code 3; see rove-1.log" in text
 
 
-async def test_an_end_without_a_word_is_a_death(hire: Hire) -> None:
+async def test_exiting_without_a_last_report_is_a_death(hire: Hire) -> None:
     """Even with exit code 0."""
     team = hire(f"if {FIRST_TIME}; then", says(process=5), "exit 0", "fi", f"echo '{EXHAUSTED}'")
     await team.run()
     assert team.deaths == [5]
 
 
-async def test_one_that_does_not_read_its_order_is_a_death(hire: Hire) -> None:
+async def test_exiting_before_reading_the_order_is_a_death(hire: Hire) -> None:
     team = hire(says(ending="exhausted"))
     text = team.script.read_text()
     team.script.write_text(
@@ -238,7 +238,7 @@ async def test_one_that_does_not_read_its_order_is_a_death(hire: Hire) -> None:
     assert team.deaths == [0]
 
 
-async def test_one_that_somebody_stopped_alone_is_started_again(hire: Hire) -> None:
+async def test_a_worker_that_somebody_stopped_is_restarted(hire: Hire) -> None:
     team = hire(
         f"if {FIRST_TIME}; then {says(pages=2, ending='stopped')}; exit 0; fi",
         says(pages=3, ending="exhausted"),
@@ -247,7 +247,7 @@ async def test_one_that_somebody_stopped_alone_is_started_again(hire: Hire) -> N
     assert team.progress.pages == 5
 
 
-async def test_the_others_go_on_when_one_dies(hire: Hire) -> None:
+async def test_the_other_workers_continue_when_one_dies(hire: Hire) -> None:
     team = hire(
         f"if [ $number = 2 ] && {FIRST_TIME}; then exit 1; fi",
         says(pages=1, process=10),
@@ -262,7 +262,7 @@ async def test_the_others_go_on_when_one_dies(hire: Hire) -> None:
     assert [text.split("(")[0] for text in team.said] == ["process 2 died "]
 
 
-async def test_the_pauses_grow_up_to_the_longest(hire: Hire) -> None:
+async def test_the_pauses_double_up_to_the_longest(hire: Hire) -> None:
     team = hire("exit 1", pause=0.6, longest_pause=1.6)
     running = asyncio.create_task(team.run())
     await until(lambda: len(team.said) == 4)
@@ -282,8 +282,8 @@ async def test_after_a_long_life_the_pause_is_short_again(hire: Hire) -> None:
     assert await running is Ending.STOPPED
 
 
-async def test_one_that_cannot_begin_yet_is_not_announced(hire: Hire) -> None:
-    """It has said itself what it waits for; the pause before it is tried again is the same."""
+async def test_a_worker_that_exits_to_try_later_is_not_reported_as_dead(hire: Hire) -> None:
+    """Its news has said why already."""
     team = hire(
         f"if {FIRST_TIME}; then",
         says(news="the database is away"),
@@ -296,7 +296,7 @@ async def test_one_that_cannot_begin_yet_is_not_announced(hire: Hire) -> None:
     assert team.deaths == [0]
 
 
-async def test_news_are_passed_on_and_change_no_count(hire: Hire) -> None:
+async def test_news_is_passed_on_and_changes_no_counter(hire: Hire) -> None:
     team = hire(
         says(process=8, pages=5),
         says(process=8, news="the database is away"),
@@ -312,7 +312,7 @@ async def test_news_are_passed_on_and_change_no_count(hire: Hire) -> None:
     assert team.progress.pages == 5 * len(team.deaths)
 
 
-async def test_a_stop_closes_the_input_of_all(hire: Hire) -> None:
+async def test_a_stop_closes_the_standard_input_of_all_workers(hire: Hire) -> None:
     team = hire(
         says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_STOPPED, processes=3
     )
@@ -332,10 +332,10 @@ async def test_a_stop_does_not_wait_for_a_pause_to_end(hire: Hire) -> None:
     assert team.said == ["process 1 died (exit code 1; see rove-1.log); restarting it in 60 s"]
     team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert len(team.said) == 1, "and it is not started again"
+    assert len(team.said) == 1, "it is not restarted"
 
 
-async def test_one_that_dies_while_it_is_to_stop_is_not_started_again(hire: Hire) -> None:
+async def test_a_worker_that_dies_while_stopping_is_not_restarted(hire: Hire) -> None:
     team = hire(says(process=4, pages=2), "cat >/dev/null", "kill -9 $$")
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 2)
@@ -344,7 +344,7 @@ async def test_one_that_dies_while_it_is_to_stop_is_not_started_again(hire: Hire
     assert (team.said, team.deaths, team.progress.pages) == ([], [4], 2)
 
 
-async def test_one_that_does_not_stop_is_killed(hire: Hire) -> None:
+async def test_a_worker_that_does_not_stop_is_killed(hire: Hire) -> None:
     team = hire(says(process=4, pages=2), "exec sleep 60", stop=0.05)
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 2)
@@ -353,19 +353,19 @@ async def test_one_that_does_not_stop_is_killed(hire: Hire) -> None:
     assert team.deaths == [4]
 
 
-async def test_all_can_be_killed_at_once(hire: Hire) -> None:
+async def test_all_workers_can_be_killed(hire: Hire) -> None:
     team = hire(says(pages=2), "exec sleep 60", processes=2)
-    team.supervisor.kill()  # there is nobody yet
+    team.supervisor.kill()  # before any worker was started
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 4)
     team.supervisor.stop()
     team.supervisor.kill()
     assert await running is Ending.STOPPED
     assert len(team.deaths) == 2
-    team.supervisor.kill()  # nor any more
+    team.supervisor.kill()  # after all have ended
 
 
-async def test_who_is_told_to_stop_before_the_beginning_still_gets_an_order(hire: Hire) -> None:
+async def test_a_worker_gets_its_order_even_if_the_crawl_is_stopping_already(hire: Hire) -> None:
     team = hire('[ -n "$order" ] && mkdir "$0.ordered"', UNTIL_STOPPED)
     team.supervisor.stop()
     assert await team.run() is Ending.STOPPED
@@ -381,7 +381,7 @@ async def test_who_is_told_to_stop_before_the_beginning_still_gets_an_order(hire
         (["time limit reached", "page limit reached"], Ending.MAX_PAGES),
     ],
 )
-async def test_the_crawl_ends_as_its_processes_end(
+async def test_the_ending_follows_from_those_of_the_workers(
     hire: Hire, endings: list[str], expected: Ending
 ) -> None:
     first, second = (says(ending=ending) for ending in endings)
@@ -422,7 +422,7 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
     with pytest.raises(WorkerFailed) as caught:
         await team.run()
     assert (str(caught.value), caught.value.exit_code) == ("the disk is full", 3)
-    assert team.wrote("told.1"), "the other was told to stop in good order"
+    assert team.wrote("told.1"), "the other worker shuts down"
     assert (team.progress.pages, team.progress.in_flight) == (9, 0)
     assert (team.said, team.deaths) == ([], [])
 
@@ -441,7 +441,7 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
         r'{"news": "\0377"}',
     ],
 )
-async def test_rubbish_is_passed_over(hire: Hire, rubbish: str) -> None:
+async def test_lines_that_are_not_reports_are_ignored(hire: Hire, rubbish: str) -> None:
     team = hire(
         says(process=3, pages=7),
         f"printf '%b\\n' '{rubbish}'",
@@ -449,11 +449,11 @@ async def test_rubbish_is_passed_over(hire: Hire, rubbish: str) -> None:
         says(pages=1, ending="exhausted"),
     )
     assert await team.run() is Ending.EXHAUSTED
-    assert team.deaths == [3], "what was said before still counts"
+    assert team.deaths == [3], "the last good report counts"
     assert (team.progress.pages, team.news) == (8, [])
 
 
-async def test_rubbish_without_an_end_is_passed_over(hire: Hire) -> None:
+async def test_a_line_that_is_too_long_is_ignored(hire: Hire) -> None:
     team = hire(
         "head -c 200000 /dev/zero",
         "echo",
@@ -462,13 +462,13 @@ async def test_rubbish_without_an_end_is_passed_over(hire: Hire) -> None:
     assert await team.run() is Ending.EXHAUSTED
 
 
-async def test_words_of_a_newer_version_are_passed_over(hire: Hire) -> None:
+async def test_unknown_fields_are_ignored(hire: Hire) -> None:
     team = hire("""echo '{"counters": {"pages": 3}, "mood": "good", "ending": "exhausted"}'""")
     assert await team.run() is Ending.EXHAUSTED
     assert team.progress.pages == 3
 
 
-async def test_what_processes_write_elsewhere_is_not_seen(
+async def test_the_standard_error_of_workers_is_not_shown(
     hire: Hire, capfd: pytest.CaptureFixture[str]
 ) -> None:
     team = hire("echo Traceback >&2", says(ending="exhausted"))
@@ -476,7 +476,7 @@ async def test_what_processes_write_elsewhere_is_not_seen(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_the_seeds_are_loaded_meanwhile(hire: Hire) -> None:
+async def test_seeds_are_loaded_while_workers_run(hire: Hire) -> None:
     team = hire(says(pages=1), UNTIL_STOPPED)
     fed: list[int] = []
 
@@ -498,10 +498,10 @@ async def test_seeds_that_cannot_be_loaded_end_the_crawl(hire: Hire) -> None:
 
     with pytest.raises(OSError, match="the seeds are gone"):
         await team.run(feed)
-    assert team.wrote("told"), "the process was told to stop in good order"
+    assert team.wrote("told"), "the worker shuts down"
 
 
-async def test_a_stop_is_told_once_to_whoever_waits_for_a_database(hire: Hire) -> None:
+async def test_on_stop_is_called_once(hire: Hire) -> None:
     team = hire(says(pages=1), UNTIL_STOPPED)
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 1)
@@ -513,7 +513,7 @@ async def test_a_stop_is_told_once_to_whoever_waits_for_a_database(hire: Hire) -
 
 
 async def test_a_stop_does_not_wait_for_the_seeds(hire: Hire) -> None:
-    """There may be millions of them; the rest is loaded by the next start."""
+    """There may be millions of them. The next start loads the rest."""
     team = hire(says(pages=1), UNTIL_STOPPED)
     running = asyncio.create_task(team.run(_never_done))
     await until(lambda: team.progress.pages == 1)
@@ -544,14 +544,14 @@ async def test_a_crawl_that_is_cancelled_leaves_no_process_behind(hire: Hire) ->
         os.kill(int(team.text("pid")), 0)
 
 
-def test_an_order_survives_the_way_to_the_process() -> None:
+def test_an_order_survives_encoding() -> None:
     for order in (order_of(1), msgspec.structs.replace(order_of(2), remote=None)):
         line = msgspec.json.encode(order)
         assert b"\n" not in line
         assert msgspec.json.decode(line, type=WorkerOrder) == order
 
 
-def test_a_report_survives_the_way_back() -> None:
+def test_a_report_survives_encoding() -> None:
     counters = Counters(
         pages=1,
         visits=2,
@@ -580,12 +580,12 @@ def test_a_report_survives_the_way_back() -> None:
 
 
 @pytest.mark.parametrize("ending", list(Ending))
-def test_every_ending_is_understood_at_the_other_end(ending: Ending) -> None:
+def test_every_ending_survives_encoding(ending: Ending) -> None:
     line = msgspec.json.encode(WorkerReport(ending=ending))
     assert Ending(decode_report(line).ending) is ending
 
 
-def test_a_report_is_sent_as_one_line_as_long_as_anybody_reads_it(
+def test_a_report_is_one_line_and_may_have_no_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reader, writer = os.pipe()
@@ -599,5 +599,5 @@ def test_a_report_is_sent_as_one_line_as_long_as_anybody_reads_it(
             WorkerReport(news="x"),
         ]
         readable.close()
-        worker.send(WorkerReport(process=2))  # nobody reads it: no error
+        worker.send(WorkerReport(process=2))  # no error without a reader
         monkeypatch.undo()

@@ -17,7 +17,7 @@ def test_before_two_marks_there_is_no_rate() -> None:
     assert progress.pages_per_second() == progress.visits_per_second() == 0.0
 
 
-def test_the_rate_is_that_between_the_marks() -> None:
+def test_the_rate_is_measured_between_the_marks() -> None:
     progress = Progress(started=100.0)
     progress.mark(100.0)
     progress.pages, progress.visits = 30, 40
@@ -26,7 +26,7 @@ def test_the_rate_is_that_between_the_marks() -> None:
     assert progress.visits_per_second() == pytest.approx(20.0)
 
 
-def test_what_lies_before_the_window_does_not_count() -> None:
+def test_pages_before_the_window_do_not_count() -> None:
     progress = Progress(started=0.0)
     for second in range(100):
         progress.mark(float(second))
@@ -36,7 +36,7 @@ def test_what_lies_before_the_window_does_not_count() -> None:
     assert progress.average(100.0) == pytest.approx((50 * 1000 + 50 * 2) / 100)
 
 
-def test_a_crawl_that_stands_still_has_no_rate() -> None:
+def test_a_crawl_without_new_pages_has_no_rate() -> None:
     progress = Progress(started=0.0)
     progress.mark(0.0)
     progress.pages = 1000
@@ -45,7 +45,7 @@ def test_a_crawl_that_stands_still_has_no_rate() -> None:
     assert progress.pages_per_second() == 0.0
 
 
-def test_after_a_suspend_the_rate_is_that_of_the_gap() -> None:
+def test_after_a_suspend_the_gap_counts_too() -> None:
     progress = Progress(started=0.0)
     progress.mark(0.0)
     progress.mark(1.0)
