@@ -11,27 +11,24 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove import __version__
-from rove.admin.apply_exclusions import follow_exclusions
 from rove.app.concurrency import fetches_per_process, process_count
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
-from rove.app.seeds import BadLine, SeedLoader
+from rove.app.seeds import SeedLoader
 from rove.config import settings_from_json
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import Ending
 from rove.crawl.progress import Counters
+from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend, SeedSource, crawled_seconds
-from rove.humanize import counted
+from rove.frontier.contract import Backend, crawled_seconds
 from rove.model.ledger import Counts
-from rove.policy.exclusions import Exclusions, whole_domains
+from rove.policy.exclusions import whole_domains
 
-BAD_LINES_SHOWN = 5
 REPEAT_SECONDS = 10.0
 """News that several processes report within this time is shown once."""
 REVISION_SECONDS = 2.0
@@ -72,7 +69,6 @@ class CrawlApp:
         self._options = options
         self._say = say
         self._watch = watch
-        self._bad_lines = 0
         self._told: dict[str, float] = {}
 
     async def run(self) -> Summary:
@@ -148,9 +144,9 @@ class CrawlApp:
 
     async def _run(self, context: RunContext) -> Summary:
         async with self._runner(context) as runner:
-            loader = await self._loader(context, runner)
+            loader = await self._loader(context)
             async with self._watched(Running(runner=runner, context=context)):
-                ending = await runner.run(lambda: self._feed(loader, context))
+                ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
@@ -181,36 +177,15 @@ class CrawlApp:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _loader(self, context: RunContext, runner: Runner) -> SeedLoader:
+    async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(
             frontier=context.frontier,
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
-            drops=context.settings.ignored_params,
-            on_added=runner.fed_some,
-            on_bad=self._show_bad_line,
+            directory=context.data.root,
+            ignored_params=context.settings.ignored_params,
+            say=self._say,
         )
-
-    async def _feed(self, loader: SeedLoader, context: RunContext) -> None:
-        def exclude(exclusions: Exclusions) -> None:
-            loader.gate.exclusions = exclusions
-
-        following = asyncio.create_task(follow_exclusions(context.backend.catalog, exclude))
-        try:
-            for source in await context.backend.catalog.seed_sources():
-                if not source.finished and source.is_here:
-                    loaded = await loader.load(source, context.data.root / source.path)
-                    bad = f", {counted(loaded.bad, 'bad line')} skipped" if loaded.bad else ""
-                    self._say(f"{loaded.name}: {counted(loaded.good, 'seed')}{bad}")
-        finally:
-            following.cancel()
-
-    def _show_bad_line(self, source: SeedSource, line: BadLine) -> None:
-        self._bad_lines += 1
-        if self._bad_lines <= BAD_LINES_SHOWN:
-            self._say(
-                f"{source.name}, line {line.number}: {line.text[:80]!r} is not a domain or URL"
-            )
 
     def _tell(self, sentence: str) -> None:
         """Show news, but only once if several processes report the same at about the same time."""

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rove.admin.exclude import current_user
 from rove.app.seeds import has_good_line
 from rove.config import Limits, Settings, settings_from_json, with_limits
-from rove.datadir import DataDir, this_person
+from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
@@ -99,7 +100,7 @@ async def prepare(
         await backend.open(create=True)
         settings = replace(settings, limits=await _limits(options, settings, backend))
         await backend.catalog.add_exclusions(
-            exclusions, who=this_person(), reason=f"in {options.exclude}"
+            exclusions, who=current_user(), reason=f"in {options.exclude}"
         )
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
@@ -185,7 +186,7 @@ async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -
 def _copy_seeds(options: CrawlOptions, data: DataDir, seeds: BinaryIO) -> SeedSource:
     name = "standard input" if options.seeds == "-" else str(options.seeds)
     with _interruptible():
-        path = data.keep_seeds(seeds)
+        path = data.save_seeds(seeds)
     if not has_good_line(path):
         path.unlink()
         raise UsageError(f"{name} holds no domain or URL to start from")

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from rove.crawl.inflight_log import lost_visits, spool_files
+from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.frontier.contract import Frontier
 from rove.store.recovery import recover
 
@@ -34,7 +34,7 @@ async def recover_requests(
     released = await frontier.recover(processes)
     if released:
         log.info("%d leases of dead processes now end with the delay", released)
-    left = spool_files(inflight_log, of=processes, but=frontier.process)
+    left = inflight_files(inflight_log, processes=processes, except_process=frontier.process)
     for process, files in groupby(left, key=itemgetter(0)):
         # All files of a process at once: a request may begin in one file and end in the next.
         paths = [path for _, path in files]

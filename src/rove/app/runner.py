@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,8 +13,9 @@ from rove.app.supervisor import Supervisor
 from rove.app.worker import WorkerOrder
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import GRACE_SECONDS, Ending
+from rove.crawl.loop import Loader
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend, Frontier
@@ -27,11 +28,8 @@ class Runner(Protocol):
     def progress(self) -> Progress:
         """The counters of all its processes."""
 
-    async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
-        """Crawl until the end, while `feed` loads the seeds."""
-
-    def fed_some(self) -> None:
-        """Look for work: seeds were added."""
+    async def run(self, seed_loader: Loader) -> Ending:
+        """Load the seeds and crawl until the end."""
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Shut down: fetches in flight get a few seconds."""

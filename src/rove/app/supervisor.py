@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
-from rove.crawl.loop import Ending
+from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
+from rove.crawl.shutdown import Ending
 from rove.errors import RoveError
 
 WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
@@ -163,22 +164,20 @@ class Supervisor:
         for worker in self._workers.values():
             worker.kill()
 
-    def fed_some(self) -> None:
-        """Ignore that seeds were added: workers look for work by themselves."""
-
-    async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
-        """Keep the workers running until the crawl ends, while `feed` loads the seeds."""
+    async def run(self, seed_loader: Loader) -> Ending:
+        """Load the seeds and keep the workers running until the crawl ends."""
         lives = [asyncio.create_task(self._keep_alive(order)) for order in self._orders]
-        feeder = asyncio.ensure_future(feed())
+        # Workers look for new seeds by themselves, so they need not be woken.
+        loading = asyncio.create_task(seed_loader.run(lambda: None))
         marking = asyncio.create_task(self._keep_marking())
         try:
-            await _all_or_first_failure(lives, feeder)
+            await _all_or_first_failure(lives, loading)
             endings = [life.result() for life in lives]
         finally:
             self.stop()
-            feeder.cancel()
+            loading.cancel()
             marking.cancel()
-            await asyncio.gather(*lives, feeder, marking, return_exceptions=True)
+            await asyncio.gather(*lives, loading, marking, return_exceptions=True)
             self._update_progress()
         return self._overall(endings)
 
@@ -255,10 +254,10 @@ def _death_text(exit_code: int | None, number: int) -> str:
 
 
 async def _all_or_first_failure(
-    lives: list[asyncio.Task[Ending]], feeder: asyncio.Future[None]
+    lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]
 ) -> None:
-    """Wait until all workers have ended; raise the first failure of a worker or of the feeder."""
-    pending: set[asyncio.Future[Any]] = {*lives, feeder}
+    """Wait until all workers have ended; raise the first failure of a worker or of the seed loader."""
+    pending: set[asyncio.Future[Any]] = {*lives, loading}
     while not all(life.done() for life in lives):
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

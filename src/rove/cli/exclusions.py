@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from rove.admin import upkeep
+from rove.admin import exclude as exclusions
+from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
 from rove.errors import UsageError
@@ -44,7 +45,7 @@ def exclude(
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions; use it without domains and --file")
-        print("\n".join(map(_line, asyncio.run(upkeep.exclusions_of(data_dir)))) or "none")
+        print("\n".join(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or "none")
         return
     patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
     if not patterns:
@@ -53,7 +54,7 @@ def exclude(
     for pattern in patterns:
         if domain_around(pattern) is None:
             print(f"{pattern} is wider than one domain: everything that it covers is excluded")
-    done = asyncio.run(upkeep.exclude(data_dir, patterns, reason))
+    done = asyncio.run(exclusions.exclude(data_dir, patterns, reason))
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:KNOWN_SHOWN]:
         print(f"{pattern} was excluded already")
@@ -70,7 +71,7 @@ def exclude(
 def include(domains: tuple[str, ...], data_dir: Path) -> None:
     """Allow the crawl to contact DOMAIN again. Delays continue where they were."""
     patterns = list(dict.fromkeys(map(parse_pattern, domains)))
-    reopened = asyncio.run(upkeep.include(data_dir, patterns))
+    reopened = asyncio.run(exclusions.include(data_dir, patterns))
     print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
 
 
@@ -90,7 +91,7 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         raise UsageError("this deletes stored pages and cannot ask for confirmation; add --yes")
     if not yes:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
-    done = asyncio.run(upkeep.purge(data_dir, pattern, say=print))
+    done = asyncio.run(purging.purge(data_dir, pattern, say=print))
     print(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rove.admin.move import relocate
+from rove.admin.move import move_to_postgres
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import (
     MACHINE,
@@ -83,7 +83,7 @@ def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
     moved = asyncio.run(
-        relocate(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
+        move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
     )
     print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
     print(f"continue with: rove crawl --resume --data-dir {data_dir}")

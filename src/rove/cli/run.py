@@ -14,7 +14,7 @@ from rove.app.application import CrawlApp, Running, Summary
 from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import DEFAULT_DATA_DIR
-from rove.crawl.loop import Ending
+from rove.crawl.shutdown import Ending
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 

@@ -15,8 +15,8 @@ from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
 from rove.inspect.explain import explanation
 from rove.inspect.known import read_known
-from rove.inspect.nodes import is_alive
-from rove.inspect.open_crawl import Archive, opened
+from rove.inspect.nodes import is_running
+from rove.inspect.open_crawl import opened
 from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given
 from rove.inspect.report_html import write_html
@@ -42,7 +42,7 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
                 wanted,
                 settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
-                is_running=await _is_running(archive),
+                is_running=await is_running(archive.data, archive.reader),
             )
         answer = explanation(url, wanted, known, now=time.time())
         if json:
@@ -114,10 +114,3 @@ def audit(data_dir: Path, json: bool) -> None:
 
     if run_reading(work()):
         raise click.exceptions.Exit(1)
-
-
-async def _is_running(archive: Archive) -> bool:
-    """Return whether the crawl runs, here or on another machine."""
-    return archive.data.in_use() or any(
-        is_alive(process) for process in await archive.reader.participants()
-    )

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from rove.humanize import seconds_text
+from rove.humanize import hash_text, seconds_text
 from rove.inspect.pages import iso_time
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.reasons import status_error
@@ -111,8 +111,3 @@ def request_json(row: RequestRow) -> dict[str, Any]:
         "delay_after_s": row.delay,
         "delay_from": row.delay_from.value,
     }
-
-
-def hash_text(hash: int | None) -> str | None:
-    """A content hash as it is written everywhere."""
-    return None if hash is None else f"{hash & (2**64 - 1):016x}"

@@ -20,8 +20,8 @@ from rove.app import worker
 from rove.app.supervisor import Supervisor, Timing, WorkerFailed
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
 from rove.config import Limits, Settings
-from rove.crawl.loop import Ending
 from rove.crawl.progress import Counters, Progress
+from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
 
 PATIENCE = 10.0
@@ -80,9 +80,9 @@ class Team:
     def _on_stop(self) -> None:
         self.stops += 1
 
-    async def run(self, feed: Callable[[], Awaitable[None]] | None = None) -> Ending:
+    async def run(self, load: Callable[[], Awaitable[None]] | None = None) -> Ending:
         async with asyncio.timeout(PATIENCE):
-            return await self.supervisor.run(feed or _no_seeds)
+            return await self.supervisor.run(Seeds(load))
 
     def wrote(self, name: str) -> bool:
         """Whether a process has made a file of this name."""
@@ -97,8 +97,15 @@ class Team:
         return self.supervisor.progress
 
 
-async def _no_seeds() -> None:
-    pass
+class Seeds:
+    """A loader that calls a function of the test."""
+
+    def __init__(self, load: Callable[[], Awaitable[None]] | None) -> None:
+        self._load = load
+
+    async def run(self, on_added: Callable[[], None]) -> None:
+        if self._load is not None:
+            await self._load()
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -480,24 +487,24 @@ async def test_seeds_are_loaded_while_workers_run(hire: Hire) -> None:
     team = hire(says(pages=1), UNTIL_STOPPED)
     fed: list[int] = []
 
-    async def feed() -> None:
+    async def load() -> None:
         await until(lambda: team.progress.pages == 1)
         fed.append(team.progress.pages)
         team.supervisor.stop()
 
-    assert await team.run(feed) is Ending.STOPPED
+    assert await team.run(load) is Ending.STOPPED
     assert fed == [1]
 
 
 async def test_seeds_that_cannot_be_loaded_end_the_crawl(hire: Hire) -> None:
     team = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told"', UNTIL_STOPPED)
 
-    async def feed() -> None:
+    async def load() -> None:
         await until(lambda: team.progress.pages == 1)
         raise OSError("the seeds are gone")
 
     with pytest.raises(OSError, match="the seeds are gone"):
-        await team.run(feed)
+        await team.run(load)
     assert team.wrote("told"), "the worker shuts down"
 
 
