@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove import __version__
-from rove.app.concurrency import fetches_per_process, process_count
+from rove.app.concurrency import (
+    available_cores,
+    fetches_per_process,
+    process_count,
+    raise_open_files,
+)
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.recovery import recover_requests, recover_store
@@ -123,9 +128,14 @@ class CrawlApp:
             clock=steady_seconds,
         )
         processes = process_count(
-            self._options.processes, concurrency=settings.concurrency, is_sqlite=remote is None
+            self._options.processes,
+            cores=available_cores(),
+            concurrency=settings.concurrency,
+            is_sqlite=remote is None,
         )
-        fetches = fetches_per_process(settings, processes, say=self._say)
+        fetches = fetches_per_process(
+            settings, processes, open_files=raise_open_files(), say=self._say
+        )
         run = await backend.begin_run()
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
         await recover_requests(frontier, data.inflight_log, delay=settings.delay)

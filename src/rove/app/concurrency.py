@@ -18,28 +18,35 @@ FILES_PER_FETCH = 2
 """libcurl keeps a TLS connection open for up to a second after its end."""
 
 
-def process_count(wanted: int | None, *, concurrency: int, is_sqlite: bool) -> int:
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def process_count(wanted: int | None, *, cores: int, concurrency: int, is_sqlite: bool) -> int:
     """Return the number of processes: as wanted, else one per core; never more than there are fetches."""
-    cores = len(os.sched_getaffinity(0))
     default = min(cores, SQLITE_PROCESSES) if is_sqlite else cores
     return min(wanted or default, concurrency)
 
 
 def fetches_per_process(
-    settings: Settings, processes: int, *, say: Callable[[str], None]
+    settings: Settings, processes: int, *, open_files: int | None, say: Callable[[str], None]
 ) -> list[int]:
-    """Share --concurrency among the processes; if files or memory do not suffice, lower it and say so."""
-    fetches, open_files = settings.concurrency, raise_open_files()
+    """Share --concurrency among the processes; if files or memory do not suffice, lower it and say so.
+
+    `open_files` is the limit of each process, or None if there is none.
+    """
+    fetches = settings.concurrency
     if open_files is not None and fetches > processes * fetches_with(open_files):
         fetches = processes * fetches_with(open_files)
         say(
-            f"only {open_files:,} files may be open here: "
+            f"a process may open only {open_files:,} files here; "
             f"--concurrency is lowered from {settings.concurrency:,} to {fetches:,}"
         )
     most = processes * fetches_within(settings.max_memory, settings.max_page_size)
     if fetches > most:
         say(
-            f"--max-memory {size_text(settings.max_memory)} is too little for {fetches:,} fetches at once: "
+            f"--max-memory {size_text(settings.max_memory)} is too little for {fetches:,} fetches at once; "
             f"--concurrency is lowered to {most:,}"
         )
         fetches = most
@@ -47,12 +54,12 @@ def fetches_per_process(
 
 
 def raise_open_files() -> int | None:
-    """Raise the soft limit of open files to the hard one, for child processes too; None: there is no limit."""
+    """Raise the limit of open files, which workers inherit, as far as possible; return it, None if there is none."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return None if hard == resource.RLIM_INFINITY else hard
 
 
 def fetches_with(open_files: int) -> int:
-    """Return how many fetches a process can have in flight with this limit of open files."""
+    """Return how many fetches a process can have in flight within a limit of open files."""
     return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
