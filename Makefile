@@ -33,10 +33,10 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=you@example.org" >&2; exit 2; }
 	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
 
-docs: $(VENV)/.runtime ## write docs/cli.md anew from the program
+docs: $(VENV)/.runtime ## generate docs/cli.md from the program
 	$(BIN)/python -m rove.cli.reference > docs/cli.md
 
-pictures: $(VENV)/.runtime ## draw docs/pictures anew from a run of the demo
+pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
 	$(BIN)/python -m rove.cli.pictures docs/pictures
 
 lint: $(VENV)/.dev ## style, types and import rules

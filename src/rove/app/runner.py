@@ -86,6 +86,7 @@ async def worker_processes(
 
     async def on_death(process: int) -> None:
         await recover_store(context.data.warc)
+        # A worker that died before its first report has no number and left nothing to recover.
         await recover_requests(
             context.frontier,
             context.data.inflight_log,

@@ -1,6 +1,6 @@
 """One crawling process of several: `python -m rove.app.worker`, started by the supervisor.
 
-The supervisor writes one WorkerOrder to its standard input, and reads WorkerReports, one a line, from its standard
+The supervisor writes one WorkerOrder to its standard input, and reads WorkerReports, one per line, from its standard
 output. The worker shuts down when its standard input is closed, so it also stops if the supervisor is killed.
 """
 
