@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rove.cli.options import (
     min_free_disk_option,
     option,
     processes_option,
+    setting_flag,
     settings_given,
 )
 from rove.cli.run import run_crawl
@@ -38,154 +40,136 @@ MAX_COUNT = 1_000_000_000
 """Upper bound for counts of pages and links: more than anybody needs, and it fits into any database column."""
 
 
+what = partial(option, group=WHAT_TO_CRAWL)
+politely = partial(option, group=HOW_POLITELY)
+stop = partial(option, group=WHEN_TO_STOP)
+keep = partial(option, group=WHAT_TO_KEEP)
+machine = partial(option, group=MACHINE)
+postgresql = partial(option, group=POSTGRESQL)
+network = partial(option, group=NETWORK)
+
+
 @click.command(cls=Command, short_help="Crawl from a file of domains.")
 @click.argument("seeds", required=False)
-@option(
+@what(
     "--resume",
-    group=WHAT_TO_CRAWL,
     is_flag=True,
     help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.",
 )
-@option(
+@what(
     "--exclude",
-    group=WHAT_TO_CRAWL,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Domains never to contact, one per line; each covers its subdomains.",
 )
-@option(
+@setting_flag(
     "--seeds-only",
     group=WHAT_TO_CRAWL,
-    is_flag=True,
-    default=None,
     help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
 )
-@option(
+@what(
     "--max-depth",
-    group=WHAT_TO_CRAWL,
     type=click.IntRange(min=0, max=MAX_COUNT),
     metavar="N",
     default_text="no limit",
     help="Links to follow from a seed. 0: only the seeds.",
 )
-@option(
+@what(
     "--max-links",
-    group=WHAT_TO_CRAWL,
     type=click.IntRange(min=0, max=50_000),
     metavar="N",
     default_text=str(DEFAULT_MAX_LINKS),
     help="Links to take from one page.",
 )
-@option(
-    "--sitemaps",
-    group=WHAT_TO_CRAWL,
-    is_flag=True,
-    default=None,
-    help="Read the sitemaps that robots.txt names.",
-)
-@option(
+@setting_flag("--sitemaps", group=WHAT_TO_CRAWL, help="Read the sitemaps that robots.txt names.")
+@what(
     "--drop-param",
     "drop_params",
-    group=WHAT_TO_CRAWL,
     multiple=True,
     metavar="NAME",
     default_text="only session ids and tracking parameters",
     help="New crawls only: remove this query parameter from URLs; 'x_*' is a prefix; repeatable.",
 )
-@option(
+@politely(
     "--email",
-    group=HOW_POLITELY,
     metavar="ADDRESS",
     help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
-@option(
+@politely(
     "--info-url",
-    group=HOW_POLITELY,
     metavar="URL",
     help="A page about this crawl, named in the User-Agent after the e-mail address.",
 )
-@option(
+@politely(
     "--delay",
-    group=HOW_POLITELY,
     type=float,
     metavar="SECONDS",
     default_text=f"{DEFAULT_DELAY:g}",
     help="Minimum time between two visits to one domain.",
 )
-@option(
+@setting_flag(
     "--allow-short-delay",
     group=HOW_POLITELY,
-    is_flag=True,
-    default=None,
     help=f"Allow a --delay below {DEFAULT_DELAY:g} seconds, for sites that are yours or have agreed.",
 )
-@option(
+@politely(
     "--per-ip",
-    group=HOW_POLITELY,
     type=click.IntRange(min=1),
     metavar="N",
     default_text="no limit",
     help="Connections to one IP address at once, for each process.",
 )
-@option(
+@politely(
     "--redirect-hops",
-    group=HOW_POLITELY,
     type=click.IntRange(min=0, max=5),
     metavar="N",
     default_text=str(DEFAULT_REDIRECT_HOPS),
     help="Redirects inside a domain to follow in one visit. 0: each waits for the next visit.",
 )
-@option(
+@stop(
     "--max-pages",
-    group=WHEN_TO_STOP,
     type=click.IntRange(min=1, max=MAX_COUNT),
     metavar="N",
     default_text="no limit",
     help="Stop after this many pages.",
 )
-@option(
+@stop(
     "--max-duration",
-    group=WHEN_TO_STOP,
     type=DURATION,
     metavar="TIME",
     default_text="no limit",
     help="Stop after this time, such as 90s, 30m, 24h or 2d.",
 )
-@option(
+@stop(
     "--max-pages-per-domain",
-    group=WHEN_TO_STOP,
     type=click.IntRange(min=1, max=MAX_COUNT),
     metavar="N",
     default_text="no limit",
     help="Fetch at most this many pages of one domain.",
 )
-@option(
+@stop(
     "--horizon",
-    group=WHEN_TO_STOP,
     type=DURATION,
     metavar="TIME",
     default_text="--max-duration, else 30d",
     help="How long the crawl is meant to run. Bounds the URLs queued for one domain.",
 )
 @data_dir_option("Where to keep everything of this crawl.", file_okay=False, group=WHAT_TO_KEEP)
-@option(
+@keep(
     "--store",
-    group=WHAT_TO_KEEP,
     type=click.Choice(["text", "raw", "both"]),
     default_text="text",
     help="Keep the text of a page, its raw HTTP response, or both.",
 )
-@option(
+@keep(
     "--max-page-size",
-    group=WHAT_TO_KEEP,
     type=SIZE,
     metavar="SIZE",
     default_text=size_text(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
 )
-@option(
+@machine(
     "--concurrency",
-    group=MACHINE,
     type=click.IntRange(min=1),
     metavar="N",
     default_text=str(DEFAULT_CONCURRENCY),
@@ -195,50 +179,42 @@ MAX_COUNT = 1_000_000_000
 @max_memory_option
 @min_free_disk_option
 @log_level_option
-@option(
+@postgresql(
     "--frontier",
-    group=POSTGRESQL,
     metavar="POSTGRESQL_URL",
     default_text="SQLite in --data-dir",
     help="Keep the frontier in this database, so that several machines can crawl.",
 )
 @crawl_name_option
-@option(
+@network(
     "--timeout",
-    group=NETWORK,
     type=float,
     metavar="SECONDS",
     default_text=f"{DEFAULT_TIMEOUT:g}",
     help="Time limit of one request, from the DNS lookup to the last byte.",
 )
-@option(
+@network(
     "--connect-to",
-    group=NETWORK,
     multiple=True,
     metavar="PATTERN=ADDRESS[:PORT]",
     help="Connect hosts that match PATTERN ('*.test') to this address, without DNS; repeatable.",
 )
-@option(
+@network(
     "--dns-server",
     "dns_servers",
-    group=NETWORK,
     multiple=True,
     metavar="ADDRESS[:PORT]",
     default_text="those of the system",
     help="Name server to use; repeatable.",
 )
-@option(
+@setting_flag(
     "--strict-tls",
     group=NETWORK,
-    is_flag=True,
-    default=None,
     help="Refuse invalid certificates and old TLS versions instead of marking the pages.",
 )
-@option(
+@setting_flag(
     "--allow-private-addresses",
     group=NETWORK,
-    is_flag=True,
-    default=None,
     help="Allow loopback, private, link-local and reserved addresses.",
 )
 def crawl(**given: Any) -> int:

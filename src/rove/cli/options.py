@@ -102,6 +102,11 @@ def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*names, cls=Option, **attributes)
 
 
+def setting_flag(name: str, *, group: str, help: str) -> Callable[[F], F]:
+    """Declare a flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
+    return option(name, group=group, is_flag=True, default=None, help=help)
+
+
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
     """Declare --data-dir with the help text of this command."""
     return option(

@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[3]
 NAMES = [name for names in COMMANDS.values() for name in names]
 
 
-def command(name: str) -> Command:
-    found = rove.get_command(click.Context(rove), name)
-    assert isinstance(found, Command)
-    return found
+def command_of(name: str) -> Command:
+    command = rove.get_command(click.Context(rove), name)
+    assert isinstance(command, Command)
+    return command
 
 
 def test_the_committed_reference_is_current() -> None:
@@ -28,15 +28,15 @@ def test_the_committed_reference_is_current() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_help_text_is_one_short_sentence_or_two(name: str) -> None:
-    for option in command(name).params:
+    for option in command_of(name).params:
         if isinstance(option, Option):
             assert option.help and option.help.endswith("."), option.name
             assert len(option.help) <= 90, option.help
 
 
 def test_every_option_of_crawl_is_in_a_group() -> None:
-    context = click.Context(command("crawl"))
-    groups = command("crawl").grouped_options(context)
+    context = click.Context(command_of("crawl"))
+    groups = command_of("crawl").grouped_options(context)
     assert list(groups) == [
         "What to crawl",
         "How politely",
