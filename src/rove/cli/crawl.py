@@ -10,12 +10,10 @@ import click
 
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import (
-    DURATION,
     HOW_POLITELY,
     MACHINE,
     NETWORK,
     POSTGRESQL,
-    SIZE,
     WHAT_TO_CRAWL,
     WHAT_TO_KEEP,
     WHEN_TO_STOP,
@@ -31,7 +29,13 @@ from rove.cli.options import (
     settings_given,
 )
 from rove.cli.run import run_crawl
-from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT
+from rove.config import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_MAX_PAGE_SIZE,
+    DEFAULT_TIMEOUT,
+    parse_duration,
+    parse_size,
+)
 from rove.humanize import size_text
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.urls.ignored_params import parse_names
@@ -135,7 +139,7 @@ network = partial(option, group=NETWORK)
 )
 @stop(
     "--max-duration",
-    type=DURATION,
+    type=parse_duration,
     metavar="TIME",
     default_text="no limit",
     help="Stop after this time, such as 90s, 30m, 24h or 2d.",
@@ -149,7 +153,7 @@ network = partial(option, group=NETWORK)
 )
 @stop(
     "--horizon",
-    type=DURATION,
+    type=parse_duration,
     metavar="TIME",
     default_text="--max-duration, else 30d",
     help="How long the crawl is meant to run. Bounds the URLs queued for one domain.",
@@ -163,7 +167,7 @@ network = partial(option, group=NETWORK)
 )
 @keep(
     "--max-page-size",
-    type=SIZE,
+    type=parse_size,
     metavar="SIZE",
     default_text=size_text(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",

@@ -13,7 +13,6 @@ from rove.config import (
     DEFAULT_MAX_MEMORY,
     DEFAULT_MIN_FREE_DISK,
     Settings,
-    parse_duration,
     parse_size,
 )
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
@@ -79,24 +78,6 @@ class Command(click.Command):
                 formatter.write_dl([r for o in options if (r := o.get_help_record(ctx))])
 
 
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        return parse_duration(value) if isinstance(value, str) else value
-
-
-class _Size(click.ParamType[int]):
-    name = "size"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        return parse_size(value) if isinstance(value, str) else value
-
-
-DURATION = _Duration()
-SIZE = _Size()
-
-
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     """Declare an Option; see there for `group` and `default_text`."""
     return click.option(*names, cls=Option, **attributes)
@@ -139,7 +120,7 @@ processes_option = option(
 max_memory_option = option(
     "--max-memory",
     group=MACHINE,
-    type=SIZE,
+    type=parse_size,
     metavar="SIZE",
     default_text=size_text(DEFAULT_MAX_MEMORY),
     help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
@@ -147,7 +128,7 @@ max_memory_option = option(
 min_free_disk_option = option(
     "--min-free-disk",
     group=MACHINE,
-    type=SIZE,
+    type=parse_size,
     metavar="SIZE",
     default_text=size_text(DEFAULT_MIN_FREE_DISK),
     help="Pause while the disk of the data directory has less free space. 0: never pause.",
