@@ -23,8 +23,13 @@ DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
 DEFAULT_TIMEOUT = 60.0
 SHORTEST_TIMEOUT = 1.0
-DEFAULT_MAX_BODY = 5 * 1024 * 1024
+DEFAULT_MAX_PAGE_SIZE = 5 * 1024 * 1024
 DEFAULT_MAX_MEMORY = 1 << 30
+SMALLEST_MAX_PAGE_SIZE = 1 << 10
+LARGEST_MAX_PAGE_SIZE = 64 << 20
+"""Decoding a page blocks the event loop, so one page must not be much larger."""
+PAGES_IN_MEMORY = 24
+"""Memory that one page needs at most while it is received and read, as a multiple of --max-page-size."""
 LEAST_MEMORY = 256 << 20
 """With less, one page of the largest size could go over the ceiling."""
 DEFAULT_MIN_FREE_DISK = 1 << 30
@@ -76,7 +81,8 @@ class Settings:
     max_links: int = DEFAULT_MAX_LINKS
     timeout: float = DEFAULT_TIMEOUT
     """Seconds that one request may take."""
-    max_body: int = DEFAULT_MAX_BODY
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE
+    """Bytes to receive of one page; the rest is cut off."""
     horizon: float | None = None
     """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
     max_memory: int = DEFAULT_MAX_MEMORY
@@ -118,6 +124,18 @@ class Settings:
             raise UsageError(
                 f"--max-memory {size_text(self.max_memory)} is too little: a process needs at least "
                 f"{size_text(LEAST_MEMORY)}"
+            )
+        if not SMALLEST_MAX_PAGE_SIZE <= self.max_page_size <= LARGEST_MAX_PAGE_SIZE:
+            raise UsageError(
+                f"a --max-page-size of {size_text(self.max_page_size)} is not between "
+                f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
+            )
+        over_default = max(0, self.max_page_size - DEFAULT_MAX_PAGE_SIZE)
+        least_memory = LEAST_MEMORY + PAGES_IN_MEMORY * over_default
+        if self.max_memory < least_memory:
+            raise UsageError(
+                f"--max-memory {size_text(self.max_memory)} is too little for pages of up to "
+                f"{size_text(self.max_page_size)}; give at least {size_text(least_memory)}"
             )
         if self.min_free_disk < 0:
             raise UsageError("--min-free-disk must not be negative")

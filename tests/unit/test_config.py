@@ -164,7 +164,7 @@ def test_allowed_values_pass(changes: dict[str, Any]) -> None:
 def test_the_defaults_are_polite() -> None:
     assert GOOD.delay == 70.0
     assert not GOOD.allow_short_delay and not GOOD.allow_private_addresses
-    assert GOOD.max_body == 5 * 1024 * 1024
+    assert GOOD.max_page_size == 5 * 1024 * 1024
 
 
 LIMITS = st.builds(
