@@ -107,6 +107,9 @@ def test_no_size(text: str) -> None:
     [
         ({"max_memory": (256 << 20) - 1}, "at least 256.0 MiB"),
         ({"min_free_disk": -1}, "--min-free-disk"),
+        ({"max_page_size": 1023}, "--max-page-size of 1023 B"),
+        ({"max_page_size": (64 << 20) + 1}, "--max-page-size"),
+        ({"max_page_size": 60 << 20}, "too little for pages of up to 60.0 MiB"),
         ({"email": ""}, "not an e-mail address"),
         ({"email": "me"}, "not an e-mail address"),
         ({"email": "me@example.org\n"}, "not an e-mail address"),
@@ -151,6 +154,8 @@ def test_a_delay_that_is_not_a_number_is_refused(delay: float) -> None:
         {"delay": 0.0, "allow_short_delay": True},
         {"delay": 2.0, "allow_short_delay": True},
         {"concurrency": 1},
+        {"max_page_size": 1 << 10},
+        {"max_page_size": 60 << 20, "max_memory": 2 << 30},
         {"info_url": "https://example.org/bot?x=1"},
         {"info_url": "http://example.org"},
         {"drop_params": ("a", "x_*")},
