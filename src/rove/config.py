@@ -1,6 +1,6 @@
 """The settings of a crawl: one frozen record, stored in the frontier and read when the crawl is resumed.
 
-This is the one place of every default that matters. Those that are part of rove's politeness are imported from policy/.
+Every default that matters is in `Settings`. Those that make the crawl polite are defined in policy/.
 """
 
 from __future__ import annotations
