@@ -23,20 +23,13 @@ import pytest
 from rove.errors import FrontierError, UsageError
 from rove.frontier import move as moving
 from rove.frontier.clock import Anchor, current_boot, steady_seconds
-from rove.frontier.contract import (
-    Catalog,
-    Frontier,
-    FrontierReader,
-    Node,
-    Policy,
-    SeedSource,
-    crawled_seconds,
-)
+from rove.frontier.contract import Catalog, Frontier, FrontierReader, Node, Policy, SeedSource
 from rove.frontier.move import Moved, is_moving, move
 from rove.frontier.postgres.backend import PostgresBackend
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
+from rove.frontier.runs import crawled_seconds
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.frontier import SqliteFrontier

@@ -38,13 +38,9 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, UsageError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import (
-    Backend,
-    Frontier,
-    SeedSource,
-    crawled_seconds,
-)
+from rove.frontier.contract import Backend, Frontier, SeedSource
 from rove.frontier.dsn import redacted
+from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted, size_text
 from rove.model.ledger import Counts
 from rove.policy.exclusions import Exclusions, whole_domains

@@ -204,7 +204,7 @@ class VisitRecord:
 
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""
-        requests = [row.replace(fate=Settlement.LOST) for row in self.requests]
+        requests = [row.replace(settlement=Settlement.LOST) for row in self.requests]
         return self.result(now, delay).replace(
             settled=(),
             deferred=(),

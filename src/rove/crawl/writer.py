@@ -186,7 +186,7 @@ class GroupWriter:
             added = await self._frontier.add(
                 offers[start : start + LINKS_PER_ADD],
                 only_known_domains=self._only_known_domains,
-                kept=kept,
+                exempt=kept,
             )
             refused = added.refused
             self._seen.update([f for f in part if f not in refused] if refused else part)

@@ -27,12 +27,13 @@ from rove.errors import FrontierError, UsageError
 from rove.frontier.clock import CrawlClock
 from rove.frontier.contract import Node
 from rove.frontier.dsn import redacted
-from rove.frontier.postgres.database import CONNECT_SECONDS, Database, Session
+from rove.frontier.postgres.database import CONNECT_SECONDS, PostgresDatabase
 from rove.frontier.postgres.errors import DRIVER_ERRORS
+from rove.frontier.postgres.session import Session
 from rove.frontier.priority import RETRIED
-from rove.frontier.rows import REQUEST_COLUMNS
+from rove.frontier.rows.requests import REQUEST_COLUMNS
 from rove.frontier.sanitize import UNSTORABLE
-from rove.frontier.sqlite import database as sqlite_database
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.model.urls import UrlState
 
 SLICE = 20_000
@@ -136,7 +137,7 @@ _ALL_TABLES = (
             **_same("state", "url", "reason", "sitemap_of"),
             "position": f"position + CASE WHEN priority >= {RETRIED} THEN :shift ELSE 0 END",
         },
-        flags=("bare",),
+        flags=("assume_https",),
         sums={
             state.name.lower(): f"CASE WHEN state = {state.value} THEN 1 ELSE 0 END"
             for state in UrlState
@@ -285,7 +286,7 @@ class _Source:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._database = sqlite_database.Database(path)
+        self._database = SqliteDatabase(path)
         self._connection: sqlite3.Connection | None = None
         self.id = ""
         self.settings = ""
@@ -353,7 +354,7 @@ class _Move:
     """One start of a move."""
 
     def __init__(
-        self, source: _Source, database: Database, machine: Node, say: Callable[[str], None]
+        self, source: _Source, database: PostgresDatabase, machine: Node, say: Callable[[str], None]
     ) -> None:
         self._source = source
         self._database = database
@@ -577,7 +578,7 @@ async def move(
     A move that is finished is left as it is. `machine` is the data directory of the file.
     """
     crawl = _Source(source)
-    database = Database(url, schema, connections=1)
+    database = PostgresDatabase(url, schema, connections=1)
     database.on_news = say
     try:
         await crawl.open()
@@ -588,7 +589,7 @@ async def move(
         await crawl.close()
 
 
-async def is_moving(database: Database) -> bool:
+async def is_moving(database: PostgresDatabase) -> bool:
     """Whether a move into this schema has begun and not come to its end."""
     kept = await database.run(
         "see whether it is being moved", lambda session: session.value("get_meta", key="move")

@@ -71,7 +71,7 @@ class Content(Record, frozen=True, kw_only=True):
     """Of that page."""
     fetched_at: float
     """When that page was asked for, wall-clock seconds since the epoch."""
-    place: str = ""
+    node: str = ""
     """The machine and data directory that has it, as far as that was asked for; '' is this one."""
 
 
@@ -103,7 +103,7 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds that the domain of the visit is left alone after it."""
     delay_from: DelaySource = DelaySource.DELAY
     process: int = 0
-    fate: Settlement = Settlement.SETTLED
+    settlement: Settlement = Settlement.SETTLED
     status: int = 0
     error: str = ""
     media_type: str = ""
@@ -120,7 +120,7 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What was cut, dropped or doubtful about the answer, by name."""
     is_copy: bool = False
     """Its text was stored before: `text` is where the record that says so lies."""
-    place: str = ""
+    node: str = ""
     """The machine and data directory that has the page; '' is this one."""
 
     @property

@@ -37,9 +37,9 @@ from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier, Policy
-from rove.frontier.sqlite.database import Database
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import SqliteReader
+from rove.frontier.sqlite.reader import sqlite_reader
 from rove.model.ledger import Content, Counts, RequestRow
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
@@ -111,7 +111,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.database = Database(folder / "frontier.sqlite")
+        self.database = SqliteDatabase(folder / "frontier.sqlite")
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.fed = True
@@ -232,7 +232,7 @@ class Place:
 
     async def pages(self) -> dict[str, RequestRow]:
         """What the crawl holds of the pages that it stored, by URL."""
-        rows = [row async for row in SqliteReader(self.database).pages()]
+        rows = [row async for row in sqlite_reader(self.database).pages()]
         return {row.url: row for row in rows if row.text is not None}
 
     async def text(self, url: str) -> str:
@@ -905,7 +905,7 @@ class TestExclusions:
         assert await place.states() == {"http://h0.test/": "blocked"}
         assert await place.rows("SELECT reason FROM url") == [("excluded",)]
         assert place.progress.errors["aborted"] == 1
-        rows = await place.rows("SELECT error, fate FROM request ORDER BY seq")
+        rows = await place.rows("SELECT error, settlement FROM request ORDER BY seq")
         assert rows == [("status-404", ""), ("aborted", "")]
 
     async def test_other_fetches_in_flight_go_on(self, place: Place) -> None:
@@ -1148,7 +1148,7 @@ class TestSpool:
             await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
         place.inflight_log().close()
         assert spool_files(place.folder / "spool") == []
-        rows = await place.rows("SELECT url, fate FROM request ORDER BY seq")
+        rows = await place.rows("SELECT url, settlement FROM request ORDER BY seq")
         assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
 
     async def test_a_full_disk_ends_the_crawl(self, place: Place) -> None:

@@ -599,7 +599,7 @@ class TestPages:
         assert row.content_hash == fingerprint_bytes(kept.text)
         assert kept.fetched_at == row.started
         rows = await world.rows(
-            "SELECT url, depth, hops, bare FROM url WHERE depth = 3 ORDER BY url"
+            "SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url"
         )
         assert rows == [(f"{A}/b", 3, 0, 0), ("http://c.test/", 3, 0, 0)]
 
@@ -878,7 +878,7 @@ class TestBareDomains:
         await world.open(assume_https("a.test"), script=script)
         await world.visit()
         assert world.fetcher.asked == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS]
-        assert await world.rows("SELECT url, state, bare FROM url") == [(self.HTTPS, 0, 1)]
+        assert await world.rows("SELECT url, state, assume_https FROM url") == [(self.HTTPS, 0, 1)]
         waited, _ = await world.visit_next()
         assert waited == 2 * DELAY
         assert world.fetcher.asked[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], "again as a guess"

@@ -181,7 +181,7 @@ def test_a_visit_that_could_not_be_written_down_still_says_that_it_asked(
     assert result.lease is LEASE
     assert result.asked and result.since_finish == pytest.approx(8.0)
     assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
-    assert list(result.requests) == [journal.requests[0].replace(fate=Settlement.LOST)]
+    assert list(result.requests) == [journal.requests[0].replace(settlement=Settlement.LOST)]
     assert not VisitRecord(LEASE).asked_only(20.0, DELAY).asked
 
 
@@ -199,7 +199,7 @@ def test_a_request_is_timed_by_the_crawls_clock() -> None:
 
 def test_until_it_has_ended_a_request_counts_as_lost(journal: VisitRecord) -> None:
     row = journal.begin_request(URL, RequestKind.PAGE, now=10.0)
-    assert (row.error, row.fate) == (Settlement.LOST, Settlement.SETTLED)
+    assert (row.error, row.settlement) == (Settlement.LOST, Settlement.SETTLED)
     assert not journal.asked and journal.requests == []
     assert journal.end_request(row, page(), now=11.0).error == ""
     assert journal.asked

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.frontier.sqlite.reader import SqliteReader
+from rove.frontier.sqlite.reader import sqlite_reader
 from rove.inspect.pages import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
@@ -68,7 +68,7 @@ async def test_a_server_that_insists_on_its_session_has_its_way(
     await world.open(f"{A}/x", script={f"{A}/x": redirect(location), led_to: links})
     await world.visit()
     assert await world.states() == {f"{A}/x": "redirected", led_to: "done", f"{A}/y": "pending"}
-    reader = SqliteReader(world.harness._databases[-1])
+    reader = sqlite_reader(world.harness._databases[-1])
     assert (await url_known(reader, led_to, DROPS)).text == led_to
     assert (await url_known(reader, f"{A}/x?mark=other", DROPS)).text == f"{A}/x"
 

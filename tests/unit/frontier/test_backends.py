@@ -159,8 +159,8 @@ def test_the_backend_is_the_one_that_is_meant(data: DataDir) -> None:
     assert isinstance(backend_for(data, None), SqliteBackend)
     remote = backend_for(data, KNOWN)
     assert isinstance(remote, PostgresBackend)
-    assert "'mine'" in remote.place and "db.test" in remote.place
-    assert "s3cret" not in remote.place
+    assert "'mine'" in remote.location and "db.test" in remote.location
+    assert "s3cret" not in remote.location
 
 
 def test_a_machine_is_known_by_its_key_host_and_whole_path(
