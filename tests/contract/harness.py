@@ -313,7 +313,7 @@ def url(text: str, depth: int = 0, **more: object) -> NewUrl:
     """Return a URL to add."""
     parsed = canonical(text)
     assert parsed is not None
-    return parsed.offer(depth=depth, **more)  # type: ignore[arg-type]
+    return parsed.new_url(depth=depth, **more)  # type: ignore[arg-type]
 
 
 def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRow:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from rove.model.ledger import Counts, Settlement
+from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
 
@@ -101,7 +102,7 @@ def count_reopened(urls: int, changes: Counter[str]) -> None:
     """Count URLs that an exclusion had blocked and that are pending again."""
     changes["urls.pending"] += urls
     changes["urls.blocked"] -= urls
-    changes["blocked.excluded"] -= urls
+    changes[f"blocked.{BlockReason.EXCLUDED}"] -= urls
 
 
 def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:

@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from rove.frontier.runs import Participant
-from rove.inspect.nodes import ALIVE_SECONDS, NodeStatus, as_json, as_line, is_alive, nodes_of
+from rove.inspect.nodes import (
+    ALIVE_SECONDS,
+    NodeStatus,
+    as_json,
+    as_line,
+    is_alive,
+    nodes_of,
+    runs_elsewhere,
+)
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
     values: dict[str, Any] = {
-        "node": "one:/data",
+        "place": "one:/data",
         "is_here": False,
         "process": number,
         "pid": 1000 + number,
@@ -48,13 +56,19 @@ def test_a_process_is_alive_while_it_is_heard_of(
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
 
 
+def test_only_a_living_process_on_another_machine_runs_elsewhere() -> None:
+    assert runs_elsewhere([process(is_here=True), process()])
+    assert not runs_elsewhere([process(is_here=True), process(has_left=True)])
+    assert not runs_elsewhere([process(silent_for=ALIVE_SECONDS)])
+
+
 def test_without_processes_there_are_no_machines() -> None:
     assert nodes_of([]) == []
 
 
 def test_machines_come_in_the_order_in_which_they_first_came() -> None:
     places = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
-    found = nodes_of([process(i, node=place) for i, place in enumerate(places)])
+    found = nodes_of([process(i, place=place) for i, place in enumerate(places)])
     assert [node.place for node in found] == ["b:/x", "a:/x", "c:/x"]
     assert [[p.process for p in node.processes] for node in found] == [[0, 2], [1, 4], [3]]
 

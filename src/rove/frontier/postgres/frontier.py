@@ -33,6 +33,7 @@ from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.origins import origin_record
 from rove.frontier.rows.visits import pending_url
 from rove.model.ledger import Content, Counts
+from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -136,7 +137,9 @@ class PostgresFrontier:
         for start in range(0, len(items), EXCLUSIONS_PER_TRANSACTION):
             part = items[start : start + EXCLUSIONS_PER_TRANSACTION]
             pending = await self._database.transaction("exclude", partial(exclude, part))
-            blocked += await self._bulk.withdraw_all(pending, UrlState.BLOCKED, "excluded")
+            blocked += await self._bulk.withdraw_all(
+                pending, UrlState.BLOCKED, BlockReason.EXCLUDED
+            )
         return blocked
 
     async def include(self, domains: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from rove.frontier.contract import LostVisit
 from rove.frontier.sanitize import storable
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 ORIGIN_PARAMETERS = (
     *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),

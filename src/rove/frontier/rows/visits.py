@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
 from rove.frontier.priority import HELD, RETRIED
 from rove.frontier.sanitize import storable
+from rove.model.reasons import lost_with_process
 from rove.model.urls import PendingUrl, UrlState
 from rove.model.visits import Lease, Pace, VisitResult
-
-GIVEN_UP = f"lost {MAX_UNSETTLED_CLAIMS} times with the process that fetched it"
-"""The reason of a head URL that is taken to kill the process that fetches it."""
 
 
 class LeasedDomain(NamedTuple):
@@ -100,8 +98,9 @@ def settled_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
 
 def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
     """Return the rows of settle_urls that fail the first URL of each domain."""
+    reason = lost_with_process(MAX_UNSETTLED_CLAIMS)
     return [
-        (domain, urls[0].fingerprint, UrlState.FAILED, GIVEN_UP, None)
+        (domain, urls[0].fingerprint, UrlState.FAILED, reason, None)
         for domain, urls in heads.items()
     ]
 

@@ -25,6 +25,7 @@ from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import delay_ms, record_lost, settle
 from rove.model.ledger import Content, Counts
+from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
 
@@ -141,7 +142,7 @@ class SqliteFrontier:
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
         with_pending = await self._database.write(lambda: exclude(self._database, domains))
-        return await self._bulk.withdraw_all(with_pending, UrlState.BLOCKED, "excluded")
+        return await self._bulk.withdraw_all(with_pending, UrlState.BLOCKED, BlockReason.EXCLUDED)
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.write(lambda: include(self._database, domains))
