@@ -45,6 +45,8 @@ DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
 DEFAULT_SLICE = 500
+NODE = Node(key="k", host="h", path="/p")
+"""The node of the frontiers on PostgreSQL, which is machine 1."""
 NO_PACE = Pace()
 PENDING = (
     "SELECT d.id, d.pending, count(u.domain) FROM domain d "
@@ -162,6 +164,7 @@ class PostgresHarness:
         await database.open(create=True)
         if is_first:
             await self._replace_clock()
+            await database.value("this_machine", key=NODE.key, host=NODE.host, path=NODE.path)
         await self._write_clock()
         frontier = PostgresFrontier(
             database,
@@ -174,7 +177,7 @@ class PostgresHarness:
         return _OnTime(frontier, self._write_clock)
 
     def reader(self) -> FrontierReader:
-        tables = PostgresTables(self.database, "")
+        tables = PostgresTables(self.database, NODE.key)
         reader = CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1)
         return _OnTime(reader, self._write_clock)
 
@@ -184,7 +187,7 @@ class PostgresHarness:
 
     async def backend(self) -> Backend:
         """Open a backend on the same database, as node 1, to which the frontiers belong."""
-        backend = PostgresBackend(self.url, self.schema, Node(key="k", host="h", path="/p"))
+        backend = PostgresBackend(self.url, self.schema, NODE)
         self._backends.append(backend)
         await backend.open()
         return backend

@@ -9,7 +9,7 @@ from rove.frontier.postgres.reader import postgres_reader
 from rove.model.ledger import Content, Location
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, VisitResult
-from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
+from tests.contract.harness import NODE, Harness, PostgresHarness, page_row, url, visited
 
 DONE = UrlState.DONE
 HASH = -(1 << 62)
@@ -176,9 +176,8 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     frontier = await postgres.open()
     (a,) = await leases(frontier, "a")
     await frontier.settle([stored(a, content(a))])
-    await postgres.rows("INSERT INTO machine (key, host, path) VALUES ('k', 'h', '/d')")
-    for key, place in (("k", ""), ("other", "h:/d")):
+    for key, node in ((NODE.key, ""), ("other", "h:/p")):
         reader = postgres_reader(postgres.database, key)
         found = await reader.contents([HASH])
-        assert found == {HASH: content(a).replace(node=place)}
+        assert found == {HASH: content(a).replace(node=node)}
     await postgres.close()
