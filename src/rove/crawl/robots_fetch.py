@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from email.utils import mktime_tz, parsedate_tz
 from typing import assert_never
 
 from rove.model.outcomes import (
@@ -26,6 +25,7 @@ from rove.model.outcomes import (
 )
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
+from rove.policy.http_date import parse_http_date
 from rove.policy.pacing import retry_after
 from rove.policy.retry import DAY, hold_for
 from rove.policy.robots import LONG_ROBOTS, MAX_ROBOTS_BYTES, rules_of
@@ -231,20 +231,11 @@ def _lifetime(response: Response, now: float) -> float | None:
     expires = (response.header("expires") or "").strip()
     if expires in _LONG_GONE:
         return 0.0
-    until = _moment(expires)
-    made = _moment(response.header("date") or "")
+    until = parse_http_date(expires)
+    made = parse_http_date(response.header("date") or "")
     return None if until is None else until - (now if made is None else made)
 
 
 def _whole_seconds(value: str | None) -> float | None:
     text = (value or "").strip()
     return float(text) if _SECONDS.fullmatch(text) else None
-
-
-def _moment(date: str) -> float | None:
-    """An HTTP date as seconds since the epoch."""
-    try:
-        parsed = parsedate_tz(date[:100])
-        return None if parsed is None else mktime_tz(parsed)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
