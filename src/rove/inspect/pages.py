@@ -8,6 +8,7 @@ from typing import Any
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
+from rove.humanize import hash_text
 from rove.model.ledger import (
     Content,
     Location,
@@ -58,9 +59,7 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "truncated": row.truncated,
         "redirect_to": row.target or None,
         "title": row.title,
-        "content_hash": None
-        if row.content_hash is None
-        else f"{row.content_hash & (2**64 - 1):016x}",
+        "content_hash": hash_text(row.content_hash),
         "visit": row.visit,
     }
     own = "revisit_record" if row.is_copy else "text_record"

@@ -29,6 +29,7 @@ from rove.model.outcomes import (
     Response,
     WrongType,
 )
+from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
 from rove.policy.http_date import parse_http_date
 
@@ -150,7 +151,7 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> Pacing:
         pace=before.replace(failures=failures),
         pause=pause,
         reason=reason,
-        gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",
+        gives_up=domain_given_up(answers.failure.value) if gives_up else "",
     )
 
 
