@@ -24,11 +24,11 @@ from rove.frontier.move.bookmark import is_moving
 from rove.frontier.move.mover import Moved, move
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.priority import HELD, RETRIED
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
-from rove.frontier.sqlite.database import Database as SqliteDatabase
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import (
     Content,

@@ -17,7 +17,6 @@ from rove.frontier.contract import (
     Frontier,
     FrontierReader,
     SeedSource,
-    crawled_seconds,
 )
 from rove.frontier.move.mover import PROGRESS_SECONDS
 from rove.frontier.move.tables import TABLES
@@ -25,6 +24,7 @@ from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import URLS_PER_ADD
 from rove.frontier.queries import load_queries
+from rove.frontier.runs import crawled_seconds
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import (

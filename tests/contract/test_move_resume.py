@@ -19,7 +19,7 @@ from rove.frontier.contract import (
 )
 from rove.frontier.move.mover import SLICE_ROWS, Moved, Mover
 from rove.frontier.move.source import Source
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import PostgresDatabase
 from tests.contract.harness import url
 from tests.contract.moved_crawl import (
     MACHINE,
