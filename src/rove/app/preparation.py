@@ -19,8 +19,9 @@ from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
-from rove.frontier.contract import Backend, SeedSource, crawled_seconds
+from rove.frontier.contract import Backend, SeedSource
 from rove.frontier.dsn import redacted
+from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
 from rove.policy.exclusions import parse_exclusions
 
@@ -67,11 +68,11 @@ async def check(options: CrawlOptions, backend: Backend) -> None:
     if options.join:
         if not await backend.exists():
             raise UsageError(
-                f"{backend.place} holds no crawl to join; start one with 'rove crawl --frontier'"
+                f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'"
             )
     elif options.resume:
         if not await backend.exists():
-            raise UsageError(f"{backend.place} holds no crawl to resume")
+            raise UsageError(f"{backend.location} holds no crawl to resume")
     else:
         if options.seeds is None:
             raise UsageError("no seeds given: rove crawl SEEDS --email ADDRESS")
@@ -138,7 +139,7 @@ async def _new_settings(options: CrawlOptions, backend: Backend) -> Settings:
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
             raise UsageError(
-                f"{backend.place} already holds a crawl with {counted(pages, 'page')}; add --resume to continue it, "
+                f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to continue it, "
                 "or start the new crawl elsewhere"
             )
     return Settings(**options.settings).checked()
@@ -150,12 +151,12 @@ async def _saved_settings(options: CrawlOptions, backend: Backend, identity: str
     await backend.open(create=options.resume)
     if identity and await backend.catalog.identity() != identity:
         raise UsageError(
-            f"{options.data_dir} belongs to another crawl than the one in {backend.place}; "
+            f"{options.data_dir} belongs to another crawl than the one in {backend.location}; "
             "choose another --data-dir"
         )
     saved = await backend.catalog.settings()
     if saved is None:
-        raise UsageError(f"{backend.place} holds no crawl to resume")
+        raise UsageError(f"{backend.location} holds no crawl to resume")
     old = settings_from_json(saved)
     new = replace(old, **options.settings)
     if new.drop_params != old.drop_params:

@@ -115,8 +115,8 @@ def _write_raw(archive: Archive, record: UrlRecord, row: RequestRow | None) -> N
         raise UsageError(
             f"no raw response of {record.url} is stored; a crawl stores them with --store raw or --store both"
         )
-    if row.place:
-        raise UsageError(f"{record.url} is stored at {row.place}; run 'rove show --raw' there")
+    if row.node:
+        raise UsageError(f"{record.url} is stored at {row.node}; run 'rove show --raw' there")
     sys.stdout.buffer.write(archive.pages.read_raw(row.raw, expect_url=row.url))
 
 
