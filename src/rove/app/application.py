@@ -94,11 +94,11 @@ class CrawlApp:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, options.log_level)
-                return await self._run_until_unchanged(data, remote, backend)
+                return await self._run_until_end(data, remote, backend)
             finally:
                 await backend.close()
 
-    async def _run_until_unchanged(
+    async def _run_until_end(
         self, data: DataDir, remote: Remote | None, backend: Backend
     ) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import itertools
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -16,9 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rove.app import worker
 from rove.app.supervisor import Supervisor, Timing, WorkerFailed
-from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
+from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport
 from rove.config import Limits, Settings
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
@@ -549,62 +546,3 @@ async def test_a_crawl_that_is_cancelled_leaves_no_process_behind(hire: Hire) ->
     assert team.wrote("told")
     with pytest.raises(ProcessLookupError):
         os.kill(int(team.text("pid")), 0)
-
-
-def test_an_order_survives_encoding() -> None:
-    for order in (order_of(1), msgspec.structs.replace(order_of(2), remote=None)):
-        line = msgspec.json.encode(order)
-        assert b"\n" not in line
-        assert msgspec.json.decode(line, type=WorkerOrder) == order
-
-
-def test_a_report_survives_encoding() -> None:
-    counters = Counters(
-        pages=1,
-        visits=2,
-        requests=3,
-        bytes=1 << 60,
-        in_flight=4,
-        queued=5,
-        trouble="paused: no room",
-        errors=Counter({"dns": 6, "ä\n": 7}),
-    )
-    report = WorkerReport(
-        process=7,
-        counters=counters,
-        news="two\nlines",
-        ending=Ending.MAX_PAGES,
-        failure="it is “full”",
-        exit_code=8,
-    )
-    line = msgspec.json.encode(report)
-    assert b"\n" not in line
-    decoded = decode_report(line)
-    assert decoded == report and isinstance(decoded.counters.errors, Counter)
-    for value, default in ((report, WorkerReport()), (counters, Counters())):
-        for name in value.__struct_fields__:
-            assert getattr(value, name) != getattr(default, name), f"{name} is not tested"
-
-
-@pytest.mark.parametrize("ending", list(Ending))
-def test_every_ending_survives_encoding(ending: Ending) -> None:
-    line = msgspec.json.encode(WorkerReport(ending=ending))
-    assert Ending(decode_report(line).ending) is ending
-
-
-def test_a_report_is_one_line_and_may_have_no_reader(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    reader, writer = os.pipe()
-    with io.FileIO(reader) as readable, io.FileIO(writer, "w") as writable:
-        monkeypatch.setattr(sys, "stdout", writable)
-        worker.send(WorkerReport(process=1))
-        worker.send(WorkerReport(news="x"))
-        lines = readable.read(1000).splitlines()
-        assert [decode_report(line) for line in lines] == [
-            WorkerReport(process=1),
-            WorkerReport(news="x"),
-        ]
-        readable.close()
-        worker.send(WorkerReport(process=2))  # no error without a reader
-        monkeypatch.undo()
