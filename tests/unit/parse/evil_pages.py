@@ -12,7 +12,7 @@ Page = Callable[[int], bytes]
 
 
 def repeated(unit: str, size: int) -> bytes:
-    """A unit, with '#' for the number of each, until the size is reached."""
+    """Repeat a unit until the size is reached; '#' is replaced by a counter."""
     if "#" not in unit:
         raw = unit.encode()
         return raw * (size // len(raw) + 1)
@@ -27,7 +27,7 @@ def repeated(unit: str, size: int) -> bytes:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between spaces; '_' is a space inside of it."""
+    """Split at white space; '_' stands for a space inside a word."""
     return [word.replace("_", " ") for word in text.split()]
 
 
@@ -58,7 +58,7 @@ _HALVES = _words("""
 
 
 def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
-    """A tag with as many attributes as fit into a part of the page, and something many times after it."""
+    """Make a tag whose attributes fill part of the page, followed by a unit repeated many times."""
 
     def page(size: int) -> bytes:
         tag = before.encode() + repeated(unit, size // share) + b">"
@@ -68,7 +68,7 @@ def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
 
 
 def _long_link(share: float, unit: str) -> Page:
-    """A link with a long address, and blocks that it goes on in."""
+    """Make a link with a long address that stays open in many blocks."""
 
     def page(size: int) -> bytes:
         link = b'<p><a href="' + repeated(unit, int(size * share)) + b'">'

@@ -1,4 +1,4 @@
-"""What headers and meta elements ask of robots, and of rove among them."""
+"""Robots directives in headers and meta elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which URLs a page leads to."""
+"""The links of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which URLs a sitemap lists, and which of them it may list."""
+"""The URLs in a sitemap, and which of them it may list."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_long_urls_are_dropped() -> None:
 
 
 def test_a_full_sitemap_is_read_quickly_and_in_a_thread() -> None:
-    """Ten times what it takes; four at a time, to show that they share nothing."""
+    """Allow ten times the usual time. Four run at once, to show that they share no state."""
     body = urlset(*(f"{A}/{n}?x=1&amp;y=2" for n in range(MAX_SITEMAP_URLS)))
     started = time.process_time()
     with ThreadPoolExecutor(4) as pool:
@@ -352,7 +352,7 @@ def test_hostile_sitemaps_take_time_in_proportion(start: str, repeated: str) -> 
     ],
 )
 def test_hosts(text: str, permitted: str | None) -> None:
-    """robots.txt of www.site.example has named a sitemap on maps.example."""
+    """The robots.txt of www.site.example names a sitemap on maps.example."""
     url, host = "https://maps.example/for/site.xml", "www.site.example"
     expected = [] if permitted is None else [permitted]
     assert [found.text for found in listed(Sitemap(urls=(text,)), url=url, host=host)] == expected
@@ -374,7 +374,7 @@ LOC = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max
 @given(st.lists(LOC, max_size=10), st.booleans())
 def test_agrees_with_a_parser_of_xml(locs: list[str], verbatim: bool) -> None:
     wrapped = [f"<![CDATA[{loc.replace('>', '')}]]>" if verbatim else escape(loc) for loc in locs]
-    # XML 1.0 has no place for U+FFFE and U+FFFF, and no way to write them.
+    # XML 1.0 does not allow U+FFFE and U+FFFF, not even as references.
     body = urlset(*wrapped).replace("\ufffe", "").replace("\uffff", "")
     root = ElementTree.fromstring(body.encode())
     texts = [

@@ -1,4 +1,4 @@
-"""The text of a page: what is in it, where lines end, and that it is clean."""
+"""The text of a page: its content, its line breaks, and that it is clean."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ CHARACTERS = st.one_of(
 
 
 def one_by_one(text: str) -> str:
-    """What tidy() does, without its haste: a look at each character of each line."""
+    """A slow reference version of tidy() that looks at each character."""
 
     def meant(char: str) -> str:
         if char in "\t\n\v\f\r\x1c\x1d\x1f\xa0":

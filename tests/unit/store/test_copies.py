@@ -1,4 +1,4 @@
-"""A text is stored once: later pages have a revisit record, which tools that are not ours understand."""
+"""A text is stored once. Later pages with the same text have a revisit record, which other tools understand."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_known_text_is_not_stored_again(tmp_path: Path) -> None:
 
 
 def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
-    """The hash that is looked up can be aimed at; the digest that is compared cannot."""
+    """An attacker can find a text with a given 64-bit hash, but not with a given SHA-1 digest as well."""
     other = content(checked=text_block(b"another").checked)
     pages = [known_page(1), known_page(2)]
     stored = write(tmp_path, pages, known={other.hash: other})

@@ -1,4 +1,4 @@
-"""Purge: what is to go is gone, all else is where the database is told, killed at whatever point."""
+"""After a purge, purged records are gone and all others are where the database says, even after a kill."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of_domain(domain: str, number: int, size: int = 1) -> Page:
 
 @dataclass(kw_only=True)
 class Rows:
-    """What the database of a crawl knows: where the records of each page are."""
+    """Stands for the database: the locations of the records of each page."""
 
     directory: Path
     places: dict[tuple[str, str], Location | None] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Rows:
                 self.places[page.url, kind] = place
 
     def update(self, done: Rewritten, at_most: int | None = None) -> None:
-        """Tell of the move; `at_most` stops in the middle, as a kill does."""
+        """Update the rows; `at_most` stops in the middle, like a kill."""
         rows = [(key, at) for key, at in self.places.items() if at and at.file == done.old]
         for key, at in rows[:at_most]:
             offset = done.moved.get(at.offset)
@@ -69,7 +69,7 @@ class Rows:
                 self.places[key] = Location(file=done.new, offset=offset, length=length)
 
     def check(self) -> None:
-        """Each row leads to its record, unless its page is one that goes."""
+        """Check that each row leads to its record, unless its page is purged."""
         reader = WarcReader(self.directory)
         for (url, kind), place in self.places.items():
             if place is None:
@@ -82,7 +82,7 @@ class Rows:
                 assert reader.read_raw(place, url).endswith(source.wire_body)
 
     def check_end(self, *unknown: str) -> None:
-        """The state in which every purge ends; `unknown` are URLs in the files and in no row."""
+        """Check the state after a purge; `unknown` are URLs that are in the files but in no row."""
         self.check()
         assert all((place is None) == is_purged(url) for (url, _), place in self.places.items())
         found = []
@@ -105,7 +105,7 @@ class Rows:
 def stored(
     directory: Path, groups: Sequence[Sequence[Page]], keep: Keep = Keep.BOTH, **options: int
 ) -> Rows:
-    """A store of one file for each group, and the rows about it."""
+    """Make a store with one file per batch, and its rows."""
     rows = Rows(directory=directory)
 
     async def run() -> None:
@@ -120,7 +120,7 @@ def stored(
 
 
 def three_files(directory: Path) -> Rows:
-    """One file with both kinds of pages, one that stays as it is, one that goes as a whole."""
+    """Make one file with purged and other pages, one without purged pages, and one with nothing else."""
     mixed = [of_domain("gone.example" if n % 3 else "kept.example", n, n + 1) for n in range(20)]
     kept = [of_domain("kept.example", n) for n in range(20, 25)]
     gone = [of_domain("gone.example", n) for n in range(25, 30)]
@@ -132,7 +132,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def run_purge(rows: Rows) -> list[Rewritten]:
-    """What the caller of a purge does."""
+    """Do what the caller of a purge does."""
     purge = Purge(rows.directory, is_purged)
     found = []
     for done in purge.rewrite():
@@ -321,11 +321,11 @@ SHARED = "A text that two domains have. " * 20
 
 @dataclass(kw_only=True)
 class Shared:
-    """Where the database finds the texts that several pages have."""
+    """Stands for the database: the locations of texts that several pages share."""
 
     rows: Rows
     copies: list[Page]
-    """The pages that refer to it."""
+    """The pages that refer to the text."""
     place: Location | None
 
     def heirs(self, texts: Sequence[tuple[int, Location]]) -> dict[int, Heir]:
@@ -339,7 +339,7 @@ class Shared:
         return {}
 
     def run(self) -> list[Rewritten]:
-        """What the caller of a purge does, with a look at everything in between."""
+        """Do what the caller of a purge does, and check everything in between."""
         purge = Purge(self.rows.directory, is_purged, self.heirs)
         found = []
         for done in purge.rewrite():
@@ -371,7 +371,7 @@ class Shared:
             self.place = self.rows.places.pop(("shared", "at"))
 
     def check(self) -> None:
-        """Every page that stays has its text, and its own record."""
+        """Check that every other page has its text and its own record."""
         reader = WarcReader(self.rows.directory)
         for (url, _), at in self.rows.places.items():
             if at is not None:
@@ -381,7 +381,7 @@ class Shared:
             assert reader.read_text(self.place) == SHARED
 
     def check_end(self) -> None:
-        """Nothing in the files names a page that goes."""
+        """Check that no file names a purged page."""
         self.check()
         for path in self.rows.directory.iterdir():
             assert passes_warcio_check(path)
@@ -399,7 +399,7 @@ def _bytes_at(directory: Path, at: Location) -> bytes:
 
 
 def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> Shared:
-    """Files of pages with the same text, and others in between; the first has it, the others refer to it."""
+    """Make files of pages with the same text, which the first one has and the others refer to, and other pages."""
     rows = Rows(directory=directory)
     hash = fingerprint(SHARED)
     copies: list[Page] = []
@@ -510,11 +510,11 @@ def test_with_shared_texts_killed_at_any_change_of_the_disk_it_ends_in_the_same_
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for a kill of the process."""
 
 
 class KillAfter:
-    """Lets so many changes of the disk through, then none: not the cleaning up after it either."""
+    """Allows a number of changes to the disk, then none, so that no cleanup happens either."""
 
     def __init__(self, changes: int) -> None:
         self.left = changes
@@ -534,7 +534,7 @@ CHANGING_CALLS = [
 
 
 def kill_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> KillAfter:
-    """Kill before the change that follows the first so many."""
+    """Kill after this many changes to the disk."""
     kill = KillAfter(changes)
 
     def guarded(call: Callable[..., object]) -> Callable[..., object]:
@@ -740,7 +740,7 @@ def test_killed_for_real_the_next_purge_ends_it(tmp_path: Path) -> None:
 
 
 def damaged(rows: Rows) -> tuple[Path, int]:
-    """Break a record in the file with both kinds of pages; the file, and where the record is."""
+    """Damage a record in the file with both kinds of pages; return the file and the record's offset."""
     path = rows.directory / files(rows.directory)[0]
     at = rows.places["https://kept.example/9", "text"]
     assert at is not None
@@ -776,7 +776,7 @@ def test_a_file_that_ends_within_a_record_is_damaged(tmp_path: Path, cut: int) -
 
 @contextmanager
 def no_file_above(size: int) -> Iterator[None]:
-    """The kernel refuses to let files grow larger, as a full disk does."""
+    """Limit the size of files, which fails like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -835,7 +835,7 @@ def test_a_note_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
-    """A file of 20 MB is rewritten by a process that grows by less than half of that."""
+    """Rewriting a file of 20 MB takes less than half of that in memory."""
     large = [page(n, os.urandom(500_000).hex()) for n in range(40)]
     rows = stored(tmp_path, [[*large, of_domain("gone.example", 0)]], Keep.TEXT)
     assert (tmp_path / files(tmp_path)[0]).stat().st_size > 20_000_000

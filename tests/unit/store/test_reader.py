@@ -1,4 +1,4 @@
-"""The reader: one clear sentence for whatever is wrong with a record."""
+"""The reader returns records, or says in one sentence what is wrong with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.store.pages import page, whole_file, write
 
 @pytest.fixture
 def text(tmp_path: Path) -> Location:
-    """The location of the second of three texts."""
+    """Store three texts and return the location of the second."""
     _, stored, _ = write(tmp_path, [page(n, f"text {n}") for n in range(3)], Keep.BOTH)
     assert stored.text is not None
     return stored.text

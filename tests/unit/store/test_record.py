@@ -1,4 +1,4 @@
-"""The bytes of a record: read back by warcio and fastwarc, whatever a server put into its head."""
+"""Records are read back by warcio and fastwarc, whatever headers the server sent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
 
 
 def http_head(**options: Any) -> list[str]:
-    """The head of the stored answer, line by line."""
+    """Return the lines of the stored response's head."""
     block = decompress(compress(response_record(page(**options), record_id=ID), 1)).block
     return block.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
 
@@ -158,7 +158,7 @@ def test_no_head_can_break_a_record(
     body: bytes,
 ) -> None:
     directory = tmp_path_factory.mktemp("hostile")
-    # A declared content coding is undone by the readers: that is theirs to fail at.
+    # Readers decode a declared content coding and may fail at that.
     headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
     source = page(headers=headers, status_line=status_line, body=body)
     write(directory, [source, page(1)], Keep.BOTH)

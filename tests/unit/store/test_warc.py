@@ -1,4 +1,4 @@
-"""The store: what it writes is where it says, whole, durable, and readable by other tools."""
+"""Stored pages are complete, durable, at the returned locations, and readable by other tools."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_the_loop_goes_on_while_a_group_is_written(
 
 
 class SyncLog:
-    """What the kernel was asked to bring to the disk, in order."""
+    """Records, in order, what was synced to the disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.synced: dict[int, int] = {}
@@ -257,7 +257,7 @@ def test_everything_is_on_the_disk_before_write_returns(
 
 @contextmanager
 def no_file_above(size: int) -> Iterator[None]:
-    """The kernel refuses to let files grow larger, as a full disk does."""
+    """Limit the size of files, which fails like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
