@@ -101,11 +101,11 @@ def test_responses_have_the_latency_of_the_profile() -> None:
 def test_all_links_may_lead_to_few_hosts() -> None:
     web = SmallWeb(1, 50, replace(SMALL, linked_hosts=3))
     few = {web.host_name(index) for index in range(3)}
-    found: set[tuple[str, str]] = set()
+    all_links: set[tuple[str, str]] = set()
     for index in (0, 10, 49):
         body = web.answer(web.host_name(index), "/").body.decode()
         links = re.findall(r'href="http://([^/"]+)(/[^"]*)"', body)
         assert len(links) == body.count("<a ") == 60
-        found.update(links)
-    assert {host for host, _ in found} == few
-    assert all(web.answer(host, path).status == 200 for host, path in list(found)[:5])
+        all_links.update(links)
+    assert {host for host, _ in all_links} == few
+    assert all(web.answer(host, path).status == 200 for host, path in list(all_links)[:5])

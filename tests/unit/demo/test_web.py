@@ -97,20 +97,20 @@ def test_every_kind_of_entry_is_served() -> None:
     assert set(kinds) == set(EntryKind)
     statuses = {kind: {answer.status for answer in answers} for kind, answers in kinds.items()}
     redirects = {301, 302, 303, 307, 308}
-    for kind, found in statuses.items():
+    for kind, seen in statuses.items():
         match kind:
             case EntryKind.MISSING:
-                assert found == {404}
+                assert seen == {404}
             case EntryKind.GONE:
-                assert found == {410}
+                assert seen == {410}
             case EntryKind.ERROR:
-                assert found == {500}
+                assert seen == {500}
             case EntryKind.UNAVAILABLE | EntryKind.FLAKY:
-                assert found == {503}
+                assert seen == {503}
             case _ if kinds[kind][0].location:
-                assert found <= redirects
+                assert seen <= redirects
             case _:
-                assert found == {200}
+                assert seen == {200}
     assert all(0.2 <= answer.delay <= 2.0 for answer in kinds[EntryKind.SLOW])
     assert all(answer.delay == STALL_SECONDS for answer in kinds[EntryKind.STALLED])
     assert all(0 < (answer.cut_after or 0) < len(answer.body) for answer in kinds[EntryKind.CUT])
@@ -122,7 +122,7 @@ def test_every_kind_of_entry_is_served() -> None:
 
 def test_a_calm_web_never_fails_and_never_waits() -> None:
     web = SmallWeb(4, 60, CALM)
-    answers = [answer for found in entry_answers(web).values() for answer in found]
+    answers = [answer for answers in entry_answers(web).values() for answer in answers]
     answers += [web.answer(host, "/robots.txt") for host in web.all_hosts()]
     assert {answer.status for answer in answers} <= {200, 301, 302, 303, 307, 308, 404, 410}
     assert not any(a.delay or a.fails_first or a.cut_after is not None for a in answers)

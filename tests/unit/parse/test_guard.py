@@ -37,7 +37,7 @@ def seconds_for(body: bytes) -> float:
     return min(taken)
 
 
-def test_no_evil_page_holds_up_the_event_loop() -> None:
+def test_no_evil_page_blocks_the_event_loop() -> None:
     slow = {
         (name, size): taken
         for name, page in EVIL_PAGES.items()
@@ -89,7 +89,7 @@ def test_long_pages_are_not_plain() -> None:
     assert read_html_at_once(answer(b"x" * (MAX_PLAIN_BYTES + 1))) is None
 
 
-def test_a_page_that_grows_in_the_parser_is_left() -> None:
+def test_a_page_with_too_many_nodes_is_not_read_at_once() -> None:
     """Open formatting elements are created again in every block."""
     body = EVIL_PAGES["formatting"](6_000)
     assert is_plain(body) and read_html_at_once(answer(body)) is None

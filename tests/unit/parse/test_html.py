@@ -81,7 +81,7 @@ def test_robots(metas: str, noindex: bool, nofollow: bool) -> None:
     assert document.text == "t"
 
 
-def test_encoding_is_told_and_used() -> None:
+def test_the_declared_encoding_is_used() -> None:
     html = "<meta charset=koi8-r><title>Привет</title><p>мир<a href=мир>"
     document = read(html.encode("koi8-r"), None)
     assert (document.title, document.text) == ("Привет", "мир")

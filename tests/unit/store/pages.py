@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import resource
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +87,11 @@ def texts(data: bytes) -> list[str]:
 def warcio_records(path: Path) -> list[tuple[Any, bytes]]:
     """Read all records of a WARC file with warcio, which verifies their digests."""
     with path.open("rb") as stream:
-        found = []
+        records = []
         for record in WarcioIterator(stream, check_digests="raise"):
             content = record.content_stream().read()
-            found.append((record, content))
-        return found
+            records.append((record, content))
+        return records
 
 
 def member(path: Path, location: Location) -> bytes:
@@ -104,3 +106,14 @@ def passes_warcio_check(path: Path) -> bool:
     except SystemExit as end:
         return not end.code
     return True
+
+
+@contextmanager
+def max_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files, which fails like a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

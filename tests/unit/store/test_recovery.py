@@ -156,7 +156,7 @@ def test_finished_files_and_others_are_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path) == ["notes.open", "whole.warc.gz"]
 
 
-def test_no_directory_is_nothing_to_recover(tmp_path: Path) -> None:
+def test_a_missing_directory_has_nothing_to_recover(tmp_path: Path) -> None:
     assert recover(tmp_path / "none") == RecoveryReport()
 
 
@@ -180,7 +180,7 @@ def test_no_finished_file_is_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == data
 
 
-def test_a_file_that_cannot_be_recovered_is_said(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_recovered_is_reported(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.open").mkdir()
     with pytest.raises(StoreError, match="Is a directory"):
         recover(tmp_path)
@@ -221,7 +221,7 @@ asyncio.run(run())
 
 
 @pytest.mark.parametrize("lines", [1, 400, 3_000])
-def test_after_kill_nothing_is_missing_that_write_returned_for(tmp_path: Path, lines: int) -> None:
+def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as process:
