@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.log import LoggedRequest, LogKind, judge
+from rove.demo.judge import judge
+from rove.demo.log import LoggedRequest, LogKind
 from rove.urls.domain import domain_of
 from tests.acceptance.web import (
     Completed,

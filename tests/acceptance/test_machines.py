@@ -18,7 +18,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from rove.urls.domain import domain_of
 from tests.acceptance.ledger import check_audit, check_ledger
 from tests.acceptance.web import (

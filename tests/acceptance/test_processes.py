@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from rove.datadir import DataDir
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from tests.acceptance.web import (
     Process,
     Reply,
