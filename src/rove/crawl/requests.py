@@ -102,7 +102,7 @@ class Requester:
         ):
             raise VisitOver
         request = Request(
-            url=url.text,
+            url=url,
             max_bytes=max_bytes,
             accept_types=types,
             timeout=left,

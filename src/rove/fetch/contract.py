@@ -10,12 +10,13 @@ import msgspec
 from rove.fetch.visit_connection import VisitConnection
 from rove.model.outcomes import Outcome
 from rove.resources.memory import Share
+from rove.urls.canonical import CrawlUrl
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One GET to be made."""
 
-    url: str
+    url: CrawlUrl
     max_bytes: int
     """Cap on the body, both as sent and as decoded; what is over it is cut off."""
     accept_types: frozenset[str] | None = None

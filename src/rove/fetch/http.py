@@ -27,15 +27,14 @@ from rove.fetch.per_address import PerAddress
 from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
 from rove.model.outcomes import Failed, FailureKind, Outcome
-from rove.policy.ports import BAD_PORTS
-from rove.urls.canonical import is_address, parse_base
+from rove.policy.ports import BAD_PORTS, port_of
+from rove.urls.canonical import CrawlUrl, is_address
 
 NO_WAIT = 0.001
 LATE = 0.2
 """Seconds by which the event loop may be late during a request without a word."""
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
-_PORTS = {"http": 80, "https": 443}
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
 
 
@@ -111,25 +110,19 @@ class CurlFetcher:
             transfer.close()
         self._idle.clear()
 
-    async def _route(self, url: str, seconds: float) -> Route | Failed:
+    async def _route(self, url: CrawlUrl, seconds: float) -> Route | Failed:
         """The addresses that may be dialled for a URL, at most MAX_ADDRESSES."""
-        parsed = parse_base(url) if url.isascii() and url.isprintable() else None
-        host = None if parsed is None else parsed.host_str
-        if parsed is None or not host or parsed.scheme not in _PORTS:
-            return Failed(kind=FailureKind.PROTOCOL, detail="not a canonical http or https URL")
-        port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
+        host = url.host
+        port = port_of(url.origin)
         if port in BAD_PORTS:
             return Failed(
                 kind=FailureKind.PORT_REFUSED, detail=f"port {port} is not one of the web"
             )
-        authority = f"{host}:{port}"
-        site = authority if parsed.scheme == "https" else ""
-        origin = f"{parsed.scheme}://{authority}"
         found: Sequence[str] | Failed
         rule = self._connect_to.find(host)
         if rule is not None:
             found, port = (rule.address,), rule.port or port
-        elif (host[-1].isdigit() or host[-1] == "]") and is_address(host):
+        elif is_address(host):
             found = (host.strip("[]"),)
         else:
             found = await self._resolver.resolve(host, min(seconds, self._limits.connect))
@@ -143,7 +136,7 @@ class CurlFetcher:
                 detail=f"{host} leads to {found[0]}, which is not a public address",
                 address=found[0],
             )
-        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site, origin=origin)
+        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, origin=url.origin)
 
     async def _try_addresses(
         self,
@@ -206,7 +199,7 @@ class CurlFetcher:
         kept: KeptConnection | None,
     ) -> Outcome:
         """Ask one address; where its TLS is doubtful, once more, and the answer is marked, if that may be."""
-        known = None if self._strict_tls else self._known_sites.marks(route.site)
+        known = None if self._strict_tls else self._known_sites.marks(route.origin)
         if known is not None and not (kept is not None and kept.is_strict):
             return _marked(
                 await self._transfer(request, route, address, times, kept, strict=False), known
@@ -217,8 +210,8 @@ class CurlFetcher:
         if isinstance(outcome, Failed) and outcome.marks and not self._strict_tls:
             doubts = outcome.marks
             outcome = await self._transfer(request, route, address, times, None, strict=False)
-        if route.site and not isinstance(outcome, Failed):
-            self._known_sites.note(route.site, doubts)
+        if route.is_secure and not isinstance(outcome, Failed):
+            self._known_sites.note(route.origin, doubts)
         return _marked(outcome, doubts)
 
     async def _transfer(

@@ -18,10 +18,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     addresses: Sequence[str]
     port: int
-    site: str
-    """The URL's host and port, '' without TLS."""
     origin: str
-    """The URL's scheme, host and port."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the request goes over TLS."""
+        return self.origin.startswith("https:")
 
 
 class KeptConnection:

@@ -202,7 +202,7 @@ class Transfer:
         if strict is not self._strict:
             self._strict = strict
             set_strict(curl, self._identity, strict=strict)
-        curl.setopt(pycurl.URL, request.url)
+        curl.setopt(pycurl.URL, request.url.text)
         # '::' stands for any host and any port: whatever the URL says, curl dials the checked
         # address and has no name left to resolve.
         connect_to = f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"
@@ -447,7 +447,9 @@ class Transfer:
             return None
         if sum(map(len, self._lines)) > MAX_HEAD_BYTES:
             return self._stop(self._fail(FailureKind.PROTOCOL, "the head is too large"))
-        response = parse_head(lines, url=self._request.url, address=self._address, status=status)
+        response = parse_head(
+            lines, url=self._request.url.text, address=self._address, status=status
+        )
         self._response = response
         decision = judge(response, self._request.accept_types)
         if isinstance(decision, ReadBody):

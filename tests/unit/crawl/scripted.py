@@ -109,11 +109,11 @@ class ScriptedFetcher:
         return [url for url in self.asked if not url.endswith("/robots.txt")]
 
     async def fetch(self, request: Request) -> Outcome:
-        self.asked.append(request.url)
+        self.asked.append(request.url.text)
         self.requests.append(request)
         if self.before_answer is not None:
             await self.before_answer(request)
-        return self._answer(request.url)
+        return self._answer(request.url.text)
 
     async def close(self) -> None:
         return

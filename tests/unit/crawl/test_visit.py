@@ -275,7 +275,7 @@ class TestRobots:
 
         async def look(request: Request) -> None:
             rows = await world.rows("SELECT crawl_delay, ready_at, not_before FROM domain")
-            known[request.url] = rows[0]
+            known[request.url.text] = rows[0]
 
         world.fetcher.before_answer = look
         claimed_at = world.harness._now
@@ -1311,7 +1311,9 @@ class TestSpool:
         seen: dict[str, list[float]] = {}
 
         async def look(request: Request) -> None:
-            seen[request.url] = [row.delay for lost in spooled_visits(world) for row in lost.rows]
+            seen[request.url.text] = [
+                row.delay for lost in spooled_visits(world) for row in lost.rows
+            ]
 
         world.fetcher.before_answer = look
         await world.visit()
@@ -1352,7 +1354,7 @@ class TestChangedExclusions:
 
     async def after(self, world: World, moment: str, *patterns: str) -> None:
         async def exclude(request: Request) -> None:
-            if request.url == moment:
+            if request.url.text == moment:
                 world.gate.exclusions = Exclusions(patterns)
 
         world.fetcher.before_answer = exclude
@@ -1484,7 +1486,7 @@ class TestEnds:
         started = asyncio.Event()
 
         async def hang(request: Request) -> None:
-            if request.url == f"{A}/{during}":
+            if request.url.text == f"{A}/{during}":
                 started.set()
                 await asyncio.Event().wait()
 

@@ -23,6 +23,7 @@ from rove.fetch.dns import Resolver
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Outcome
+from rove.urls.canonical import CrawlUrl, canonical
 
 AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
 HTML = frozenset({"text/html", "text/plain"})
@@ -203,6 +204,13 @@ async def fetching(
         await fetcher.close()
 
 
+def parsed(url: str) -> CrawlUrl:
+    """Parse a URL that a test knows to be valid."""
+    parsed_url = canonical(url)
+    assert parsed_url is not None, url
+    return parsed_url
+
+
 def ask(
     server: Server,
     path: str = "/",
@@ -214,7 +222,7 @@ def ask(
 ) -> Request:
     """A request to a name that leads to the server."""
     return Request(
-        url=f"{scheme}://page.test:{server.port}{path}",
+        url=parsed(f"{scheme}://page.test:{server.port}{path}"),
         max_bytes=max_bytes,
         accept_types=accept_types,
         timeout=timeout,

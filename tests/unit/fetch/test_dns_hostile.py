@@ -25,7 +25,17 @@ from rove.fetch.dns import (
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import Act, FakeResolver, ask, failure, fetching, on_loop, page, serve
+from tests.unit.fetch.server import (
+    Act,
+    FakeResolver,
+    ask,
+    failure,
+    fetching,
+    on_loop,
+    page,
+    parsed,
+    serve,
+)
 
 A, CNAME = 1, 5
 Reply = Callable[[bytes, str], bytes | None]
@@ -284,7 +294,9 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
         requester(loopback, timeout=5) as (_, lookup),
         fetching(resolver=CachingResolver(lookup)) as fetcher,
     ):
-        found = await fetcher.fetch(Request(url=f"http://real.test:{server.port}/", max_bytes=10))
+        found = await fetcher.fetch(
+            Request(url=parsed(f"http://real.test:{server.port}/"), max_bytes=10)
+        )
     assert isinstance(found, Fetched)
 
 

@@ -21,6 +21,7 @@ from tests.unit.fetch.server import (
     fetching,
     on_loop,
     page,
+    parsed,
     serve,
 )
 
@@ -109,7 +110,7 @@ async def test_every_spelling_of_an_address_is_refused(text: str, address: str) 
     assert url is not None
     resolver = FakeResolver()
     async with fetching(resolver=resolver, guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+        found = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(found, Failed)
     assert (found.kind, found.address) == (FailureKind.ADDRESS_REFUSED, address)
     assert resolver.asked == [], "it is an address, not a name"
@@ -127,7 +128,7 @@ async def test_localhost_is_loopback_and_refused(host: str) -> None:
     assert url is not None
     fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(AresLookup()))
     try:
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+        found = await fetcher.fetch(Request(url=url, max_bytes=10))
     finally:
         await fetcher.close()
     assert failure(found) is FailureKind.ADDRESS_REFUSED
@@ -162,7 +163,7 @@ async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -
         serve([page(b"inside")], port=outside.port) as inside,
         fetching(resolver=resolver, guard=Only()) as fetcher,
     ):
-        request = Request(url=f"http://{host}:{outside.port}/", max_bytes=100)
+        request = Request(url=parsed(f"http://{host}:{outside.port}/"), max_bytes=100)
         first, second, mixed, last = [await fetcher.fetch(request) for _ in range(4)]
     assert isinstance(first, Fetched) and first.body == b"outside"
     assert failure(second) is FailureKind.ADDRESS_REFUSED
@@ -177,7 +178,7 @@ async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -
 async def test_ports_of_other_protocols_are_never_dialled(port: int) -> None:
     resolver = FakeResolver()
     async with fetching(resolver=resolver) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://page.test:{port}/", max_bytes=10))
+        found = await fetcher.fetch(Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10))
     assert failure(found) is FailureKind.PORT_REFUSED
     assert isinstance(found, Failed) and str(port) in found.detail
     assert resolver.asked == []

@@ -28,7 +28,7 @@ from rove.model.outcomes import (
     Refused,
 )
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, reset
+from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, parsed, reset
 
 ROBOTS, PAGE = "/robots.txt", "/page"
 RULES = page(b"User-agent: *")
@@ -155,7 +155,7 @@ class Visitor:
 
     def request(self, path: str, host: str = "page.test") -> Request:
         url = f"{self._scheme}://{host}:{self._server.port}{path}"
-        return Request(url=url, max_bytes=100_000, timeout=20.0, line=self.line)
+        return Request(url=parsed(url), max_bytes=100_000, timeout=20.0, line=self.line)
 
 
 def body(outcome: Outcome) -> bytes:
@@ -581,7 +581,7 @@ async def test_https_does_not_use_a_connection_of_http() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         secure = replace(
-            visit.request(PAGE), url=f"https://page.test:{server.port}{PAGE}", timeout=2.0
+            visit.request(PAGE), url=parsed(f"https://page.test:{server.port}{PAGE}"), timeout=2.0
         )
         assert isinstance(await fetcher.fetch(secure), Failed)
         assert visit.line.kept is None

@@ -21,7 +21,7 @@ from rove.model.outcomes import (
     Fetched,
     Outcome,
 )
-from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page, parsed
 
 LONG = 60.0
 
@@ -283,7 +283,7 @@ def ask(
     server: Counting, path: str = "/", host: str = "page.test", timeout: float = 60.0
 ) -> Request:
     url = f"http://{host}:{server.port}{path}"
-    return Request(url=url, max_bytes=1_000, timeout=timeout)
+    return Request(url=parsed(url), max_bytes=1_000, timeout=timeout)
 
 
 def fetching(fetcher: CurlFetcher, request: Request) -> asyncio.Task[Outcome]:

@@ -35,6 +35,7 @@ from tests.unit.fetch.server import (
     fetching,
     on_loop,
     page,
+    parsed,
     serve,
 )
 
@@ -91,7 +92,9 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 @on_loop
 async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
     async with serve([page(b"hello")]) as server, fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://{host}:{server.port}/", max_bytes=10))
+        found = await fetcher.fetch(
+            Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10)
+        )
         assert failure(found) is FailureKind.ADDRESS_REFUSED
         assert isinstance(found, Failed) and found.address == "127.0.0.1"
     assert server.requests == []
@@ -101,7 +104,7 @@ async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
 @on_loop
 async def test_forbidden_literals_are_refused(host: str) -> None:
     async with fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://{host}/", max_bytes=10))
+        found = await fetcher.fetch(Request(url=parsed(f"http://{host}/"), max_bytes=10))
     assert failure(found) is FailureKind.ADDRESS_REFUSED
 
 
@@ -127,7 +130,9 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
     async with serve([page(b"hello")]) as server, fetching(resolver=resolver) as fetcher:
         found = await fetcher.fetch(ask(server))
         assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
-        far = await fetcher.fetch(Request(url=f"http://far.test:{server.port}/", max_bytes=10))
+        far = await fetcher.fetch(
+            Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10)
+        )
         assert failure(far) is FailureKind.CONNECT
         assert isinstance(far, Failed) and far.address == "127.0.0.4"
     assert len(server.requests) == 1
@@ -186,7 +191,9 @@ async def test_a_failure_names_the_last_address_that_was_tried(
 async def test_an_ipv6_literal_is_dialled() -> None:
     try:
         async with serve([page(b"hello")], host="::1") as server, fetching() as fetcher:
-            found = await fetcher.fetch(Request(url=f"http://[::1]:{server.port}/", max_bytes=10))
+            found = await fetcher.fetch(
+                Request(url=parsed(f"http://[::1]:{server.port}/"), max_bytes=10)
+            )
     except OSError as error:
         pytest.skip(f"no IPv6 on loopback here: {error}")
     assert isinstance(found, Fetched) and found.response.address == "::1"
@@ -197,7 +204,7 @@ async def test_an_ipv6_literal_is_dialled() -> None:
 async def test_a_failed_name_is_the_outcome() -> None:
     gone = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
     async with fetching(resolver=FakeResolver({"gone.test": gone})) as fetcher:
-        assert await fetcher.fetch(Request(url="http://gone.test/", max_bytes=10)) == gone
+        assert await fetcher.fetch(Request(url=parsed("http://gone.test/"), max_bytes=10)) == gone
 
 
 @on_loop
@@ -214,7 +221,9 @@ async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
                 "http://www.fixed.test:81/",
                 f"http://port.test:{server.port}/",
             ):
-                assert isinstance(await fetcher.fetch(Request(url=url, max_bytes=10)), Fetched)
+                assert isinstance(
+                    await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched
+                )
     hosts = [request.split(b"\r\n")[1] for request in server.requests]
     assert hosts == [
         b"Host: www.fixed.test",
@@ -230,11 +239,11 @@ async def test_an_address_of_connect_to_is_trusted_and_no_other() -> None:
     async with serve([page(b"hello")]) as server:
         rules = [parse_connect_to(f"*.test=127.0.0.1:{server.port}")]
         async with fetching(guard=AddressGuard(), resolver=resolver, connect_to=rules) as fetcher:
-            found = await fetcher.fetch(Request(url="http://a.test/", max_bytes=10))
+            found = await fetcher.fetch(Request(url=parsed("http://a.test/"), max_bytes=10))
             assert isinstance(found, Fetched)
             for host in ("127.0.0.1", "[::1]", "named.example"):
                 url = f"http://{host}:{server.port}/"
-                refused = await fetcher.fetch(Request(url=url, max_bytes=10))
+                refused = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
                 assert failure(refused) is FailureKind.ADDRESS_REFUSED, url
     assert len(server.requests) == 1
 
@@ -275,7 +284,9 @@ async def test_a_name_may_take_as_long_as_a_connection() -> None:
     limits = FetchLimits(connect=5, total=60)
     async with fetching(resolver=resolver, limits=limits) as fetcher:
         for timeout in (60, 3):
-            await fetcher.fetch(Request(url="http://page.test/", max_bytes=1, timeout=timeout))
+            await fetcher.fetch(
+                Request(url=parsed("http://page.test/"), max_bytes=1, timeout=timeout)
+            )
     usual, short = resolver.within
     assert usual == 5
     assert 2 < short <= 3
