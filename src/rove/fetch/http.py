@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import pycurl
 from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.contract import Request
-from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.dns import Resolver
 from rove.fetch.handle import Identity
 from rove.fetch.idle_connection import KeptConnection, Route
@@ -66,7 +66,7 @@ class CurlFetcher:
         self._connect_to = ConnectTo(connect_to)
         self._limits = limits or FetchLimits()
         self._places = None if per_address is None else PerAddress(per_address)
-        self._multi = CurlLoop()
+        self._multi = pycurl.AsyncCurlMulti()
         self._idle: list[Transfer] = []
         self._kept: set[KeptConnection] = set()
         self._in_flight = 0
@@ -104,7 +104,7 @@ class CurlFetcher:
             self._lag.close()
         for kept in list(self._kept):
             kept.close()
-        self._multi.close()
+        await self._multi.aclose()
         await self._resolver.close()
         for transfer in self._idle:
             transfer.close()

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from rove.fetch.address import same_address
 from rove.fetch.body import Undecodable, decode
 from rove.fetch.contract import Request
-from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
 from rove.fetch.handle import (
     HEADERS,
@@ -135,7 +134,7 @@ class Transfer:
         self._sent_at = 0.0
         self._flow: RateGuard | None = None
         self._connect_first = False
-        self._future: asyncio.Future[None] | None = None
+        self._future: asyncio.Future[pycurl.Curl] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._lines: list[bytes] = []
         self._head_start = 0
@@ -177,7 +176,7 @@ class Transfer:
 
     async def run(
         self,
-        multi: CurlLoop,
+        multi: pycurl.AsyncCurlMulti,
         request: Request,
         *,
         address: str,
@@ -236,12 +235,12 @@ class Transfer:
             self._curl.setopt(pycurl.TIMEOUT_MS, milliseconds)
             self._total_ms = milliseconds
 
-    async def _perform(self, multi: CurlLoop) -> None:
+    async def _perform(self, multi: pycurl.AsyncCurlMulti) -> None:
         task = asyncio.current_task(self._loop)
         assert task is not None
         cancelled_before = task.cancelling()
         try:
-            self._future = multi.start(self._curl)
+            self._future = multi.add_handle(self._curl)
             await self._future
         except pycurl.error as error:
             self._error = (error.args[0], str(error.args[1]))
@@ -253,7 +252,6 @@ class Transfer:
             if self._verdict is None:
                 self._verdict = self._fail(FailureKind.ABORTED, "the fetcher was closed")
         finally:
-            multi.take_out(self._curl)
             if self._timer is not None:
                 self._timer.cancel()
             assert self._request is not None

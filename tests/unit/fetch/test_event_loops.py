@@ -1,4 +1,4 @@
-"""libcurl on the event loop: whatever watches its sockets, and whichever loop it is."""
+"""The fetcher on uvloop and on the standard event loop: it fetches, times out, cancels and closes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-import rove.fetch.curl_loop
 from rove.fetch.limits import FetchLimits
-from rove.fetch.poller import ReadySockets, SelectorSockets, ready_sockets
 from rove.model.outcomes import FailureKind, Fetched
 from tests.unit.fetch.server import Act, Script, ask, failure, fetching, page, serve
 
@@ -20,11 +18,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @pytest.mark.parametrize("run", [uvloop.run, asyncio.run])
-@pytest.mark.parametrize("sockets", [ready_sockets, SelectorSockets])
-def test_pages_come_and_limits_hold(
-    run: Run, sockets: Callable[[], ReadySockets], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rove.fetch.curl_loop, "ready_sockets", sockets)
+def test_the_fetcher_works_on_both_event_loops(run: Run) -> None:
     run(_fetch_all_kinds())
 
 
