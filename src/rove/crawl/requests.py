@@ -108,8 +108,8 @@ class Requester:
             timeout=left,
             headers=headers,
             share=journal.share,
-            line=self._line,
-            more_follows=kind is RequestKind.ROBOTS,
+            connection=self._line,
+            keep_open=kind is RequestKind.ROBOTS,
         )
         journal.account()
         outcome: Outcome = _CUT_SHORT

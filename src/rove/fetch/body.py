@@ -21,6 +21,11 @@ RATIO_FREE = 1024 * 1024
 MAX_MEMBERS = 100
 """Members of one gzip body: each step to the next copies the rest, which is quadratic."""
 
+BODY_CUT = "body-cut"
+"""Mark: the body was longer than the cap."""
+DECOMPRESSION_CUT = "decompression-cut"
+"""Mark: the body grew out of proportion when it was decompressed."""
+
 _ALIASES = {"x-gzip": "gzip"}
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 

@@ -129,6 +129,15 @@ def is_soon_over(response: Response) -> bool:
     return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_UNREAD
 
 
+def max_body_size(response: Response, limit: int) -> int:
+    """Return the size that a body may reach: the announced one, or `limit`."""
+    announced = response.header("content-length") or ""
+    # RFC 9112 6.3: a chunked body overrides Content-Length
+    if not announced.isdecimal() or response.header("transfer-encoding") is not None:
+        return limit
+    return min(int(announced[:20]), limit)
+
+
 def _as_text(location: str) -> str:
     """The bytes of a Location are UTF-8 in practice, and browsers take them so."""
     if location.isascii():

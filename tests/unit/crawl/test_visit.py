@@ -69,8 +69,8 @@ class LeftOpen:
         self._then = then
 
     async def __call__(self, request: Request) -> None:
-        assert request.line is not None
-        request.line.kept = self
+        assert request.connection is not None
+        request.connection.idle = self
         if self._then is not None:
             raise self._then
 
@@ -102,8 +102,8 @@ class TestRobots:
         await world.open(f"{A}/", script=script)
         await world.visit()
         requests = world.fetcher.requests
-        assert [request.more_follows for request in requests] == [True, False, False]
-        assert len({id(request.line) for request in requests}) == 1
+        assert [request.keep_open for request in requests] == [True, False, False]
+        assert len({id(request.connection) for request in requests}) == 1
 
     @pytest.mark.parametrize("rules", [NOTHING_ALLOWED, refused(503), failed()])
     async def test_a_visit_leaves_no_connection_open(self, world: World, rules: Outcome) -> None:

@@ -12,24 +12,24 @@ from typing import Any
 import brotli
 import pytest
 
-import rove.fetch.rate_guard
 from rove.fetch.body import MAX_RATIO, RATIO_FREE
 from rove.fetch.limits import FetchLimits
-from rove.fetch.rate_guard import MAX_OVERHEAD, RateGuard
+from rove.fetch.rate_guard import RateGuard
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch.server import Server, ask, failure, fetching, on_loop, outcome_of, page
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-LIMITS = FetchLimits(window=20.0, least_rate=256.0)
+LIMITS = FetchLimits(window=20.0, min_rate=256.0)
 Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 
 def judged(*steps: tuple[float, int]) -> FailureKind | None:
     """What a flow comes to that has so many bytes after so many seconds."""
-    flow = RateGuard(LIMITS, now=100.0, counted=0)
-    for seconds, counted in steps:
-        trouble = flow.judge(now=100.0 + seconds, counted=counted, received=None)
+    guard = RateGuard(LIMITS, sent_at=99.0)
+    guard.check(now=100.0, size=1, received=None)
+    for seconds, size in steps:
+        trouble = guard.check(now=100.0 + seconds, size=1 + size, received=None)
         if trouble is not None:
             return trouble[0]
     return None
@@ -55,12 +55,10 @@ def test_the_rate_is_taken_over_a_window(
 
 
 def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
-    flow = RateGuard(LIMITS, now=100.0, counted=0)
-    for received, expected in (
-        (2_000 + MAX_OVERHEAD, None),
-        (2_001 + MAX_OVERHEAD, FailureKind.PROTOCOL),
-    ):
-        trouble = flow.judge(now=101.0, counted=1_000, received=received)
+    guard = RateGuard(FetchLimits(max_overhead=500), sent_at=99.0, earlier=300)
+    guard.check(now=100.0, size=1, received=None)
+    for received, expected in ((2_500, None), (2_501, FailureKind.PROTOCOL)):
+        trouble = guard.check(now=101.0, size=700, received=received)
         assert (trouble and trouble[0]) is expected
 
 
@@ -108,7 +106,7 @@ async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
             await send(drop)
             await asyncio.sleep(0.02)
 
-    limits = FetchLimits(window=0.4, least_rate=10_000, total=30)
+    limits = FetchLimits(window=0.4, min_rate=10_000, total=30)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
     assert failure(found) is FailureKind.TOO_SLOW
@@ -135,18 +133,16 @@ async def test_a_first_line_by_drops_is_no_first_line() -> None:
     ],
 )
 @on_loop
-async def test_an_answer_of_chunk_extensions_is_left(
-    monkeypatch: pytest.MonkeyPatch, start: bytes, more: bytes
-) -> None:
+async def test_an_answer_of_chunk_extensions_is_left(start: bytes, more: bytes) -> None:
     """libcurl drops them without a word, at whatever speed they come."""
-    monkeypatch.setattr(rove.fetch.rate_guard, "TICK", 0.1)
 
     async def script(send: Send) -> None:
         await send(start)
         while True:
             await send(more)
 
-    async with dripping(script) as server, fetching(limits=FetchLimits()) as fetcher:
+    limits = FetchLimits(check_interval=0.1)
+    async with dripping(script) as server, fetching(limits=limits) as fetcher:
         found = await fetcher.fetch(ask(server))
     assert failure(found) is FailureKind.PROTOCOL
     assert isinstance(found, Failed) and "bytes were sent" in found.detail

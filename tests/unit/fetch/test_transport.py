@@ -6,16 +6,19 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pycurl
 import pytest
 
-import rove.fetch.transfer
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.contract import Request
+from rove.fetch.exchange import Exchange
+from rove.fetch.handle import CurlHandle, Identity
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import FetchLimits
+from rove.fetch.limits import Deadlines, FetchLimits
 from rove.model.outcomes import (
     Failed,
     FailureKind,
@@ -26,6 +29,7 @@ from rove.model.outcomes import (
     WrongType,
 )
 from tests.unit.fetch.server import (
+    AGENT,
     Act,
     FakeResolver,
     Script,
@@ -67,6 +71,11 @@ class Only(AddressGuard):
 
     def permits(self, address: str) -> bool:
         return address == "127.0.0.1"
+
+
+def deadlines_in(seconds: float) -> Deadlines:
+    end = asyncio.get_running_loop().time() + seconds
+    return Deadlines(connect=end, total=end, with_pauses=end)
 
 
 def open_connections(server: Server) -> int:
@@ -147,14 +156,24 @@ async def test_only_a_refused_connection_moves_on_to_the_next_address() -> None:
 
 
 @on_loop
-async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rove.fetch.transfer, "same_address", lambda one, other: False)
-    async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server))
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
-    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_sent() -> None:
+    class Misled(CurlHandle):
+        """Connects to another address than it was told."""
+
+        def prepare(self, url: str, *, address: str, **options: Any) -> None:
+            super().prepare(url, address="127.0.0.1", **options)
+
+    async with serve([page(b"hello")]) as server, pycurl.AsyncCurlMulti() as multi:
+        exchange = Exchange(
+            Misled(Identity(user_agent=AGENT)),
+            ask(server),
+            address="127.0.0.2",
+            deadlines=deadlines_in(5.0),
+            limits=FetchLimits(),
+        )
+        outcome = await exchange.run(multi, port=server.port, strict=True)
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
+    assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2"
     assert server.requests == []
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from rove.fetch.address import AddressGuard
+from rove.fetch.address_slots import AddressSlots
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
-from rove.fetch.per_address import PerAddress
 from rove.model.outcomes import (
     Failed,
     FailureKind,
@@ -32,103 +32,103 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-def taking(places: PerAddress, *addresses: str, within: float = LONG) -> asyncio.Task[str | None]:
-    return asyncio.create_task(places.take(addresses, within))
+def taking(places: AddressSlots, *addresses: str, within: float = LONG) -> asyncio.Task[str | None]:
+    return asyncio.create_task(places.acquire(addresses, within))
 
 
 @on_loop
 async def test_places_are_given_up_to_the_limit() -> None:
-    places = PerAddress(2)
-    assert [await places.take(["a"], LONG) for _ in range(2)] == ["a", "a"]
-    assert await places.take(["a"], 0) is None
-    assert await places.take(["a"], -1) is None
-    assert await places.take(["b"], LONG) == "b"
-    places.give_back("a")
-    assert await places.take(["a"], 0) == "a"
+    places = AddressSlots(2)
+    assert [await places.acquire(["a"], LONG) for _ in range(2)] == ["a", "a"]
+    assert await places.acquire(["a"], 0) is None
+    assert await places.acquire(["a"], -1) is None
+    assert await places.acquire(["b"], LONG) == "b"
+    places.release("a")
+    assert await places.acquire(["a"], 0) == "a"
     for address in "aab":
-        places.give_back(address)
+        places.release(address)
     assert len(places) == 0
 
 
 @on_loop
 async def test_who_came_first_is_served_first() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
+    places = AddressSlots(1)
+    await places.acquire(["a"], LONG)
     tasks = [taking(places, "a") for _ in range(4)]
     for number in range(4):
         await turns()
         assert [task.done() for task in tasks] == [True] * number + [False] * (4 - number)
-        places.give_back("a")
+        places.release("a")
     await turns()
     assert all(task.done() for task in tasks)
-    places.give_back("a")
+    places.release("a")
     assert len(places) == 0
 
 
 @on_loop
 async def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
+    places = AddressSlots(1)
+    await places.acquire(["a"], LONG)
     waiting = taking(places, "a")
     await turns()
-    places.give_back("a")
-    assert await places.take(["a"], 0) is None, "the place is given already"
+    places.release("a")
+    assert await places.acquire(["a"], 0) is None, "the place is given already"
     assert await waiting == "a"
-    places.give_back("a")
+    places.release("a")
     assert len(places) == 0
 
 
 @on_loop
 async def test_an_address_that_is_free_is_preferred() -> None:
-    places = PerAddress(1)
-    assert await places.take(["a", "b", "c"], LONG) == "a"
-    assert await places.take(["a", "b", "c"], LONG) == "b"
-    assert await places.take(["a", "b", "c"], LONG) == "c"
+    places = AddressSlots(1)
+    assert await places.acquire(["a", "b", "c"], LONG) == "a"
+    assert await places.acquire(["a", "b", "c"], LONG) == "b"
+    assert await places.acquire(["a", "b", "c"], LONG) == "c"
     waiting = taking(places, "a", "b", "c")
     other = taking(places, "b")
     await turns()
-    places.give_back("b")
+    places.release("b")
     assert await waiting == "b"
-    places.give_back("b")
+    places.release("b")
     assert await other == "b"
     for address in "abc":
-        places.give_back(address)
+        places.release(address)
     assert len(places) == 0
 
 
 @on_loop
 async def test_one_who_waited_for_several_has_one() -> None:
     """Both become free before anybody could go on."""
-    places = PerAddress(1)
+    places = AddressSlots(1)
     for address in "ab":
-        await places.take([address], LONG)
+        await places.acquire([address], LONG)
     both, only_b = taking(places, "a", "b"), taking(places, "b")
     await turns()
-    places.give_back("a")
-    places.give_back("b")
+    places.release("a")
+    places.release("b")
     assert (await both, await only_b) == ("a", "b")
     for address in "ab":
-        places.give_back(address)
+        places.release(address)
     assert len(places) == 0
 
 
 @on_loop
 async def test_the_same_address_twice_is_one() -> None:
-    places = PerAddress(1)
-    assert await places.take(["a", "a"], LONG) == "a"
+    places = AddressSlots(1)
+    assert await places.acquire(["a", "a"], LONG) == "a"
     waiting = taking(places, "a", "a")
     await turns()
-    places.give_back("a")
+    places.release("a")
     assert await waiting == "a"
-    places.give_back("a")
+    places.release("a")
     assert len(places) == 0
 
 
 @on_loop
 async def test_one_who_is_cancelled_leaves_no_trace() -> None:
-    places = PerAddress(1)
+    places = AddressSlots(1)
     for address in "ab":
-        await places.take([address], LONG)
+        await places.acquire([address], LONG)
     first, second, third = (taking(places, "a", "b") for _ in range(3))
     await turns()
     first.cancel()
@@ -137,48 +137,48 @@ async def test_one_who_is_cancelled_leaves_no_trace() -> None:
         await first
     with pytest.raises(asyncio.CancelledError):
         await second
-    places.give_back("b")
+    places.release("b")
     assert await third == "b"
     for address in "ab":
-        places.give_back(address)
+        places.release(address)
     assert len(places) == 0
 
 
 @on_loop
 async def test_one_who_is_cancelled_with_the_place_in_hand_passes_it_on() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
+    places = AddressSlots(1)
+    await places.acquire(["a"], LONG)
     first, second = taking(places, "a"), taking(places, "a")
     await turns()
-    places.give_back("a")
+    places.release("a")
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
     assert await second == "a"
-    places.give_back("a")
+    places.release("a")
     assert len(places) == 0
 
 
 @on_loop
 async def test_one_whose_time_is_up_leaves_no_trace() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
-    assert await asyncio.gather(*(places.take(["a", "a"], 0.01) for _ in range(5))) == [None] * 5
-    places.give_back("a")
+    places = AddressSlots(1)
+    await places.acquire(["a"], LONG)
+    assert await asyncio.gather(*(places.acquire(["a", "a"], 0.01) for _ in range(5))) == [None] * 5
+    places.release("a")
     assert len(places) == 0
 
 
 @on_loop
 async def test_the_limit_holds_whatever_happens() -> None:
     chance = random.Random(7)
-    places = PerAddress(3)
+    places = AddressSlots(3)
     taken = dict.fromkeys("abcd", 0)
     most = 0
 
     async def use() -> None:
         nonlocal most
         addresses = chance.sample("abcd", chance.randint(1, 3))
-        address = await places.take(addresses, chance.choice([0.0, 0.001, LONG]))
+        address = await places.acquire(addresses, chance.choice([0.0, 0.001, LONG]))
         if address is None:
             return
         assert address in addresses
@@ -188,7 +188,7 @@ async def test_the_limit_holds_whatever_happens() -> None:
             await turns(chance.randint(0, 5))
         finally:
             taken[address] -= 1
-            places.give_back(address)
+            places.release(address)
 
     tasks = []
     for _ in range(2_000):
@@ -329,7 +329,8 @@ async def test_a_place_is_given_back_before_the_next_address_is_tried() -> None:
             server.answer(1)
             found = await fetcher.fetch(ask(server))
             assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
-        assert fetcher._places is not None and len(fetcher._places) == 0
+        outcome = await fetcher.fetch(ask(server, host="127.0.0.2", timeout=1.0))
+        assert failure(outcome) is FailureKind.CONNECT, "its slot is free, so it is not busy"
 
 
 @on_loop
@@ -343,9 +344,9 @@ async def test_waiting_takes_from_the_time_of_the_request() -> None:
         assert isinstance(found, Failed)
         assert "127.0.0.1 stayed busy" in found.detail
         assert found.address == "", "it was not asked"
-        server.answer(1)
+        server.answer(2)
         assert isinstance(await first, Fetched)
-        assert fetcher._places is not None and len(fetcher._places) == 0
+        assert isinstance(await fetcher.fetch(ask(server, timeout=1.0)), Fetched)
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         first = fetching(fetcher, ask(server, host="127.0.0.1"))
         await server.has(1)
@@ -376,11 +377,11 @@ async def test_the_place_of_a_request_that_is_cancelled_is_free() -> None:
         second.cancel()
         first.cancel()
         await server.has(1)
-        server.answer(1)
+        server.answer(2)
         assert isinstance(await third, Fetched)
         assert first.cancelled() and second.cancelled()
-        assert server.served == ["/0", "/2"]
-        assert fetcher._places is not None and len(fetcher._places) == 0
+        assert isinstance(await fetcher.fetch(ask(server, "/3", timeout=1.0)), Fetched)
+    assert server.served == ["/0", "/2", "/3"]
 
 
 @on_loop

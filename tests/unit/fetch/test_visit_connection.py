@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rove.fetch import idle_connection as kept
-from rove.fetch import rate_guard as flow
 from rove.fetch.address import AddressGuard
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
@@ -139,7 +137,7 @@ class Visitor:
     """Asks as a visit does."""
 
     def __init__(self, fetcher: CurlFetcher, server: KeepingServer, scheme: str = "http") -> None:
-        self.line = VisitConnection()
+        self.connection = VisitConnection()
         self._fetcher = fetcher
         self._server = server
         self._scheme = scheme
@@ -148,14 +146,14 @@ class Visitor:
         self, path: str = ROBOTS, *, host: str = "page.test", **changes: int
     ) -> Outcome:
         request = self.request(path, host)
-        return await self._fetcher.fetch(replace(request, more_follows=True, **changes))  # type: ignore[arg-type]
+        return await self._fetcher.fetch(replace(request, keep_open=True, **changes))  # type: ignore[arg-type]
 
     async def page(self, path: str = PAGE, *, host: str = "page.test") -> Outcome:
         return await self._fetcher.fetch(self.request(path, host))
 
     def request(self, path: str, host: str = "page.test") -> Request:
         url = f"{self._scheme}://{host}:{self._server.port}{path}"
-        return Request(url=parsed(url), max_bytes=100_000, timeout=20.0, line=self.line)
+        return Request(url=parsed(url), max_bytes=100_000, timeout=20.0, connection=self.connection)
 
 
 def body(outcome: Outcome) -> bytes:
@@ -181,7 +179,7 @@ async def test_a_page_goes_over_the_connection_of_its_robots_txt() -> None:
         assert server.open == 1
         assert body(await visit.page()) == b"hello"
         await server.is_left()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections == BOTH
 
 
@@ -204,7 +202,7 @@ async def test_what_is_not_asked_for_is_not_left_open() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.page()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         await server.is_left()
         await visit.page()
     assert server.connections == [[PAGE], [PAGE]]
@@ -215,22 +213,22 @@ async def test_a_visit_leaves_nothing_open_at_its_end() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
-        visit.line.close()
+        visit.connection.close()
         await server.is_left()
-        visit.line.close()
+        visit.connection.close()
         await visit.page()
     assert server.connections == EACH
 
 
 @on_loop
-async def test_nothing_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_SECONDS", 0.05)
-    async with serving() as server, fetching() as fetcher:
+async def test_nothing_waits_for_long() -> None:
+    limits = FetchLimits(keep_open=0.05)
+    async with serving() as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
         await server.is_left()
         assert body(await visit.page()) == b"hello"
-        visit.line.close()
+        visit.connection.close()
     assert server.connections == EACH
 
 
@@ -242,7 +240,7 @@ async def test_a_fetcher_that_is_closed_leaves_nothing_open() -> None:
             await visit.robots()
         await server.is_left()
         assert failure(await visit.page()) is FailureKind.ABORTED
-        visit.line.close()
+        visit.connection.close()
 
 
 @on_loop
@@ -257,7 +255,7 @@ async def test_cancelling_closes_the_connection() -> None:
         await asyncio.sleep(0.1)
         requester.cancel()
         await server.is_left()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections == BOTH
 
 
@@ -280,7 +278,7 @@ async def test_not_every_answer_leaves_its_connection_open(robots: bytes) -> Non
         visit = Visitor(fetcher, server)
         found = await visit.robots()
         assert not isinstance(found, Failed), found
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
@@ -319,7 +317,7 @@ async def test_a_body_that_was_cut_leaves_nothing_open() -> None:
         visit = Visitor(fetcher, server)
         found = await visit.robots(max_bytes=1_000)
         assert isinstance(found, Fetched) and found.truncated
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
@@ -333,7 +331,7 @@ async def test_a_refusal_is_not_waited_for() -> None:
         visit = Visitor(fetcher, server)
         async with asyncio.timeout(3):
             assert status(await visit.robots()) == 404
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
@@ -354,7 +352,7 @@ async def test_another_origin_has_another_connection() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         assert body(await visit.page(host="other.test")) == b"hello"
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         await server.is_left()
     assert server.connections == EACH
 
@@ -482,7 +480,7 @@ async def test_a_name_that_turns_to_a_forbidden_address_is_refused() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         assert failure(await visit.page()) is FailureKind.ADDRESS_REFUSED
-        visit.line.close()
+        visit.connection.close()
         await server.is_left()
     assert (server.connections, inside.connections) == ([[ROBOTS]], [])
 
@@ -510,7 +508,7 @@ async def test_what_is_left_open_counts_at_its_address() -> None:
         await first.robots()
         waiting = asyncio.create_task(second.page())
         await asyncio.sleep(0.1)
-        first.line.close()
+        first.connection.close()
         assert body(await waiting) == b"hello"
     assert server.connections == [[ROBOTS, PAGE], [PAGE], [ROBOTS], [PAGE]]
 
@@ -584,7 +582,7 @@ async def test_https_does_not_use_a_connection_of_http() -> None:
             visit.request(PAGE), url=parsed(f"https://page.test:{server.port}{PAGE}"), timeout=2.0
         )
         assert isinstance(await fetcher.fetch(secure), Failed)
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections[0] == [ROBOTS]
 
 
@@ -604,11 +602,8 @@ async def test_the_first_byte_is_waited_for_anew() -> None:
 
 
 @on_loop
-async def test_what_came_before_is_not_held_against_an_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(flow, "MAX_OVERHEAD", 2_000)
-    limits = FetchLimits(connect=5, first_byte=5, total=10, window=0.4, least_rate=0)
+async def test_what_came_before_is_not_held_against_an_answer() -> None:
+    limits = FetchLimits(window=0.4, min_rate=0, max_overhead=2_000)
     slow = [HELLO[:-4], *(HELLO[at : at + 1] for at in range(-4, -1)), HELLO[-1:]]
     async with serving(page(bytes(90_000)), slow) as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)
