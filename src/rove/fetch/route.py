@@ -13,8 +13,10 @@ from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import ConnectRule, ConnectTo
 from rove.fetch.dns import Resolver
 from rove.model.outcomes import Failed, FailureKind
-from rove.policy.ports import BAD_PORTS, port_of
-from rove.urls.canonical import CrawlUrl, is_address
+from rove.policy.ports import BAD_PORTS
+from rove.urls.canonical import CrawlUrl
+from rove.urls.domain import is_address
+from rove.urls.origin import host_and_port
 
 MAX_ADDRESSES = 3
 """Addresses of one host that a request tries."""
@@ -46,7 +48,7 @@ class Router:
 
     async def route(self, url: CrawlUrl, within: float) -> Route | Failed:
         """Find the addresses for a URL. A DNS lookup must end `within` these seconds."""
-        host, port = url.host, port_of(url.origin)
+        host, port = host_and_port(url.origin)
         if port in BAD_PORTS:
             detail = f"rove does not connect to port {port}, which belongs to another protocol"
             return Failed(kind=FailureKind.PORT_REFUSED, detail=detail)
