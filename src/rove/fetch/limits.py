@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
@@ -26,8 +28,7 @@ class FetchLimits:
     """A connection waits this long for the next request of its visit, which mostly comes within milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     """The deadlines of one request, in the event loop's time."""
 
     connect: float

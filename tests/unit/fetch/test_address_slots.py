@@ -315,7 +315,7 @@ async def test_a_free_address_of_the_name_is_taken() -> None:
         await server.has(2)
         server.answer(2)
         outcomes = await asyncio.gather(*tasks)
-    assert [found.response.address for found in outcomes if isinstance(found, Fetched)] == [
+    assert [outcome.response.address for outcome in outcomes if isinstance(outcome, Fetched)] == [
         *addresses
     ]
 
@@ -327,8 +327,8 @@ async def test_a_place_is_given_back_before_the_next_address_is_tried() -> None:
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         for _ in range(3):
             server.answer(1)
-            found = await fetcher.fetch(ask(server))
-            assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
+            outcome = await fetcher.fetch(ask(server))
+            assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
         outcome = await fetcher.fetch(ask(server, host="127.0.0.2", timeout=1.0))
         assert failure(outcome) is FailureKind.CONNECT, "its slot is free, so it is not busy"
 
@@ -339,19 +339,21 @@ async def test_waiting_takes_from_the_time_of_the_request() -> None:
     async with counting("127.0.0.1") as server, limited(1) as fetcher:
         first = fetching(fetcher, ask(server))
         await server.has(1)
-        found = await fetcher.fetch(ask(server, timeout=0.05))
-        assert failure(found) is FailureKind.BUSY
-        assert isinstance(found, Failed)
-        assert "127.0.0.1 stayed busy" in found.detail
-        assert found.address == "", "it was not asked"
+        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        assert failure(outcome) is FailureKind.BUSY
+        assert isinstance(outcome, Failed)
+        assert "127.0.0.1 stayed busy" in outcome.detail
+        assert outcome.address == "", "it was not asked"
         server.answer(2)
         assert isinstance(await first, Fetched)
         assert isinstance(await fetcher.fetch(ask(server, timeout=1.0)), Fetched)
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         first = fetching(fetcher, ask(server, host="127.0.0.1"))
         await server.has(1)
-        found = await fetcher.fetch(ask(server, timeout=0.05))
-        assert isinstance(found, Failed) and found.address == "127.0.0.2", "the one that refused"
+        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2", (
+            "the one that refused"
+        )
         server.answer(1)
         assert isinstance(await first, Fetched)
     assert server.most == 1

@@ -106,8 +106,8 @@ async def test_who_waits_too_long_is_told_and_the_answer_still_kept() -> None:
     lookup = ScriptedLookup(answer(300))
     lookup.gate.clear()
     resolver = CachingResolver(lookup)
-    found = await resolver.resolve("a.test", 0.01)
-    assert isinstance(found, Failed) and found.kind is FailureKind.DNS
+    answer = await resolver.resolve("a.test", 0.01)
+    assert isinstance(answer, Failed) and answer.kind is FailureKind.DNS
     lookup.gate.set()
     assert await resolver.resolve("a.test", 5) == answer(300).addresses
     assert lookup.asked == ["a.test"]
@@ -121,8 +121,8 @@ async def test_closing_tells_those_who_wait() -> None:
     waiting = asyncio.create_task(resolver.resolve("a.test", 5))
     await lookup.started.wait()
     await resolver.close()
-    for found in (await waiting, await resolver.resolve("b.test", 5)):
-        assert isinstance(found, Failed) and found.kind is FailureKind.ABORTED
+    for answer in (await waiting, await resolver.resolve("b.test", 5)):
+        assert isinstance(answer, Failed) and answer.kind is FailureKind.ABORTED
     assert lookup.closed
 
 
@@ -166,8 +166,8 @@ class NameServer(asyncio.DatagramProtocol):
         (record_type,) = struct.unpack_from(">H", data, position + 1)
         key = (".".join(labels), record_type)
         self.asked.append(key)
-        found = self._table.get(key, [])
-        code, records = (found, []) if isinstance(found, int) else (0, found)
+        entry = self._table.get(key, [])
+        code, records = (entry, []) if isinstance(entry, int) else (0, entry)
         head = data[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0)
         answers = b"".join(encode_record(*record) for record in records)
         self._transport.sendto(head + question + answers, addr)
@@ -232,9 +232,9 @@ async def test_failures_are_told_apart() -> None:
     async with name_server(table) as (server, lookup):
         kinds = {}
         for host in ("gone.test", "bare.test", "alias.test", "broken.test", "x" * 70 + ".test"):
-            found = await lookup.look_up(host)
-            assert isinstance(found, Failed)
-            kinds[host] = found.kind
+            answer = await lookup.look_up(host)
+            assert isinstance(answer, Failed)
+            kinds[host] = answer.kind
         assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [
             FailureKind.DNS,
             FailureKind.DNS_NOT_FOUND,
@@ -246,8 +246,8 @@ async def test_failures_are_told_apart() -> None:
 async def test_localhost_is_not_asked_for() -> None:
     async with name_server({}) as (server, lookup):
         for host in ("localhost", "a.localhost"):
-            found = await lookup.look_up(host)
-            assert isinstance(found, DnsAnswer) and found.addresses == ("127.0.0.1", "::1")
+            answer = await lookup.look_up(host)
+            assert isinstance(answer, DnsAnswer) and answer.addresses == ("127.0.0.1", "::1")
         assert server.asked == []
 
 
@@ -258,7 +258,7 @@ async def test_channels_take_turns_and_nothing_is_lost() -> None:
     }
     async with name_server(table, renew_after=10) as (server, lookup):
         for _ in range(2):
-            found = [await lookup.look_up(f"{n}.test") for n in range(50)]
-            assert found == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
+            answers = [await lookup.look_up(f"{n}.test") for n in range(50)]
+            assert answers == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
         # an old channel would have answered the second round from its own memory
         assert len(server.asked) == 100

@@ -137,15 +137,15 @@ async def test_a_dead_name_server_slows_only_the_names_that_need_it() -> None:
             assert await resolver.resolve(f"{n}.fast.test", 10) == ("192.0.2.1",)
         assert not any(task.done() for task in slow)
         await resolver.close()
-        for found in await asyncio.gather(*slow):
-            assert isinstance(found, Failed) and found.kind is FailureKind.ABORTED
+        for answer in await asyncio.gather(*slow):
+            assert isinstance(answer, Failed) and answer.kind is FailureKind.ABORTED
 
 
 @on_loop
 async def test_a_name_without_an_answer_fails_by_itself() -> None:
     async with requester(slow_or_fast, timeout=0.05) as (server, lookup):
-        found = await lookup.look_up("a.slow.test")
-    assert isinstance(found, Failed) and found.kind is FailureKind.DNS
+        answer = await lookup.look_up("a.slow.test")
+    assert isinstance(answer, Failed) and answer.kind is FailureKind.DNS
     assert len(server.asked) == 2
 
 
@@ -168,7 +168,7 @@ async def test_so_many_questions_are_asked_at_once() -> None:
         async def close(self) -> None:
             pass
 
-    resolver = CachingResolver(Counting(), questions=3)
+    resolver = CachingResolver(Counting(), max_lookups=3)
     waiting = [asyncio.create_task(resolver.resolve(str(n), 30)) for n in range(10)]
     await full.wait()
     gate.set()
@@ -185,8 +185,8 @@ def many_addresses(query: bytes, _name: str) -> bytes:
 @on_loop
 async def test_of_a_thousand_addresses_a_few_are_kept() -> None:
     async with requester(many_addresses, timeout=5) as (_, lookup):
-        found = await lookup.look_up("many.test")
-    assert isinstance(found, DnsAnswer) and len(found.addresses) == MAX_ADDRESSES
+        answer = await lookup.look_up("many.test")
+    assert isinstance(answer, DnsAnswer) and len(answer.addresses) == MAX_ADDRESSES
 
 
 def own_alias(query: bytes, _name: str) -> bytes:
@@ -227,9 +227,9 @@ MALFORMED: dict[str, Reply] = {
 @on_loop
 async def test_an_answer_that_makes_no_sense_is_a_failure(reply: Reply) -> None:
     async with requester(reply, timeout=0.1) as (server, lookup):
-        found = await lookup.look_up("odd.test")
-        assert isinstance(found, Failed), found
-        assert found.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
+        answer = await lookup.look_up("odd.test")
+        assert isinstance(answer, Failed), answer
+        assert answer.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
         assert 1 <= len(server.asked) <= 20
 
 
@@ -246,8 +246,8 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
         serve([page(b"hello")], host="127.0.0.2", port=dead.port, tls=tls),
         fetching(resolver=resolver, limits=FetchLimits(connect=2.0)) as fetcher,
     ):
-        found = await fetcher.fetch(ask(dead, scheme="https"))
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.2"
+        outcome = await fetcher.fetch(ask(dead, scheme="https"))
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
         await dead.is_left()
 
 
@@ -294,10 +294,10 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
         requester(loopback, timeout=5) as (_, lookup),
         fetching(resolver=CachingResolver(lookup)) as fetcher,
     ):
-        found = await fetcher.fetch(
+        outcome = await fetcher.fetch(
             Request(url=parsed(f"http://real.test:{server.port}/"), max_bytes=10)
         )
-    assert isinstance(found, Fetched)
+    assert isinstance(outcome, Fetched)
 
 
 @on_loop
@@ -313,4 +313,4 @@ async def test_a_reply_that_makes_no_sense_fails_its_own_name_only() -> None:
         names = ["bad.test", *(f"good{n}.test" for n in range(6))]
         bad, *good = await asyncio.gather(*(lookup.look_up(name) for name in names))
     assert isinstance(bad, Failed) and bad.kind is FailureKind.DNS
-    assert all(isinstance(found, DnsAnswer) for found in good)
+    assert all(isinstance(answer, DnsAnswer) for answer in good)

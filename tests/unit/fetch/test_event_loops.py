@@ -35,8 +35,8 @@ async def _fetch_all_kinds() -> None:
         for _ in range(2):
             await server.is_asked()
         cancelled.cancel()
-        found = await asyncio.gather(*(fetcher.fetch(ask(server)) for _ in range(AT_ONCE)))
-        assert all(isinstance(one, Fetched) and one.body == body for one in found)
+        outcomes = await asyncio.gather(*(fetcher.fetch(ask(server)) for _ in range(AT_ONCE)))
+        assert all(isinstance(one, Fetched) and one.body == body for one in outcomes)
         await server.is_left()
         assert cancelled.cancelled()
         assert failure(await held) is FailureKind.TIMEOUT_FIRST_BYTE

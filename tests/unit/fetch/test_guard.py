@@ -110,9 +110,9 @@ async def test_every_spelling_of_an_address_is_refused(text: str, address: str) 
     assert url is not None
     resolver = FakeResolver()
     async with fetching(resolver=resolver, guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=url, max_bytes=10))
-    assert isinstance(found, Failed)
-    assert (found.kind, found.address) == (FailureKind.ADDRESS_REFUSED, address)
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.address) == (FailureKind.ADDRESS_REFUSED, address)
     assert resolver.asked == [], "it is an address, not a name"
 
 
@@ -128,10 +128,10 @@ async def test_localhost_is_loopback_and_refused(host: str) -> None:
     assert url is not None
     fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(AresLookup()))
     try:
-        found = await fetcher.fetch(Request(url=url, max_bytes=10))
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     finally:
         await fetcher.close()
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
 
 
 class Rebinding(FakeResolver):
@@ -178,9 +178,11 @@ async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -
 async def test_ports_of_other_protocols_are_never_dialled(port: int) -> None:
     resolver = FakeResolver()
     async with fetching(resolver=resolver) as fetcher:
-        found = await fetcher.fetch(Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10))
-    assert failure(found) is FailureKind.PORT_REFUSED
-    assert isinstance(found, Failed) and str(port) in found.detail
+        outcome = await fetcher.fetch(
+            Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10)
+        )
+    assert failure(outcome) is FailureKind.PORT_REFUSED
+    assert isinstance(outcome, Failed) and str(port) in outcome.detail
     assert resolver.asked == []
 
 

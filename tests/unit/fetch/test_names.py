@@ -65,8 +65,8 @@ async def test_a_name_is_asked_for_in_dns_and_tls_and_http(
     async with serve([page(b"hello")], tls=tls) as server, fetching(resolver=resolver) as fetcher:
         url = canonical(f"https://{written}:{server.port}/")
         assert url is not None
-        found = await fetcher.fetch(Request(url=url, max_bytes=10))
-    assert isinstance(found, Fetched)
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
+    assert isinstance(outcome, Fetched)
     assert resolver.asked == [name]
     assert asked == [name]
     assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
@@ -81,10 +81,10 @@ async def test_a_name_that_dns_could_not_hold_is_not_found(name: str) -> None:
     lookup = AresLookup(servers=["127.0.0.1:9"], timeout=0.1, tries=1)
     fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(lookup))
     try:
-        found = await fetcher.fetch(Request(url=url, max_bytes=10))
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     finally:
         await fetcher.close()
-    assert failure(found) is FailureKind.DNS_NOT_FOUND
+    assert failure(outcome) is FailureKind.DNS_NOT_FOUND
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
@@ -97,6 +97,6 @@ async def test_even_if_it_could_be_found(
     tls = server_names[0] if scheme == "https" else None
     async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
         url = f"{scheme}://{name}:{server.port}/"
-        found = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
-    if not isinstance(found, Fetched):
-        assert failure(found) in (FailureKind.TLS, FailureKind.PROTOCOL)
+        outcome = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
+    if not isinstance(outcome, Fetched):
+        assert failure(outcome) in (FailureKind.TLS, FailureKind.PROTOCOL)

@@ -108,9 +108,9 @@ async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
 
     limits = FetchLimits(window=0.4, min_rate=10_000, total=30)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-    assert failure(found) is FailureKind.TOO_SLOW
-    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server))
+    assert failure(outcome) is FailureKind.TOO_SLOW
+    assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
 
 
 @on_loop
@@ -121,8 +121,8 @@ async def test_a_first_line_by_drops_is_no_first_line() -> None:
             await asyncio.sleep(0.02)
 
     async with dripping(script) as server, fetching(limits=FetchLimits(first_byte=0.3)) as fetcher:
-        found = await fetcher.fetch(ask(server))
-    assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
+        outcome = await fetcher.fetch(ask(server))
+    assert failure(outcome) is FailureKind.TIMEOUT_FIRST_BYTE
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ async def test_an_answer_of_chunk_extensions_is_left(start: bytes, more: bytes) 
 
     limits = FetchLimits(check_interval=0.1)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-    assert failure(found) is FailureKind.PROTOCOL
-    assert isinstance(found, Failed) and "bytes were sent" in found.detail
+        outcome = await fetcher.fetch(ask(server))
+    assert failure(outcome) is FailureKind.PROTOCOL
+    assert isinstance(outcome, Failed) and "bytes were sent" in outcome.detail
 
 
 BOMB = bytes(20 * RATIO_FREE)
@@ -165,19 +165,19 @@ async def test_a_body_that_swells_is_cut_and_marked(
 ) -> None:
     wire = compress(BOMB)
     answer = page(wire, b"Content-Encoding: " + coding.encode())
-    found = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
-    assert isinstance(found, Fetched)
-    assert (found.truncated, found.response.marks) == (True, ("decompression-cut",))
-    assert len(found.body) == max(RATIO_FREE, MAX_RATIO * len(wire)) < len(BOMB)
+    outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    assert isinstance(outcome, Fetched)
+    assert (outcome.truncated, outcome.response.marks) == (True, ("decompression-cut",))
+    assert len(outcome.body) == max(RATIO_FREE, MAX_RATIO * len(wire)) < len(BOMB)
 
 
 @on_loop
 async def test_a_bomb_in_a_bomb_is_measured_by_what_was_sent() -> None:
     wire = gzip.compress(gzip.compress(BOMB))
     answer = page(wire, b"Content-Encoding: gzip, gzip")
-    found = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
-    assert isinstance(found, Fetched)
-    assert (len(found.body), found.response.marks) == (RATIO_FREE, ("decompression-cut",))
+    outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    assert isinstance(outcome, Fetched)
+    assert (len(outcome.body), outcome.response.marks) == (RATIO_FREE, ("decompression-cut",))
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ async def test_a_bomb_in_a_bomb_is_measured_by_what_was_sent() -> None:
 @on_loop
 async def test_which_bound_was_met_is_said(body: bytes, cap: int, marks: tuple[str, ...]) -> None:
     wire = gzip.compress(body)
-    found = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=cap)
-    assert isinstance(found, Fetched) and found.response.marks == marks
+    outcome = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=cap)
+    assert isinstance(outcome, Fetched) and outcome.response.marks == marks
 
 
 @on_loop
 async def test_a_plain_body_that_is_cut_is_marked() -> None:
-    found = await outcome_of([page(b"hello")], max_bytes=3)
-    assert isinstance(found, Fetched) and found.response.marks == ("body-cut",)
-    found = await outcome_of([page(b"hello")], max_bytes=5)
-    assert isinstance(found, Fetched) and found.response.marks == ()
+    outcome = await outcome_of([page(b"hello")], max_bytes=3)
+    assert isinstance(outcome, Fetched) and outcome.response.marks == ("body-cut",)
+    outcome = await outcome_of([page(b"hello")], max_bytes=5)
+    assert isinstance(outcome, Fetched) and outcome.response.marks == ()

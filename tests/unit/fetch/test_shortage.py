@@ -32,9 +32,9 @@ async def main():
         except OSError:
             pass
         for scheme in ("http", "https"):
-            found = await fetcher.fetch(ask(server, scheme=scheme))
-            assert isinstance(found, Failed), found
-            print(found.kind, repr(found.address), found.detail)
+            outcome = await fetcher.fetch(ask(server, scheme=scheme))
+            assert isinstance(outcome, Failed), outcome
+            print(outcome.kind, repr(outcome.address), outcome.detail)
         print((await resolver.resolve("b.test", 5)).kind)
         for descriptor in held:
             os.close(descriptor)

@@ -80,8 +80,8 @@ def deadlines_in(seconds: float) -> Deadlines:
 
 def open_connections(server: Server) -> int:
     """How many connections this process has open as a client of the server."""
-    found = psutil.Process().net_connections("tcp")
-    return sum(1 for one in found if one.raddr and one.raddr.port == server.port)
+    connections = psutil.Process().net_connections("tcp")
+    return sum(1 for one in connections if one.raddr and one.raddr.port == server.port)
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +101,11 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 @on_loop
 async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
     async with serve([page(b"hello")]) as server, fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(
+        outcome = await fetcher.fetch(
             Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10)
         )
-        assert failure(found) is FailureKind.ADDRESS_REFUSED
-        assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        assert failure(outcome) is FailureKind.ADDRESS_REFUSED
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
     assert server.requests == []
 
 
@@ -113,8 +113,8 @@ async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
 @on_loop
 async def test_forbidden_literals_are_refused(host: str) -> None:
     async with fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=parsed(f"http://{host}/"), max_bytes=10))
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
+        outcome = await fetcher.fetch(Request(url=parsed(f"http://{host}/"), max_bytes=10))
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
 
 
 @on_loop
@@ -124,8 +124,8 @@ async def test_only_the_permitted_addresses_of_a_name_are_used() -> None:
         serve([page(b"hello")]) as server,
         fetching(resolver=resolver, guard=Only()) as fetcher,
     ):
-        found = await fetcher.fetch(ask(server))
-    assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server))
+    assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
 
 
 @on_loop
@@ -137,8 +137,8 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
         }
     )
     async with serve([page(b"hello")]) as server, fetching(resolver=resolver) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server))
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
         far = await fetcher.fetch(
             Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10)
         )
@@ -201,21 +201,21 @@ async def test_a_failure_names_the_last_address_that_was_tried(
         serve(script, silent=scheme == "https") as server,
         fetching(resolver=resolver, limits=limits) as fetcher,
     ):
-        found = await fetcher.fetch(ask(server, scheme=scheme))
-    assert failure(found) is kind
-    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server, scheme=scheme))
+    assert failure(outcome) is kind
+    assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
 
 
 @on_loop
 async def test_an_ipv6_literal_is_dialled() -> None:
     try:
         async with serve([page(b"hello")], host="::1") as server, fetching() as fetcher:
-            found = await fetcher.fetch(
+            outcome = await fetcher.fetch(
                 Request(url=parsed(f"http://[::1]:{server.port}/"), max_bytes=10)
             )
     except OSError as error:
         pytest.skip(f"no IPv6 on loopback here: {error}")
-    assert isinstance(found, Fetched) and found.response.address == "::1"
+    assert isinstance(outcome, Fetched) and outcome.response.address == "::1"
     assert b"Host: [::1]:%d\r\n" % server.port in server.requests[0]
 
 
@@ -258,8 +258,8 @@ async def test_an_address_of_connect_to_is_trusted_and_no_other() -> None:
     async with serve([page(b"hello")]) as server:
         rules = [parse_connect_to(f"*.test=127.0.0.1:{server.port}")]
         async with fetching(guard=AddressGuard(), resolver=resolver, connect_to=rules) as fetcher:
-            found = await fetcher.fetch(Request(url=parsed("http://a.test/"), max_bytes=10))
-            assert isinstance(found, Fetched)
+            outcome = await fetcher.fetch(Request(url=parsed("http://a.test/"), max_bytes=10))
+            assert isinstance(outcome, Fetched)
             for host in ("127.0.0.1", "[::1]", "named.example"):
                 url = f"http://{host}:{server.port}/"
                 refused = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
@@ -275,8 +275,8 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         async with fetching() as fetcher:
-            found = await fetcher.fetch(ask(server))
-        assert isinstance(found, Fetched) and found.body == b"hello"
+            outcome = await fetcher.fetch(ask(server))
+        assert isinstance(outcome, Fetched) and outcome.body == b"hello"
         assert proxy.requests == []
 
 
@@ -292,8 +292,8 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
         fetching(limits=limits) as fetcher,
     ):
         assert isinstance(await fetcher.fetch(ask(good)), Fetched)
-        found = await fetcher.fetch(ask(server, scheme="https"))
-        assert failure(found) is FailureKind.TIMEOUT_CONNECT
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        assert failure(outcome) is FailureKind.TIMEOUT_CONNECT
         await server.is_left()
 
 
@@ -315,8 +315,8 @@ async def test_a_name_may_take_as_long_as_a_connection() -> None:
 async def test_an_answer_that_does_not_begin_times_out() -> None:
     limits = FetchLimits(first_byte=0.1)
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
+        outcome = await fetcher.fetch(ask(server))
+        assert failure(outcome) is FailureKind.TIMEOUT_FIRST_BYTE
         await server.is_left()
 
 
@@ -327,8 +327,8 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
     limits = FetchLimits(first_byte=0.3, total=0.6)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
         await server.is_left()
 
 
@@ -336,10 +336,10 @@ async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
 @on_loop
 async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
     async with serve([Act.HOLD], silent=True) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme=scheme, timeout=0.1))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
-        found = await fetcher.fetch(ask(server, scheme=scheme, timeout=-1))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=0.1))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=-1))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
 
 
 # TLS
@@ -348,8 +348,8 @@ async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
 @on_loop
 async def test_a_certificate_is_not_verified(tls: ssl.SSLContext) -> None:
     async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme="https"))
-    assert isinstance(found, Fetched) and found.body == b"hello"
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+    assert isinstance(outcome, Fetched) and outcome.body == b"hello"
 
 
 class UnannouncedEnd:
@@ -396,11 +396,11 @@ async def test_tls_that_ends_unannounced_ends_an_unmeasured_body_only(
     listening = await asyncio.start_server(end, "127.0.0.1", 0)
     server = Server(host="127.0.0.1", port=listening.sockets[0].getsockname()[1])
     async with listening, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme="https"))
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
     if whole:
-        assert isinstance(found, Fetched) and found.body == b"5\r\nhello\r\n"
+        assert isinstance(outcome, Fetched) and outcome.body == b"5\r\nhello\r\n"
     else:
-        assert failure(found) is FailureKind.RESET
+        assert failure(outcome) is FailureKind.RESET
 
 
 @on_loop
@@ -510,19 +510,21 @@ async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]
                 await fetcher.fetch(ask(server, before, max_bytes=1_000, timeout=limits[0]))
-                found = await fetcher.fetch(ask(server, path, max_bytes=10_000, timeout=limits[1]))
-                came_to = found.kind if isinstance(found, Failed) else type(found)
-                assert came_to is kind, (before, path, found)
-                if isinstance(found, Fetched):
+                outcome = await fetcher.fetch(
+                    ask(server, path, max_bytes=10_000, timeout=limits[1])
+                )
+                came_to = outcome.kind if isinstance(outcome, Failed) else type(outcome)
+                assert came_to is kind, (before, path, outcome)
+                if isinstance(outcome, Fetched):
                     body, headers = {
                         "/page": (b"hello", 3),
                         "/early": (b"hello", 2),
                         "/long": (b"x" * 10_000, 1),
                         "/empty": (b"", 2),
                     }[path]
-                    assert (found.body, found.truncated) == (body, path == "/long")
-                    assert len(found.response.headers) == headers
-                    assert found.response.url.endswith(path)
+                    assert (outcome.body, outcome.truncated) == (body, path == "/long")
+                    assert len(outcome.response.headers) == headers
+                    assert outcome.response.url.endswith(path)
     heads = {request.partition(b"\r\n")[2] for request in server.requests}
     assert len(heads) == 1, "no cookie and no other header comes along"
 
@@ -552,9 +554,9 @@ async def close_while(
 @on_loop
 async def test_closing_ends_what_is_under_way() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
-        found = await close_while(fetcher, ask(server), server.is_asked)
-        assert failure(found) is FailureKind.ABORTED
-        assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await close_while(fetcher, ask(server), server.is_asked)
+        assert failure(outcome) is FailureKind.ABORTED
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
         await server.is_left()
         assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
         assert fetcher.in_flight == open_connections(server) == 0

@@ -146,7 +146,7 @@ class Visitor:
         self, path: str = ROBOTS, *, host: str = "page.test", **changes: int
     ) -> Outcome:
         request = self.request(path, host)
-        return await self._fetcher.fetch(replace(request, keep_open=True, **changes))  # type: ignore[arg-type]
+        return await self._fetcher.fetch(replace(request, keep_open=True, **changes))
 
     async def page(self, path: str = PAGE, *, host: str = "page.test") -> Outcome:
         return await self._fetcher.fetch(self.request(path, host))
@@ -276,8 +276,8 @@ async def test_cancelling_closes_the_connection() -> None:
 async def test_not_every_answer_leaves_its_connection_open(robots: bytes) -> None:
     async with serving(robots, ends_after=ROBOTS) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots()
-        assert not isinstance(found, Failed), found
+        outcome = await visit.robots()
+        assert not isinstance(outcome, Failed), outcome
         assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
@@ -304,8 +304,8 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\
 async def test_answers_that_leave_their_connection_open(robots: bytes) -> None:
     async with serving(robots) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots()
-        assert not isinstance(found, Failed), found
+        outcome = await visit.robots()
+        assert not isinstance(outcome, Failed), outcome
         assert body(await visit.page()) == b"hello"
         await server.is_left()
     assert server.connections == BOTH
@@ -315,8 +315,8 @@ async def test_answers_that_leave_their_connection_open(robots: bytes) -> None:
 async def test_a_body_that_was_cut_leaves_nothing_open() -> None:
     async with serving(page(bytes(50_000))) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots(max_bytes=1_000)
-        assert isinstance(found, Fetched) and found.truncated
+        outcome = await visit.robots(max_bytes=1_000)
+        assert isinstance(outcome, Fetched) and outcome.truncated
         assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
@@ -383,9 +383,9 @@ async def test_a_request_is_never_repeated_in_silence(
     async with serving(page=answer, tls=tls) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server, "https" if secure else "http")
         await visit.robots()
-        found = await visit.page()
-        assert isinstance(found, Failed)
-        assert (found.kind, found.address) == (FailureKind.RESET, "127.0.0.1")
+        outcome = await visit.page()
+        assert isinstance(outcome, Failed)
+        assert (outcome.kind, outcome.address) == (FailureKind.RESET, "127.0.0.1")
         server.answers = {PAGE: HELLO}
         assert body(await visit.page()) == b"hello"
         await server.is_left()
@@ -407,11 +407,11 @@ async def test_more_than_was_announced_does_not_spoil_the_next_answer(
     async with serving(MORE_THAN_ANNOUNCED, tls=tls) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server, "https" if secure else "http")
         assert body(await visit.robots()) == b"rules"
-        found = await visit.page()
-        if isinstance(found, Failed):
-            assert found.kind is FailureKind.RESET, found
-            found = await visit.page()
-        assert body(found) == b"hello"
+        outcome = await visit.page()
+        if isinstance(outcome, Failed):
+            assert outcome.kind is FailureKind.RESET, outcome
+            outcome = await visit.page()
+        assert body(outcome) == b"hello"
 
 
 @on_loop
@@ -463,8 +463,8 @@ async def test_a_name_that_changes_its_address_is_asked_at_the_new_one() -> None
     ):
         visit = Visitor(fetcher, old)
         await visit.robots()
-        found = await visit.page()
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.2"
+        outcome = await visit.page()
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
         await old.is_left()
     assert (old.connections, new.connections) == ([[ROBOTS]], [[PAGE]])
 
@@ -530,9 +530,9 @@ async def test_another_address_does_not_wait_for_what_the_visit_itself_has_open(
 def context(folder: Path, certificate: str) -> ssl.SSLContext:
     file = folder / "server.pem"
     file.write_text(certificate)
-    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    found.load_cert_chain(file)
-    return found
+    tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls_context.load_cert_chain(file)
+    return tls_context
 
 
 @contextlib.asynccontextmanager
@@ -556,8 +556,8 @@ async def test_one_handshake_serves_a_site_that_was_not_known(tmp_path: Path, st
         for _ in range(2):
             visit = visitor()
             await visit.robots()
-            found = await visit.page()
-            assert isinstance(found, Fetched) and found.response.marks == ()
+            outcome = await visit.page()
+            assert isinstance(outcome, Fetched) and outcome.response.marks == ()
         await server.is_left()
     assert server.connections == [*BOTH, *BOTH]
 
@@ -567,9 +567,9 @@ async def test_a_doubtful_site_is_marked_over_one_connection_too(tmp_path: Path)
     async with secured(tmp_path, certificates.EXPIRED) as (server, visitor):
         for _ in range(2):
             visit = visitor()
-            for found in (await visit.robots(), await visit.page()):
-                assert isinstance(found, Fetched)
-                assert found.response.marks == ("tls-expired",)
+            for outcome in (await visit.robots(), await visit.page()):
+                assert isinstance(outcome, Fetched)
+                assert outcome.response.marks == ("tls-expired",)
     assert [paths for paths in server.connections if paths] == [*BOTH, *BOTH]
 
 
