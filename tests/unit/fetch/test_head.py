@@ -1,4 +1,4 @@
-"""Heads: how they are read, and what is decided from them."""
+"""Heads of answers: parsing, and the decision whether to read the body."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_other_answers_refuse(status: int) -> None:
     assert judge(response(status), HTML) == Refused(response=response(status))
 
 
-def test_a_location_means_nothing_elsewhere() -> None:
+def test_a_location_with_another_status_is_ignored() -> None:
     for status in (204, 304, 404):
         head = response(status, ("Location", "/b"))
         assert judge(head, HTML) == Refused(response=head)

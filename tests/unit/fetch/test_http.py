@@ -1,4 +1,4 @@
-"""What answers of every kind come to, from a real server that sends scripted bytes."""
+"""The outcomes of all kinds of answers, from a real server that sends scripted bytes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_headers_do_not_outlive_a_request_that_was_cancelled() -> None:
     ],
 )
 @on_loop
-async def test_a_header_that_would_not_be_one_line_is_not_sent(header: tuple[str, str]) -> None:
+async def test_a_header_that_is_not_one_line_is_not_sent(header: tuple[str, str]) -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
         plain = ask(server)
         own = replace(plain, headers=[("X-Good", "1"), header])
@@ -224,7 +224,7 @@ async def test_a_body_is_cut_at_the_cap() -> None:
 
 
 @on_loop
-async def test_an_endless_body_is_cut_and_left() -> None:
+async def test_an_endless_body_is_cut_and_its_connection_closed() -> None:
     script: Script = [OK + b"\r\n", b"x" * 200_000, Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
         outcome = await fetcher.fetch(ask(server, max_bytes=100_000))
@@ -234,7 +234,7 @@ async def test_an_endless_body_is_cut_and_left() -> None:
 
 
 @on_loop
-async def test_the_cap_holds_for_what_is_decoded() -> None:
+async def test_the_cap_holds_for_the_decoded_body() -> None:
     wire = gzip.compress(bytes(10_000_000))
     outcome = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=20_000)
     assert isinstance(outcome, Fetched)
@@ -242,7 +242,7 @@ async def test_the_cap_holds_for_what_is_decoded() -> None:
 
 
 @on_loop
-async def test_a_coded_body_cut_on_the_wire_gives_what_there_is() -> None:
+async def test_a_coded_body_cut_on_the_wire_is_decoded_as_far_as_it_goes() -> None:
     text = b"".join(b"%d " % (n * n) for n in range(20_000))
     wire = gzip.compress(text)
     outcome = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=len(wire) // 2)
@@ -266,8 +266,8 @@ async def test_a_coded_body_cut_on_the_wire_gives_what_there_is() -> None:
     ],
 )
 @on_loop
-async def test_what_is_not_wanted_is_left_after_the_head(head: bytes, expected: type[Any]) -> None:
-    """The server sends no body and waits: only a fetcher that leaves by itself gets on."""
+async def test_an_unwanted_answer_is_left_after_its_head(head: bytes, expected: type[Any]) -> None:
+    """The server sends no body and waits, so the fetcher must disconnect by itself."""
     script: Script = [head + b"Content-Length: 1000\r\n\r\n", Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
         outcome = await fetcher.fetch(ask(server))
@@ -380,14 +380,14 @@ async def test_a_reset_within_the_body() -> None:
 
 
 @on_loop
-async def test_port_0_is_no_other_port() -> None:
+async def test_port_0_is_refused() -> None:
     async with fetching() as fetcher:
         outcome = await fetcher.fetch(Request(url=parsed("http://page.test:0/"), max_bytes=10))
     assert isinstance(outcome, Failed), outcome
 
 
 @on_loop
-async def test_hundreds_at_once_keep_apart() -> None:
+async def test_hundreds_of_concurrent_requests_do_not_mix() -> None:
     def echo(request: bytes) -> Script:
         return [page(request.split()[1] * 1_000)]
 
@@ -402,7 +402,7 @@ async def test_hundreds_at_once_keep_apart() -> None:
 
 
 @pytest.mark.parametrize("total", [1.0, 6.0, 60.0, 180.0])
-def test_the_parts_of_a_request_fit_into_what_the_whole_may_take(total: float) -> None:
+def test_the_limits_of_the_parts_fit_into_the_total(total: float) -> None:
     limits, usual = limits_within(total), FetchLimits()
     assert limits.total == total
     assert limits.connect < total and limits.connect <= usual.connect

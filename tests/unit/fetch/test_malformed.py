@@ -1,4 +1,4 @@
-"""What is not quite HTTP: each kind has an outcome with a name, none raises, none hangs."""
+"""Malformed HTTP: every kind has its outcome, none raises, none hangs."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ async def test_these_are_refusals(answer: bytes, status: int) -> None:
 
 @pytest.mark.parametrize("kind", ["pages", "failures"])
 @on_loop
-async def test_all_of_them_at_once_leave_nothing_behind(kind: str) -> None:
-    """Each script twice, byte by byte as far as it is short, while the others are under way."""
+async def test_all_of_them_at_once(kind: str) -> None:
+    """Each script runs twice among all the others, the second time with its first bytes sent one by one."""
     table = PAGES if kind == "pages" else FAILURES
     scripts: list[Script] = []
     for answer, _ in table.values():
@@ -160,7 +160,7 @@ async def test_all_of_them_at_once_leave_nothing_behind(kind: str) -> None:
 
 
 @on_loop
-async def test_a_location_that_nobody_could_follow_is_dropped() -> None:
+async def test_a_location_that_is_too_long_is_dropped() -> None:
     head = b"HTTP/1.1 301 Moved\r\nLocation: "
     outcome = await outcome_of([head + b"x" * MAX_LOCATION + b"\r\n\r\n", Act.HOLD])
     assert isinstance(outcome, Redirected) and outcome.response.marks == ()
@@ -169,7 +169,7 @@ async def test_a_location_that_nobody_could_follow_is_dropped() -> None:
 
 
 @on_loop
-async def test_a_media_type_is_kept_at_a_bounded_length() -> None:
+async def test_a_media_type_is_cut_to_its_maximum_length() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: " + b"x" * 50_000 + b"\r\n\r\n"
     outcome = await outcome_of([head, Act.HOLD])
     assert isinstance(outcome, WrongType) and outcome.response.media_type == "x" * MAX_MEDIA_TYPE

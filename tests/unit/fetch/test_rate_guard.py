@@ -1,4 +1,4 @@
-"""Answers that come in by drops, or for ever, or swell: each is cut where its bound is, and says so."""
+"""Answers that are too slow, endless, or grow when decompressed are ended at their limit, with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 
 def judged(*steps: tuple[float, int]) -> FailureKind | None:
-    """What a flow comes to that has so many bytes after so many seconds."""
+    """Return the failure of an answer that reaches these sizes after these seconds."""
     guard = RateGuard(LIMITS, sent_at=99.0)
     guard.check(now=100.0, size=1, received=None)
     for seconds, size in steps:
@@ -48,13 +48,13 @@ def judged(*steps: tuple[float, int]) -> FailureKind | None:
         ([(30.0, 5_120)], FailureKind.TOO_SLOW),
     ],
 )
-def test_the_rate_is_taken_over_a_window(
+def test_the_rate_is_measured_over_a_window(
     steps: list[tuple[float, int]], expected: FailureKind | None
 ) -> None:
     assert judged(*steps) is expected
 
 
-def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
+def test_a_connection_may_not_receive_much_more_than_the_answer() -> None:
     guard = RateGuard(FetchLimits(max_overhead=500), sent_at=99.0, earlier=300)
     guard.check(now=100.0, size=1, received=None)
     for received, expected in ((2_500, None), (2_501, FailureKind.PROTOCOL)):
@@ -64,7 +64,7 @@ def test_what_a_connection_receives_is_in_proportion_to_the_answer() -> None:
 
 @contextlib.asynccontextmanager
 async def dripping(script: Callable[[Send], Coroutine[Any, Any, None]]) -> AsyncIterator[Server]:
-    """A server whose script sends as long as somebody listens."""
+    """Run a server whose script sends until the client disconnects."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -99,7 +99,7 @@ async def dripping(script: Callable[[Send], Coroutine[Any, Any, None]]) -> Async
     ],
 )
 @on_loop
-async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
+async def test_a_slow_answer_is_ended(start: bytes, drop: bytes) -> None:
     async def script(send: Send) -> None:
         await send(start)
         while True:
@@ -114,7 +114,7 @@ async def test_an_answer_by_drops_is_left(start: bytes, drop: bytes) -> None:
 
 
 @on_loop
-async def test_a_first_line_by_drops_is_no_first_line() -> None:
+async def test_an_unfinished_first_line_does_not_count() -> None:
     async def script(send: Send) -> None:
         for letter in b"HTTP/1.1 200 " + b"O" * 1_000:
             await send(bytes([letter]))
@@ -133,8 +133,8 @@ async def test_a_first_line_by_drops_is_no_first_line() -> None:
     ],
 )
 @on_loop
-async def test_an_answer_of_chunk_extensions_is_left(start: bytes, more: bytes) -> None:
-    """libcurl drops them without a word, at whatever speed they come."""
+async def test_an_answer_of_chunk_extensions_is_ended(start: bytes, more: bytes) -> None:
+    """libcurl drops them silently, at any rate."""
 
     async def script(send: Send) -> None:
         await send(start)
@@ -160,7 +160,7 @@ def brotlied(data: bytes) -> bytes:
     [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)],
 )
 @on_loop
-async def test_a_body_that_swells_is_cut_and_marked(
+async def test_a_decompression_bomb_is_cut_and_marked(
     coding: str, compress: Callable[[bytes], bytes]
 ) -> None:
     wire = compress(BOMB)
@@ -172,7 +172,7 @@ async def test_a_body_that_swells_is_cut_and_marked(
 
 
 @on_loop
-async def test_a_bomb_in_a_bomb_is_measured_by_what_was_sent() -> None:
+async def test_a_bomb_in_a_bomb_is_measured_by_its_size_on_the_wire() -> None:
     wire = gzip.compress(gzip.compress(BOMB))
     answer = page(wire, b"Content-Encoding: gzip, gzip")
     outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
@@ -191,7 +191,9 @@ async def test_a_bomb_in_a_bomb_is_measured_by_what_was_sent() -> None:
     ],
 )
 @on_loop
-async def test_which_bound_was_met_is_said(body: bytes, cap: int, marks: tuple[str, ...]) -> None:
+async def test_the_mark_names_the_limit_that_was_met(
+    body: bytes, cap: int, marks: tuple[str, ...]
+) -> None:
     wire = gzip.compress(body)
     outcome = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=cap)
     assert isinstance(outcome, Fetched) and outcome.response.marks == marks

@@ -1,4 +1,4 @@
-"""Certificates that do not hold and TLS of old: fetched and marked, or refused where that is wanted."""
+"""Bad certificates and old TLS versions: pages are marked, or refused with strict_tls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def authorities(place: Path) -> Path:
 
 
 def context(place: Path, certificate: str, version: str | None = None) -> ssl.SSLContext:
-    """A server's context; one of an old version takes what OpenSSL would not."""
+    """Make a server's TLS context. One for an old version accepts what OpenSSL refuses by default."""
     file = place / "server.pem"
     file.write_text(certificate)
     tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -101,12 +101,12 @@ async def test_a_page_behind_a_doubtful_certificate_is_marked(
             assert (outcome.body, outcome.response.marks) == (b"hello", (mark,))
         cut = await fetcher.fetch(ask(server, scheme="https", max_bytes=2))
         assert isinstance(cut, Fetched) and cut.response.marks == (mark, "body-cut")
-    assert len(server.requests) == 3, "each is asked for once"
+    assert len(server.requests) == 3, "one request for each"
 
 
 @pytest.mark.parametrize(("certificate", "mark"), DOUBTFUL.items(), ids=DOUBTFUL.values())
 @on_loop
-async def test_a_doubtful_certificate_is_refused_where_that_is_wanted(
+async def test_strict_tls_refuses_a_doubtful_certificate(
     place: Path, authorities: Path, certificate: str, mark: str
 ) -> None:
     doubtful = context(place, certificate)
@@ -128,7 +128,7 @@ async def test_without_authorities_nothing_is_marked(place: Path) -> None:
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @on_loop
-async def test_old_tls_is_spoken_and_marked(place: Path, authorities: Path, version: str) -> None:
+async def test_old_tls_is_accepted_and_marked(place: Path, authorities: Path, version: str) -> None:
     with blocking_server(context(place, certificates.GOOD, version)) as server:
         async with fetching(authorities=authorities) as fetcher:
             for _ in range(2):
@@ -142,7 +142,7 @@ async def test_old_tls_is_spoken_and_marked(place: Path, authorities: Path, vers
 
 @pytest.mark.parametrize("script", [[b"HTTP/1.1 400 Bad Request\r\n\r\n", Act.HOLD], []])
 @on_loop
-async def test_what_speaks_no_tls_is_asked_once(script: Script) -> None:
+async def test_a_server_without_tls_is_tried_once(script: Script) -> None:
     async with serve(script, silent=True) as server, fetching() as fetcher:
         outcome = await fetcher.fetch(ask(server, scheme="https"))
         assert failure(outcome) in (FailureKind.TLS, FailureKind.RESET)
@@ -151,7 +151,7 @@ async def test_what_speaks_no_tls_is_asked_once(script: Script) -> None:
 
 @on_loop
 async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> None:
-    """One request at a time, so that each takes over the handle of the one before."""
+    """The requests come one after the other, so that they share one handle."""
     async with (
         serve([page(b"bad")], tls=context(place, certificates.EXPIRED)) as bad,
         serve([page(b"good")], tls=context(place, certificates.GOOD)) as good,
@@ -181,13 +181,13 @@ async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> Non
         (pycurl.E_SSL_CACERT_BADFILE, "no such file", 1, 0, None),
     ],
 )
-def test_what_a_refusal_means(
+def test_the_mark_of_a_refused_connection(
     code: int, text: str, result: int, errno: int, mark: str | None
 ) -> None:
     assert doubt_of((code, text), verify_result=result, os_errno=errno) == mark
 
 
-def test_what_was_found_is_known_for_an_hour_and_of_so_many_sites() -> None:
+def test_marks_are_remembered_for_an_hour_and_up_to_the_size() -> None:
     now = 100.0
     known = KnownSites(size=2, clock=lambda: now)
     known.note("a", ())

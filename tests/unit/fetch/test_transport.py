@@ -1,4 +1,4 @@
-"""What happens below HTTP: addresses, time limits, TLS, proxies, and handles that are used again."""
+"""Below HTTP: addresses, timeouts, TLS, proxies, and the reuse of handles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from tests.unit.fetch.server import (
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
-# For tests alone: made out by itself, and of no use elsewhere.
+# Self-signed, for tests only.
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgP2ByQrG9+mxi2F9P
@@ -79,14 +79,14 @@ def deadlines_in(seconds: float) -> Deadlines:
 
 
 def open_connections(server: Server) -> int:
-    """How many connections this process has open as a client of the server."""
+    """Count the connections that this process has open to the server."""
     connections = psutil.Process().net_connections("tcp")
     return sum(1 for one in connections if one.raddr and one.raddr.port == server.port)
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    """A server's context with a certificate that nobody vouches for."""
+    """Make a server's TLS context with a self-signed certificate."""
     pem: Path = tmp_path_factory.mktemp("tls") / "server.pem"
     pem.write_text(CERTIFICATE)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,7 +99,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "localtest.test"])
 @on_loop
-async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
+async def test_forbidden_addresses_are_refused(host: str) -> None:
     async with serve([page(b"hello")]) as server, fetching(guard=AddressGuard()) as fetcher:
         outcome = await fetcher.fetch(
             Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10)
@@ -158,7 +158,7 @@ async def test_only_a_refused_connection_moves_on_to_the_next_address() -> None:
 @on_loop
 async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_sent() -> None:
     class Misled(CurlHandle):
-        """Connects to another address than it was told."""
+        """Connects to another address than it is told to."""
 
         def prepare(self, url: str, *, address: str, **options: Any) -> None:
             super().prepare(url, address="127.0.0.1", **options)
@@ -207,7 +207,7 @@ async def test_a_failure_names_the_last_address_that_was_tried(
 
 
 @on_loop
-async def test_an_ipv6_literal_is_dialled() -> None:
+async def test_an_ipv6_literal_works() -> None:
     try:
         async with serve([page(b"hello")], host="::1") as server, fetching() as fetcher:
             outcome = await fetcher.fetch(
@@ -280,11 +280,11 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
         assert proxy.requests == []
 
 
-# Time limits
+# Timeouts
 
 
 @on_loop
-async def test_a_connection_that_does_not_come_about_times_out() -> None:
+async def test_connecting_times_out() -> None:
     limits = FetchLimits(connect=0.3)
     async with (
         serve([page(b"hello")]) as good,
@@ -298,7 +298,7 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
 
 
 @on_loop
-async def test_a_name_may_take_as_long_as_a_connection() -> None:
+async def test_a_lookup_may_take_as_long_as_connecting() -> None:
     resolver = FakeResolver({"page.test": Failed(kind=FailureKind.DNS, detail="x")})
     limits = FetchLimits(connect=5, total=60)
     async with fetching(resolver=resolver, limits=limits) as fetcher:
@@ -353,7 +353,7 @@ async def test_a_certificate_is_not_verified(tls: ssl.SSLContext) -> None:
 
 
 class UnannouncedEnd:
-    """TLS in front of a script, whose connection ends without TLS being told."""
+    """Sends an answer over TLS and closes the connection without a close_notify."""
 
     def __init__(self, context: ssl.SSLContext, answer: bytes) -> None:
         self._context = context
@@ -389,7 +389,7 @@ class UnannouncedEnd:
     ],
 )
 @on_loop
-async def test_tls_that_ends_unannounced_ends_an_unmeasured_body_only(
+async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
     tls: ssl.SSLContext, head: bytes, whole: bool
 ) -> None:
     end = UnannouncedEnd(tls, head + b"\r\n5\r\nhello\r\n")
@@ -404,7 +404,7 @@ async def test_tls_that_ends_unannounced_ends_an_unmeasured_body_only(
 
 
 @on_loop
-async def test_what_does_not_speak_tls() -> None:
+async def test_a_server_that_does_not_speak_tls() -> None:
     answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
     async with serve([answer, Act.HOLD], silent=True) as server, fetching() as fetcher:
         assert failure(await fetcher.fetch(ask(server, scheme="https"))) is FailureKind.TLS
@@ -414,7 +414,7 @@ async def test_what_does_not_speak_tls() -> None:
 
 
 @on_loop
-async def test_no_connection_is_kept() -> None:
+async def test_every_connection_is_closed() -> None:
     async with serve([page(b"hello"), Act.HOLD]) as server, fetching() as fetcher:
         for _ in range(3):
             assert isinstance(await fetcher.fetch(ask(server)), Fetched)
@@ -451,8 +451,8 @@ async def test_cancelling_by_a_timeout_reaches_the_caller() -> None:
 
 
 @on_loop
-async def test_our_own_timer_is_no_cancellation_of_the_caller() -> None:
-    """Even of one that was cancelled before, and went on."""
+async def test_a_timeout_does_not_cancel_the_caller() -> None:
+    """Not even a task that was cancelled before and went on."""
     limits = FetchLimits(first_byte=0.05)
 
     async def stubborn(fetcher: CurlFetcher, server: Server) -> Outcome:
@@ -470,8 +470,8 @@ async def test_our_own_timer_is_no_cancellation_of_the_caller() -> None:
 
 
 @on_loop
-async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
-    """One request at a time, so that each takes over the handle of the one before."""
+async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
+    """The requests come one after the other, so that they share one handle."""
     answers: dict[bytes, Script] = {
         b"/page": [page(b"hello", b"X-Page: 1")],
         b"/early": [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", page(b"hello")],
@@ -513,8 +513,8 @@ async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
                 outcome = await fetcher.fetch(
                     ask(server, path, max_bytes=10_000, timeout=limits[1])
                 )
-                came_to = outcome.kind if isinstance(outcome, Failed) else type(outcome)
-                assert came_to is kind, (before, path, outcome)
+                result = outcome.kind if isinstance(outcome, Failed) else type(outcome)
+                assert result is kind, (before, path, outcome)
                 if isinstance(outcome, Fetched):
                     body, headers = {
                         "/page": (b"hello", 3),
@@ -526,7 +526,7 @@ async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
                     assert len(outcome.response.headers) == headers
                     assert outcome.response.url.endswith(path)
     heads = {request.partition(b"\r\n")[2] for request in server.requests}
-    assert len(heads) == 1, "no cookie and no other header comes along"
+    assert len(heads) == 1, "no request sends a cookie or another extra header"
 
 
 @on_loop
@@ -552,7 +552,7 @@ async def close_while(
 
 
 @on_loop
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_closing_ends_requests_in_flight() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
         outcome = await close_while(fetcher, ask(server), server.is_asked)
         assert failure(outcome) is FailureKind.ABORTED
