@@ -14,14 +14,20 @@ from msgspec.structs import replace
 from rove.fetch.address import same_address
 from rove.fetch.body import BODY_CUT, DECOMPRESSION_CUT, Undecodable, decode
 from rove.fetch.contract import Request
-from rove.fetch.failure import CurlError, detail_of, ended_unannounced, is_our_trouble, kind_of
+from rove.fetch.failure import (
+    CurlError,
+    detail_of,
+    ended_without_notice,
+    is_local_shortage,
+    kind_of,
+)
 from rove.fetch.handle import CurlHandle
 from rove.fetch.head import (
+    MAX_DRAINED,
     MAX_HEAD_BYTES,
     MAX_HEAD_LINES,
-    MAX_UNREAD,
     ReadBody,
-    is_soon_over,
+    is_worth_draining,
     judge,
     max_body_size,
     parse_head,
@@ -156,7 +162,7 @@ class Exchange:
             return False
         if self._error is None or self._truncated:
             return True
-        return ended_unannounced(self._error) and not self._plan.delimited
+        return ended_without_notice(self._error) and not self._plan.delimited
 
     def _fetched(self) -> Fetched | Failed:
         assert self._plan is not None and self._response is not None
@@ -192,7 +198,7 @@ class Exchange:
             return self._failed(kind, detail)
         curl = self._handle.curl
         os_errno = curl.getinfo(pycurl.OS_ERRNO)
-        if is_our_trouble(error, os_errno=os_errno, address=self._address):
+        if is_local_shortage(error, os_errno=os_errno, address=self._address):
             detail += ": this machine has no file, port or memory left for it"
             return Failed(kind=FailureKind.BUSY, detail=detail, shortage=True)
         failed = self._failed(kind_of(error, os_errno=os_errno), detail)
@@ -270,7 +276,7 @@ class Exchange:
         if isinstance(decision, ReadBody):
             self._plan = decision
             return None
-        if request.keep_open and is_soon_over(response):
+        if request.keep_open and is_worth_draining(response):
             # reading the rest, until the next check at most, keeps the connection usable
             self._outcome = decision
             return None
@@ -281,7 +287,7 @@ class Exchange:
             size = self._size + len(chunk)
             if self._outcome is not None:
                 self._size = size
-                return _STOP if size > MAX_UNREAD else None
+                return _STOP if size > MAX_DRAINED else None
             excess = size - self._request.max_bytes
             if excess > 0:
                 self._chunks.append(chunk[:-excess])

@@ -15,7 +15,7 @@ CurlError = tuple[int, str]
 
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
 _DETAIL_LENGTH = 200
-_OUR_TROUBLES = frozenset(
+_SHORTAGES = frozenset(
     {
         errno.EMFILE,
         errno.ENFILE,
@@ -59,12 +59,12 @@ def kind_of(error: CurlError, *, os_errno: int) -> FailureKind:
     # during the handshake as a TLS error.
     if code in (pycurl.E_RECV_ERROR, pycurl.E_SSL_CONNECT_ERROR) and os_errno:
         return FailureKind.RESET
-    if ended_unannounced(error):
+    if ended_without_notice(error):
         return FailureKind.RESET
     return _KINDS.get(code, FailureKind.PROTOCOL)
 
 
-def is_our_trouble(error: CurlError, *, os_errno: int, address: str) -> bool:
+def is_local_shortage(error: CurlError, *, os_errno: int, address: str) -> bool:
     """Whether this machine had no file, port or memory left for the connection.
 
     libcurl does not say why it could not create a socket, so this creates one to find out. If that works, something was
@@ -75,14 +75,14 @@ def is_our_trouble(error: CurlError, *, os_errno: int, address: str) -> bool:
     if os_errno == errno.EADDRNOTAVAIL and ":" in address:
         return False  # also the error of a machine without IPv6
     if os_errno:
-        return os_errno in _OUR_TROUBLES
+        return os_errno in _SHORTAGES
     number = _socket_errno(socket.AF_INET6 if ":" in address else socket.AF_INET)
-    return number is None or number in _OUR_TROUBLES
+    return number is None or number in _SHORTAGES
 
 
 def is_short_of_sockets() -> bool:
     """Whether this machine cannot create a socket now."""
-    return _socket_errno(socket.AF_INET) in _OUR_TROUBLES
+    return _socket_errno(socket.AF_INET) in _SHORTAGES
 
 
 def _socket_errno(family: socket.AddressFamily) -> int | None:
@@ -93,7 +93,7 @@ def _socket_errno(family: socket.AddressFamily) -> int | None:
     return None
 
 
-def ended_unannounced(error: CurlError) -> bool:
+def ended_without_notice(error: CurlError) -> bool:
     """Whether a TLS connection ended without the close_notify that RFC 8446 6.1 requires."""
     return error[0] == pycurl.E_RECV_ERROR and "unexpected eof" in error[1]
 

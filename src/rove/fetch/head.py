@@ -25,8 +25,7 @@ MAX_HEAD_LINES = 200
 """Including interim heads (1xx) and trailers."""
 MAX_LOCATION = 8_000
 """Limit on the characters of a Location, far above the longest URL that rove crawls."""
-
-MAX_UNREAD = 16 * 1024
+MAX_DRAINED = 16 * 1024
 """An unwanted body up to this size is read to its end if that keeps the connection usable."""
 
 LOCATION_DROPPED = "location-dropped"
@@ -82,13 +81,13 @@ def judge(
 ) -> ReadBody | Redirected | Refused | WrongType | Failed:
     """Decide after a head: read the body, or return the outcome that the head makes certain."""
     headers: dict[str, str] = {}
-    codings: list[str] = []
+    coding_headers: list[str] = []
     for key, value in response.headers:
         name = key.lower()
         if name in _DECIDING:
             headers.setdefault(name, value)
         elif name == "content-encoding":
-            codings.append(value)
+            coding_headers.append(value)
     status = response.status
     location = headers.get("location", "")
     if 300 <= status < 400 and status not in _BODILESS and location:
@@ -101,19 +100,19 @@ def judge(
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower() or "text/html"
     if accept_types is not None and media_type not in accept_types:
         return WrongType(response=response)
-    known = parse_codings(codings)
-    if isinstance(known, Undecodable):
+    codings = parse_codings(coding_headers)
+    if isinstance(codings, Undecodable):
         return Failed(
             kind=FailureKind.ENCODING,
-            detail=known.detail,
+            detail=codings.detail,
             address=response.address,
             status=status,
         )
     delimited = "content-length" in headers or "transfer-encoding" in headers
-    return ReadBody(codings=known, delimited=delimited)
+    return ReadBody(codings=codings, delimited=delimited)
 
 
-def is_soon_over(response: Response) -> bool:
+def is_worth_draining(response: Response) -> bool:
     """Whether to read an unwanted body to its end, so that the connection can serve another request.
 
     False for redirects, which mostly lead to another origin, and for answers after which the visit ends.
@@ -126,7 +125,7 @@ def is_soon_over(response: Response) -> bool:
     if status == _NOT_MODIFIED or response.header("transfer-encoding") is not None:
         return True
     announced = response.header("content-length") or ""
-    return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_UNREAD
+    return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_DRAINED
 
 
 def max_body_size(response: Response, limit: int) -> int:

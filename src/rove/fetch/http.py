@@ -131,17 +131,17 @@ class CurlFetcher:
         untried = list(route.addresses)
         idle = self._take_idle(request, route)
         connect_left = self._limits.connect
-        refused_by, waited = "", 0.0
+        last_tried, waited = "", 0.0
         while True:
-            asked_at = clock()
+            waiting_since = clock()
             if idle is not None:
                 address: str | None = idle.address
             else:
-                address = await self._acquire(untried, deadline - asked_at)
+                address = await self._acquire(untried, deadline - waiting_since)
             if address is None:
-                return _busy(untried, refused_by)
+                return _busy(untried, last_tried)
             now = clock()
-            waited += now - asked_at
+            waited += now - waiting_since
             deadlines = Deadlines(
                 # the last address gets all the time that is left, any other one half of it
                 connect=now + (connect_left / 2 if len(untried) > 1 else connect_left),
@@ -157,7 +157,7 @@ class CurlFetcher:
                 if request.connection is None or request.connection.idle is None:
                     self._release(address)
             connect_left -= clock() - now
-            refused_by = address
+            last_tried = address
             untried.remove(address)
             if not untried or not _is_unconnected(outcome):
                 return _add_wait(outcome, waited) if waited > MIN_WAIT else outcome
@@ -267,10 +267,10 @@ def _add_wait(outcome: Outcome, seconds: float) -> Outcome:
     return replace(outcome, response=replace(outcome.response, waited=waited))
 
 
-def _busy(addresses: Sequence[str], refused_by: str) -> Failed:
-    """No slot became free in time. If an address was tried before, it goes on record."""
+def _busy(addresses: Sequence[str], last_tried: str) -> Failed:
+    """The failure of a request for which no slot became free in time."""
     return Failed(
         kind=FailureKind.BUSY,
         detail=f"{', '.join(addresses)} stayed busy with as many connections as are allowed",
-        address=refused_by,
+        address=last_tried,
     )

@@ -9,7 +9,7 @@ import sys
 import pycurl
 import pytest
 
-from rove.fetch.failure import is_our_trouble
+from rove.fetch.failure import is_local_shortage
 
 # Runs in its own process, which runs out of files.
 SCRIPT = """
@@ -75,10 +75,10 @@ def test_a_fetch_without_free_files_is_busy_and_works_again_later() -> None:
     ],
 )
 def test_which_errors_are_a_shortage_of_this_machine(code: int, number: int, ours: bool) -> None:
-    assert is_our_trouble((code, "text"), os_errno=number, address="192.0.2.1") is ours
+    assert is_local_shortage((code, "text"), os_errno=number, address="192.0.2.1") is ours
 
 
 def test_missing_ipv6_is_no_shortage() -> None:
     error = (pycurl.E_COULDNT_CONNECT, "text")
-    assert not is_our_trouble(error, os_errno=errno.EADDRNOTAVAIL, address="2001:db8::1")
-    assert is_our_trouble(error, os_errno=errno.EMFILE, address="2001:db8::1")
+    assert not is_local_shortage(error, os_errno=errno.EADDRNOTAVAIL, address="2001:db8::1")
+    assert is_local_shortage(error, os_errno=errno.EMFILE, address="2001:db8::1")
