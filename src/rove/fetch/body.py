@@ -12,22 +12,21 @@ from dataclasses import dataclass
 
 import brotli
 
+from rove.resources.gunzip import gunzip
+
 MAX_CODINGS = 3
 MAX_RATIO = 200
 """A body over RATIO_FREE may grow to this many times its size on the wire. Pages reach 20, rarely 100; decompression
 bombs reach 1,000."""
 RATIO_FREE = 1024 * 1024
 """Up to this size the ratio does not matter, because short files of one repeated letter are common."""
-MAX_MEMBERS = 100
-"""Limit on the members of a gzip body. Each member copies the rest of the body, which is quadratic."""
-
 BODY_CUT = "body-cut"
 """Mark: the body was longer than the cap."""
 DECOMPRESSION_CUT = "decompression-cut"
 """Mark: the body grew out of proportion when it was decompressed."""
 
 _ALIASES = {"x-gzip": "gzip"}
-_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
+_ZLIB, _RAW_DEFLATE = 15, -15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,21 +95,12 @@ def decode(
 
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """RFC 1952: a body has any number of members. Browsers ignore bytes after the last one."""
-    pieces, size = [], 0
-    for _ in range(MAX_MEMBERS):
-        member = zlib.decompressobj(_GZIP)
-        piece = member.decompress(data, limit - size + 1)
-        pieces.append(piece)
-        size += len(piece)
-        if not member.eof or size > limit:
-            break
-        data = member.unused_data
-        if data[:2] != b"\x1f\x8b":
-            break
-    else:
-        raise zlib.error("too many members")
-    return b"".join(pieces), member.eof
+    pieces: list[bytes] = []
+    try:
+        pieces.extend(gunzip(data, limit=limit, step=len(data)))
+    except EOFError:
+        return b"".join(pieces), False
+    return b"".join(pieces), True
 
 
 def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:

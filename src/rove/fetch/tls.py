@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pycurl
 
 from rove.errors import UsageError
 from rove.fetch.failure import CurlError
+from rove.resources.ttl_cache import TtlCache
 
 EXPIRED = "tls-expired"
 NOT_YET_VALID = "tls-not-yet-valid"
@@ -97,20 +97,13 @@ class KnownSites:
     def __init__(
         self, *, size: int = REMEMBERED_SITES, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._size = size
         self._clock = clock
-        self._marks: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
+        self._marks = TtlCache[str, tuple[str, ...]](size)
 
     def marks(self, origin: str) -> tuple[str, ...] | None:
         """Return the marks of an origin; None if it was not checked recently."""
-        known = self._marks.get(origin)
-        if known is None or self._clock() >= known[0]:
-            return None
-        return known[1]
+        return self._marks.get(origin, self._clock())
 
     def note(self, origin: str, marks: tuple[str, ...]) -> None:
         """Remember the marks of an origin that was just checked."""
-        self._marks[origin] = (self._clock() + REMEMBERED_SECONDS, marks)
-        self._marks.move_to_end(origin)
-        if len(self._marks) > self._size:
-            self._marks.popitem(last=False)
+        self._marks.put(origin, marks, expires=self._clock() + REMEMBERED_SECONDS)
