@@ -199,7 +199,7 @@ async def test_a_process_killed_between_pages_is_replaced() -> None:
             assert isinstance(await apart(reader, LONG), Document)
             assert reader.process_id is not None
             os.kill(reader.process_id, signal.SIGKILL)
-            while psutil.pid_exists(reader.process_id):
+            while psutil.pid_exists(reader.process_id):  # noqa: ASYNC110 - until asyncio has reaped it
                 await asyncio.sleep(0.01)
         assert isinstance(await apart(reader, LONG), Document)
 
