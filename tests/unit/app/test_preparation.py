@@ -282,7 +282,7 @@ async def test_settings_that_cannot_work_are_refused_before_anything_is_created(
     settings: dict[str, Any],
     complaint: str,
 ) -> None:
-    monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda: None)
+    monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda bundles: None)
     options = options_for(data, seeds, settings=EMAIL | settings)
     with pytest.raises(UsageError, match=complaint):
         async with prepared(options, data):
