@@ -69,9 +69,11 @@ class _WorkerProcess:
         assert process.stdin is not None and process.stdout is not None, "both are pipes"
         stopper = asyncio.create_task(_stop_when_set(stopping, process, stop_seconds))
         try:
-            with suppress(ConnectionError):
+            # The worker may be gone already. A write to a closed pipe would raise RuntimeError.
+            if not process.stdin.is_closing():
                 process.stdin.write(msgspec.json.encode(self._order) + b"\n")
-                await process.stdin.drain()
+                with suppress(ConnectionError):
+                    await process.stdin.drain()
             await self._read_reports(process.stdout)
             await process.wait()
         finally:

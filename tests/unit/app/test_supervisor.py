@@ -546,3 +546,22 @@ async def test_a_crawl_that_is_cancelled_leaves_no_process_behind(hire: Hire) ->
     assert team.wrote("told")
     with pytest.raises(ProcessLookupError):
         os.kill(int(team.text("pid")), 0)
+
+
+async def test_a_worker_that_is_gone_before_its_order_is_sent_is_a_death(hire: Hire) -> None:
+    team = hire(says(ending="exhausted"))
+    text = team.script.read_text()
+    team.script.write_text(
+        text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r')
+    )
+
+    async def hold_up() -> None:
+        """Keep the event loop busy, so that the worker exits before the supervisor writes."""
+        while not team.deaths:
+            time.sleep(0.05)
+            await asyncio.sleep(0)
+
+    holding = asyncio.create_task(hold_up())
+    assert await team.run() is Ending.EXHAUSTED
+    await holding
+    assert team.deaths == [0]
