@@ -15,8 +15,8 @@ from rove.policy.constants import (
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
     VISIT_BUDGET,
-    is_plausible_email,
 )
+from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import (
     CANONICAL_VERSION,
     CANONICAL_VERSIONS,

@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from email.utils import mktime_tz, parsedate_tz
 from typing import assert_never
 
 from rove.model.outcomes import (
@@ -25,9 +24,9 @@ from rove.model.outcomes import (
     WrongType,
 )
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
-from rove.policy.pacing import retry_after
-from rove.policy.retry import DAY, hold_for
+from rove.policy.constants import DAY, MAX_ROBOTS_HOPS, OVERLOADED, ROBOTS_VALID_SECONDS
+from rove.policy.pacing import http_date, retry_after
+from rove.policy.retry import hold_for
 from rove.policy.robots import LONG_ROBOTS, MAX_ROBOTS_BYTES, rules_of
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
 
@@ -39,7 +38,6 @@ Ask = Callable[[CrawlUrl, Sequence[tuple[str, str]]], Awaitable[Outcome]]
 """Makes a request, with these headers besides the usual ones."""
 
 _NOT_MODIFIED = 304
-_OVERLOADED = frozenset({429, 503})
 _VALIDATOR = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALIDATOR}}}")
 _DIRECTIVE = re.compile(
     r'([\w-]++)(?:\s*+=\s*+(?:"([^"]*+)"|([^\s,"]*+)))?+[^,]*+(?:,|\Z)', re.ASCII
@@ -187,7 +185,7 @@ def _unreachable(
     """What the origin asked for earlier still holds: its server is in trouble, it has not changed its mind."""
     failures = 1 + (previous.failures if previous else 0)
     wait = hold_for(failures, delay)
-    if response is not None and response.status in _OVERLOADED:
+    if response is not None and response.status in OVERLOADED:
         wait = min(DAY, max(wait, retry_after(response) or 0.0))
     return OriginRecord(
         domain=page.domain,
@@ -231,20 +229,11 @@ def _lifetime(response: Response, now: float) -> float | None:
     expires = (response.header("expires") or "").strip()
     if expires in _LONG_GONE:
         return 0.0
-    until = _moment(expires)
-    made = _moment(response.header("date") or "")
+    until = http_date(expires)
+    made = http_date(response.header("date") or "")
     return None if until is None else until - (now if made is None else made)
 
 
 def _whole_seconds(value: str | None) -> float | None:
     text = (value or "").strip()
     return float(text) if _SECONDS.fullmatch(text) else None
-
-
-def _moment(date: str) -> float | None:
-    """An HTTP date as seconds since the epoch."""
-    try:
-        parsed = parsedate_tz(date[:100])
-        return None if parsed is None else mktime_tz(parsed)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

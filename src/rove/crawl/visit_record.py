@@ -31,7 +31,7 @@ from rove.model.visits import (
     Settled,
     VisitResult,
 )
-from rove.policy.pacing import Answers, Pacing, judge
+from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
 from rove.urls.canonical import CrawlUrl, fingerprint_bytes
@@ -199,9 +199,9 @@ class VisitRecord:
             contents=tuple(self.contents),
         )
 
-    def verdict(self, delay: float) -> Pacing:
+    def verdict(self, delay: float) -> PacingDecision:
         """How the domain is to be treated after what it has answered."""
-        return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
+        return decide_pacing(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
 
     def asked_only(self, now: float, delay: float) -> VisitResult:
         """The visit as one that settles no URL: what it found could not be written down."""

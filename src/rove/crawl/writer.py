@@ -157,7 +157,7 @@ class GroupWriter:
         for journal in group:
             if journal.answers.has_answered:
                 continue
-            reason = journal.verdict(self._delay).gives_up
+            reason = journal.verdict(self._delay).give_up_reason
             if reason:
                 lease = journal.lease
                 failed = await self._frontier.withdraw(

@@ -30,7 +30,7 @@ from rove.inspect.requests import (
     whole_text,
 )
 from rove.model.ledger import RequestRow
-from rove.policy.constants import user_agent
+from rove.policy.identity import user_agent
 from rove.policy.robots import PRODUCT_TOKEN
 
 MOST_ROBOTS_TEXT = 20_000

@@ -376,7 +376,7 @@ def test_the_signs_of_a_trap_are_named() -> None:
     found = explanation("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
     assert found.verdict is ExplainVerdict.ACCEPTED
     assert section(found, "trap signs") == [
-        "a path segment that is there 3 times (4)",
+        "a path segment that occurs 3 times (4)",
         "parameters that sort or filter: 1 (1)",
         "it comes behind links that are 5 further from a seed",
     ]
@@ -393,7 +393,7 @@ def test_a_trap_would_not_be_accepted() -> None:
     assert section(found, "trap signs")[-1] == "a link to it is not accepted"
     trap = as_json(found)["trap"]
     assert trap["refused"] and trap["signs"] == [
-        {"what": "a calendar 70 years too late", "penalty": 20}
+        {"what": "a calendar 70 years too far ahead", "penalty": 20}
     ]
     assert explanation(url.text, url, KNOWN, now=NOW).verdict is ExplainVerdict.FETCH, (
         "a seed is no trap"

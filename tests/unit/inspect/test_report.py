@@ -42,7 +42,7 @@ from rove.model.ledger import (
     Settlement,
 )
 from rove.model.visits import Pace
-from rove.policy.constants import user_agent
+from rove.policy.identity import user_agent
 from rove.urls.canonical import fingerprint, fingerprint_bytes
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC

@@ -188,8 +188,8 @@ def test_clear_cases_are_refused(path: str) -> None:
 def test_signs_say_what_they_saw() -> None:
     found = signs(form("/a/b/a/b/a/b?sort=x&page=20000"), YEAR)
     assert [sign.what for sign in found] == [
-        "a path segment that is there 3 times",
-        "2 path segments that are each there 3 times",
+        "a path segment that occurs 3 times",
+        "2 path segments that each occur 3 times",
         "parameters that sort or filter: 1",
         "page number 20,000",
     ]
