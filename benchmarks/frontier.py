@@ -53,7 +53,7 @@ from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, Settled, VisitResult
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rove.demo.log import LoggedRequest, LogKind, judge
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.web import (
     Completed,
     Reply,

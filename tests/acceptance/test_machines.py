@@ -19,7 +19,7 @@ import asyncpg
 import pytest
 
 from rove.demo.log import judge
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.ledger import check_audit, check_ledger
 from tests.acceptance.web import (
     EMAIL,

@@ -16,7 +16,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from rove.demo.log import LogKind
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.web import (
     Reply,
     check_books,

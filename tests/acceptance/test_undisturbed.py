@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from rove.urls.canonical import canonical, domain_of
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of
 from tests.acceptance.web import (
     Completed,
     ServedWeb,

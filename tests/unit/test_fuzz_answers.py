@@ -44,7 +44,9 @@ from rove.parse.sitemap import MAX_CHILD_SITEMAPS, children, listed, read_sitema
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
 from rove.policy.pacing import retry_after
 from rove.policy.robots import MAX_SITEMAPS, Rules
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, fingerprint, parse_base, parse_seed
+from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
+from rove.urls.fingerprint import fingerprint
+from rove.urls.seed import parse_seed
 
 URL = "https://site.example/dir/page?q#f"
 SECONDS = 2.0

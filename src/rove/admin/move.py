@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.backends import machine_of, remote_for_move
-from rove.frontier.move import Moved, move
+from rove.frontier.move.mover import Moved, move
 
 
 async def relocate(

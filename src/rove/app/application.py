@@ -283,7 +283,7 @@ class CrawlApp:
             frontier=frontier,
             catalog=stage.backend.catalog,
             gate=await gate_of(stage.backend.catalog, stage.settings),
-            drops=stage.settings.drops,
+            drops=stage.settings.ignored_params,
             on_added=on_added,
             on_bad=self._show_bad_line,
         )

@@ -70,7 +70,6 @@ async def assembled(
     )
     reader = PageReader(
         max_links=settings.max_links,
-        canonical_version=settings.canonical_version,
         drop_params=settings.drop_params,
         max_memory=settings.max_memory,
     )

@@ -20,8 +20,8 @@ from rove.errors import StoreError
 from rove.frontier.contract import Catalog, Frontier, SeedSource
 from rove.model.urls import NewUrl
 from rove.policy.gate import Gate
-from rove.urls.canonical import parse_seed
 from rove.urls.ignored_params import IgnoredParams
+from rove.urls.seed import parse_seed
 
 SLICE = 500
 """Lines read between two looks at what else there is to do."""
@@ -160,7 +160,7 @@ class SeedLoader:
             url, is_bare = seed
             refusal = self.gate.refuses(url, depth=0)
             if refusal is None:
-                batch.offers.append(url.offer(depth=0, assume_https=is_bare))
+                batch.offers.append(url.new_url(depth=0, assume_https=is_bare))
             else:
                 batch.refused[f"not_accepted.{refusal}"] += 1
         batch.end = replace(

@@ -35,7 +35,7 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
         url_given(url)
         async with opened(data_dir) as archive:
             settings = await archive.settings()
-            wanted = await url_known(archive.reader, url, settings.drops)
+            wanted = await url_known(archive.reader, url, settings.ignored_params)
             known = await read_known(
                 archive.reader,
                 wanted,

@@ -36,7 +36,7 @@ from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.resources.memory import Share
 from rove.store.contract import Keep, Store
-from rove.urls.canonical import origin_of
+from rove.urls.origin import origin_of
 
 MAX_UNSETTLED_VISITS = 2 * GROUP
 """Visits that may wait to be settled, what is being written included, before claiming pauses."""

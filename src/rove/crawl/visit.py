@@ -36,14 +36,8 @@ from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
 from rove.store.contract import Page
-from rove.urls.canonical import (
-    CrawlUrl,
-    canonical,
-    fingerprint_bytes,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.urls.canonical import CrawlUrl, canonical, http_twin, parse_base, restored
+from rove.urls.fingerprint import fingerprint_bytes
 
 MORE_URLS = (20, 1_000)
 """URLs read on when all of the lease's were blocked; and from then on, at a time."""
@@ -140,7 +134,7 @@ class Visit:
             return
         self._listed.add(url.origin)
         for text in rules_of(record.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.drops)
+            sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
                 self._meet(sitemap, url, depth=0, sitemap_of=url.host)
 
@@ -213,7 +207,6 @@ class Visit:
             robots_tags=fetched.response.all_headers("x-robots-tag"),
             now=self._journal.requests[-1].finished,
             max_links=reader.max_links,
-            canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
         is_plain_text = self._journal.requests[-1].media_type == "text/plain"
@@ -295,7 +288,7 @@ class Visit:
     def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
         base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.drops)
+        target = canonical(location, base, self._context.reader.ignored_params)
         is_back = target is not None and target.fingerprint == url.fingerprint
         return canonical(location, base) if is_back else target
 
@@ -311,7 +304,7 @@ class Visit:
         if state is not UrlState.PENDING:
             self._settle(step, UrlState.REDIRECTED, url.text)
             return None
-        offer = url.offer(depth=step.offer.depth)
+        offer = url.new_url(depth=step.offer.depth)
         return _Step(url=url, offer=offer, attempts=step.attempts, guess=step)
 
     def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
@@ -359,7 +352,7 @@ class Visit:
         if not isinstance(admitted, int):
             self._journal.not_accepted[admitted] += 1
             return None
-        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
+        offer = url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
         self._journal.links.append(offer)
         return offer
 
@@ -381,7 +374,7 @@ def _worth_waiting_for(failure: Failed) -> bool:
 
 def _first_step(pending: PendingUrl) -> _Step:
     url = restored(pending.url, pending.fingerprint)
-    offer = url.offer(
+    offer = url.new_url(
         depth=pending.depth,
         hops=pending.hops,
         assume_https=pending.assume_https,

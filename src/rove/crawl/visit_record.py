@@ -34,7 +34,8 @@ from rove.model.visits import (
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
-from rove.urls.canonical import CrawlUrl, fingerprint_bytes
+from rove.urls.canonical import CrawlUrl
+from rove.urls.fingerprint import fingerprint_bytes
 
 LINK_BYTES = 320
 """What a link that waits to be added takes."""

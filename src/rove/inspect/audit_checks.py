@@ -16,8 +16,6 @@ from rove.inspect.audit_findings import (
     Unverifiable,
     domain_name,
     evidence,
-    host_of,
-    origin_of,
 )
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.outcomes import (
@@ -32,6 +30,7 @@ from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry import is_temporary
 from rove.urls.canonical import canonical, parse_base
+from rove.urls.origin import host_of, origin_of
 
 ROUNDING_MS = 5
 """Times are noted in whole milliseconds, and computed from two clocks: so much is not meant."""

@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable, origin_of
+from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
 from rove.policy.robots import Rules
 from rove.urls.canonical import canonical, parse_base
+from rove.urls.origin import origin_of
 
 RobotsText = Callable[[int], Awaitable[bytes | None]]
 """The copy of a robots.txt, by the hash that the ledger names it with."""

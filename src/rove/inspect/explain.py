@@ -186,8 +186,7 @@ def _crawl_delay(known: UrlFacts) -> float:
 
 def _dropped(given: str, url: CrawlUrl, settings: Settings) -> list[str]:
     in_full = url_given(given).text
-    drops = settings.drops
-    return [] if drops is None or in_full == url.text else drops.dropped(in_full)
+    return [] if in_full == url.text else settings.ignored_params.names_in(in_full)
 
 
 def _verdict(

@@ -14,8 +14,10 @@ from rove.model.ledger import (
     RequestKind,
     RequestRow,
 )
-from rove.urls.canonical import CrawlUrl, canonical, domain_of, parse_seed
+from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.domain import domain_of
 from rove.urls.ignored_params import IgnoredParams
+from rove.urls.seed import parse_seed
 
 
 def domain_id(name: str) -> int:

@@ -122,7 +122,7 @@ class Gate:
             if refusal is None:
                 cost = penalty(link.text, year)
                 if cost < REFUSED:
-                    new_urls.append(link.offer(depth=depth, penalty=cost))
+                    new_urls.append(link.new_url(depth=depth, penalty=cost))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1

@@ -18,7 +18,7 @@ from rove.frontier.contract import Added, SeedSource
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.urls.ignored_params import IgnoredParams, drops_of
+from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 from tests.unit.crawl.scripted import World
 
 
@@ -278,7 +278,7 @@ async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
     loading: Loading,
 ) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
-    await loading.load(drops=drops_of(2, ("mark",)))
+    await loading.load(drops=ignored_params_with(("mark",)))
     assert await loading.world.rows("SELECT url, bare, priority FROM url ORDER BY url") == [
         ("https://a.test/", 1, 0),
         ("https://b.test/x/x/x/x/x?sid=1", 0, 0),

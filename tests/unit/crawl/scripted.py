@@ -288,7 +288,7 @@ def crawl_url(text: str) -> CrawlUrl:
 
 def offered(text: str, depth: int = 0, **more: Any) -> NewUrl:
     """A URL to add."""
-    return crawl_url(text).offer(depth=depth, **more)
+    return crawl_url(text).new_url(depth=depth, **more)
 
 
 def assume_https(text: str) -> NewUrl:

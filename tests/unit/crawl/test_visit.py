@@ -31,7 +31,7 @@ from rove.policy.constants import (
 )
 from rove.policy.exclusions import Exclusions
 from rove.policy.robots import MAX_ROBOTS_BYTES
-from rove.urls.canonical import fingerprint, fingerprint_bytes
+from rove.urls.fingerprint import fingerprint, fingerprint_bytes
 from tests.unit.crawl.scripted import (
     DELAY,
     World,

@@ -32,7 +32,7 @@ from rove.model.visits import (
 )
 from rove.policy.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 from tests.unit.crawl.scripted import crawl_url, page, redirect, refused, wrong_type
 
 DELAY = 70.0

@@ -11,7 +11,7 @@ from rove.frontier.sqlite.reader import SqliteReader
 from rove.inspect.pages import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
-from rove.urls.ignored_params import drops_of
+from rove.urls.ignored_params import ignored_params_with
 from tests.unit.crawl.scripted import (
     World,
     assume_https,
@@ -24,7 +24,7 @@ from tests.unit.crawl.scripted import (
 )
 
 A = "http://a.test"
-DROPS = drops_of(2, ("mark",))
+DROPS = ignored_params_with(("mark",))
 
 
 @pytest.fixture
@@ -42,13 +42,6 @@ async def test_links_enter_the_frontier_without_what_is_dropped(world: World) ->
     await world.open(f"{A}/", script={f"{A}/": links})
     await world.visit()
     assert await world.states() == {f"{A}/": "done", f"{A}/x": "pending", f"{A}/y?id=2": "pending"}
-
-
-async def test_a_crawl_of_version_1_drops_nothing(world: World) -> None:
-    world.reader = PageReader(canonical_version=1, drop_params=("mark",))
-    await world.open(f"{A}/", script={f"{A}/": page_with_links("/x?utm_source=a&mark=1")})
-    await world.visit()
-    assert f"{A}/x?utm_source=a&mark=1" in await world.states()
 
 
 async def test_a_redirect_leads_to_what_is_left(world: World) -> None:

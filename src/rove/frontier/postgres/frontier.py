@@ -48,7 +48,7 @@ from rove.model.visits import (
     VisitResult,
 )
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 
 class PostgresFrontier(PostgresAdding, PostgresContents):

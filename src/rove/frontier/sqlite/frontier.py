@@ -38,7 +38,7 @@ from rove.model.visits import (
     Pace,
     VisitResult,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 _ORIGIN_PARAMETERS = (
     *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
