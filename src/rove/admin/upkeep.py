@@ -15,7 +15,7 @@ from rove.datadir import DataDir, this_person
 from rove.errors import UsageError
 from rove.frontier.backends import opened_backend, policy_of
 from rove.frontier.contract import Backend, Exclusion, Frontier, FrontierReader, MovedContent
-from rove.inspect.nodes import is_alive
+from rove.inspect.nodes import is_running
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
 from rove.store.members import Member, members
@@ -122,7 +122,7 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
 
 
 async def _is_running(data: DataDir, backend: Backend) -> bool:
-    return data.in_use() or any(map(is_alive, await backend.reader.participants()))
+    return is_running(await backend.reader.participants(), in_use=data.in_use())
 
 
 async def _frontier_of(backend: Backend) -> Frontier:

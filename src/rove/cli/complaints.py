@@ -11,15 +11,15 @@ from rove.cli.options import data_dir_option
 from rove.cli.output import print_json, run_reading
 from rove.errors import UsageError
 from rove.humanize import counted
-from rove.inspect.explain import explanation
+from rove.inspect.explain import explain_url
 from rove.inspect.explain_text import as_json, as_lines
-from rove.inspect.known import read_known
-from rove.inspect.nodes import is_alive
-from rove.inspect.open_crawl import Archive, opened
-from rove.inspect.pages import url_given, url_known
-from rove.inspect.report import read_report, site_given
+from rove.inspect.lookup import site_given, url_given, url_known
+from rove.inspect.nodes import is_running
+from rove.inspect.open_crawl import opened
+from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
+from rove.inspect.url_facts import read_url_facts
 
 data_dir = data_dir_option("the crawl to look at")
 
@@ -36,18 +36,19 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
         async with opened(data_dir) as archive:
             settings = await archive.settings()
             wanted = await url_known(archive.reader, url, settings.ignored_params)
-            known = await read_known(
+            participants = await archive.reader.participants()
+            facts = await read_url_facts(
                 archive.reader,
                 wanted,
                 settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
-                is_running=await _is_running(archive),
+                is_running=is_running(participants, in_use=archive.data.in_use()),
             )
-        found = explanation(url, wanted, known, now=time.time())
+        explanation = explain_url(url, wanted, facts, now=time.time())
         if json:
-            print_json(as_json(found))
+            print_json(as_json(explanation))
         else:
-            print("\n".join(as_lines(found)))
+            print("\n".join(as_lines(explanation)))
 
     run_reading(work())
 
@@ -89,10 +90,3 @@ def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
                     print(line)
 
     run_reading(work())
-
-
-async def _is_running(archive: Archive) -> bool:
-    """Whether the crawl goes on, here or on another machine."""
-    return archive.data.in_use() or any(
-        is_alive(process) for process in await archive.reader.participants()
-    )
