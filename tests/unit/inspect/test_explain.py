@@ -1,4 +1,4 @@
-"""Why a URL is fetched or not: every verdict, and what it is said to rest on."""
+"""Why a URL is fetched or not: every verdict, and the facts that explain prints."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def explained(**changes: Any) -> Explanation:
 
 
 def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]:
-    """A URL that was settled by the visit of ROW."""
+    """Return the facts of a URL that was settled by the visit of ROW."""
     record = replace(RECORD, state=state, reason=reason, visit=7)
     return {"record": record, "history": UrlHistory(requests=1, newest=[ROW]), **changes}
 
@@ -327,10 +327,10 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
     ],
 )
 def test_the_verdict(changes: dict[str, Any], verdict: UrlVerdict, sentence: str) -> None:
-    found = explained(**changes)
-    assert (found.verdict, found.sentence) == (verdict, sentence)
-    assert as_lines(found)[0] == f"{URL.text} {sentence}."
-    as_object = as_json(found)
+    answer = explained(**changes)
+    assert (answer.verdict, answer.sentence) == (verdict, sentence)
+    assert as_lines(answer)[0] == f"{URL.text} {sentence}."
+    as_object = as_json(answer)
     assert as_object["verdict"] == verdict.value
     assert msgspec.json.decode(msgspec.json.encode(as_object)) == as_object
 
@@ -340,9 +340,9 @@ def test_every_verdict_is_tested() -> None:
     assert {verdict for _, verdict, _ in mark.args[1]} == set(UrlVerdict)
 
 
-def section(found: Explanation, name: str) -> list[str]:
-    """The lines of a part of the answer, without its name."""
-    lines = as_lines(found)
+def section(answer: Explanation, name: str) -> list[str]:
+    """Return the lines of one part of the output, without its name."""
+    lines = as_lines(answer)
     start = next(i for i, line in enumerate(lines[2:], 2) if line.startswith(f"{name:<14}"))
     end = next((i for i in range(start + 1, len(lines)) if lines[i][0] != " "), len(lines))
     assert all(line[13] == " " and line[14] != " " for line in lines[start:end]), "aligned"
@@ -359,24 +359,26 @@ def test_the_parts_come_in_their_order() -> None:
 
 def test_the_canonical_form_is_shown_where_it_differs() -> None:
     assert section(explained(), "url") == [URL.text]
-    found = explain_url("HTTPS://WWW.a.test:443/x#y", URL, FACTS, now=NOW)
-    assert section(found, "url") == [URL.text, "canonical form of HTTPS://WWW.a.test:443/x#y"]
-    assert section(found, "domain") == ["a.test (host www.a.test)"]
+    answer = explain_url("HTTPS://WWW.a.test:443/x#y", URL, FACTS, now=NOW)
+    assert section(answer, "url") == [URL.text, "canonical form of HTTPS://WWW.a.test:443/x#y"]
+    assert section(answer, "domain") == ["a.test (host www.a.test)"]
 
 
-def test_what_the_canonical_form_drops_is_named() -> None:
+def test_ignored_parameters_are_named() -> None:
     given = "www.a.test/x;jsessionid=1?utm_source=a&utm_source=b&gclid=\x1b"
-    found = explain_url(given, URL, FACTS, now=NOW)
-    assert section(found, "url")[2] == "without jsessionid, utm_source, gclid"
-    assert as_json(found)["dropped"] == ["jsessionid", "utm_source", "gclid"]
+    answer = explain_url(given, URL, FACTS, now=NOW)
+    assert section(answer, "url")[2] == "without jsessionid, utm_source, gclid"
+    assert as_json(answer)["dropped"] == ["jsessionid", "utm_source", "gclid"]
     assert as_json(explained())["dropped"] == []
 
 
 def test_the_signs_of_a_trap_are_named() -> None:
     unknown = replace(FACTS, record=None)
-    found = explain_url("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
-    assert found.verdict is UrlVerdict.ACCEPTED
-    assert section(found, "trap signs") == [
+    answer = explain_url(
+        "a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW
+    )
+    assert answer.verdict is UrlVerdict.ACCEPTED
+    assert section(answer, "trap signs") == [
         "a path segment that occurs 3 times (4)",
         "parameters that sort or filter: 1 (1)",
         "it waits like a URL that is 5 links deeper",
@@ -386,13 +388,13 @@ def test_the_signs_of_a_trap_are_named() -> None:
 
 def test_a_trap_would_not_be_accepted() -> None:
     url = url_given("a.test/calendar/2099/01")
-    found = explain_url(url.text, url, replace(FACTS, record=None), now=NOW)
-    assert found.verdict is UrlVerdict.REFUSED
-    assert found.sentence == (
+    answer = explain_url(url.text, url, replace(FACTS, record=None), now=NOW)
+    assert answer.verdict is UrlVerdict.REFUSED
+    assert answer.sentence == (
         "is not known to this crawl; a link to it would be refused, unless it is a seed: it looks like a trap"
     )
-    assert section(found, "trap signs")[-1] == "a link to it is not accepted"
-    trap = as_json(found)["trap"]
+    assert section(answer, "trap signs")[-1] == "a link to it is not accepted"
+    trap = as_json(answer)["trap"]
     assert trap["refused"] and trap["signs"] == [
         {"what": "a calendar 70 years too far ahead", "penalty": 20}
     ]
@@ -426,16 +428,16 @@ def test_a_trap_would_not_be_accepted() -> None:
     ],
 )
 def test_who_excluded_it_and_why(exclusions: Sequence[Exclusion], expected: str) -> None:
-    found = explained(exclusions=exclusions)
-    assert section(found, "excluded") == [expected]
-    assert (as_json(found)["exclusion"] is not None) is expected.startswith("yes")
+    answer = explained(exclusions=exclusions)
+    assert section(answer, "excluded") == [expected]
+    assert (as_json(answer)["exclusion"] is not None) is expected.startswith("yes")
 
 
 def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
     lifted = replace(EXCLUSION, pattern="www.a.test", lifted_at=9, lifted_wall=NOW)
-    found = explained(exclusions=[EXCLUSION, lifted])
-    assert found.verdict is UrlVerdict.EXCLUDED
-    assert found.exclusion == EXCLUSION
+    answer = explained(exclusions=[EXCLUSION, lifted])
+    assert answer.verdict is UrlVerdict.EXCLUDED
+    assert answer.exclusion == EXCLUSION
 
 
 @pytest.mark.parametrize(
@@ -520,14 +522,14 @@ def test_the_deciding_rule_for_programs() -> None:
     assert as_json(explained(origin=None))["robots"]["status"] == "never-asked"
 
 
-def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
+def test_a_robots_txt_cannot_control_the_terminal() -> None:
     body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
     (_, line, _) = section(
         explained(origin=ORIGIN.replace(body=body + b"Disallow: /x")), "robots.txt"
     )
     assert "\x1b" not in line
-    found = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
-    assert section(found, "state") == [r"failed (a\x1b[31m\u202eb)"]
+    answer = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
+    assert section(answer, "state") == [r"failed (a\x1b[31m\u202eb)"]
 
 
 @pytest.mark.parametrize(
@@ -580,11 +582,11 @@ def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: li
     assert section(explained(**changes), "delay") == expected
 
 
-def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
+def test_the_delay_of_the_last_visit_is_in_force_until_it_ends() -> None:
     last = ROW.replace(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
-    found = explained(history=UrlHistory(last_of_domain=last))
-    assert section(found, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
-    assert as_json(found)["delay"]["from"] == "retry-after"
+    answer = explained(history=UrlHistory(last_of_domain=last))
+    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
+    assert as_json(answer)["delay"]["from"] == "retry-after"
     over = explained(history=UrlHistory(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
     assert as_json(over)["delay"] == {
         "seconds": 70.0,
@@ -618,7 +620,7 @@ WAITING = "12 URLs pending; a visit fetches one page"
         ),
     ],
 )
-def test_when_the_domain_is_next_asked(changes: dict[str, Any], expected: list[str]) -> None:
+def test_the_next_visit(changes: dict[str, Any], expected: list[str]) -> None:
     assert section(explained(**changes), "next visit") == expected
 
 
@@ -653,7 +655,7 @@ def test_the_history() -> None:
 
 
 class Reader:
-    """As much of a reader as is needed."""
+    """A reader that knows one URL."""
 
     def __init__(
         self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()
@@ -689,9 +691,9 @@ async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     )
 
 
-async def test_what_is_known_is_read() -> None:
-    known = await facts_from(Reader())
-    assert known == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+async def test_all_facts_are_read() -> None:
+    facts = await facts_from(Reader())
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
     other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
@@ -711,12 +713,12 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
     assert [row.visit for row in history.newest] == list(range(10, 30))
     assert len(history.newest) == HISTORY_SHOWN
     assert history.last_of_domain == rows[-1]
-    found = explained(history=history)
-    assert section(found, "history")[0] == "30 requests; the last 20:"
-    assert len(as_json(found)["history"]) == 20
+    answer = explained(history=history)
+    assert section(answer, "history")[0] == "30 requests; the last 20:"
+    assert len(as_json(answer)["history"]) == 20
 
 
-async def test_requests_that_came_from_elsewhere_count() -> None:
+async def test_requests_of_visits_to_other_domains_count() -> None:
     own = [ROW.replace(visit=1, started=NOW), ROW.replace(visit=2, started=NOW + 20)]
     led_here = [ROW.replace(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
     history = (await facts_from(Reader(own, led_here))).history
@@ -725,14 +727,14 @@ async def test_requests_that_came_from_elsewhere_count() -> None:
     assert history.last_of_domain == own[-1], "a visit to another site has no delay for this one"
 
 
-def test_text_from_elsewhere_is_harmless() -> None:
+def test_untrusted_text_is_escaped() -> None:
     assert one_line("a\x00\x7f\x9b\u2028\ud800b") == r"a\x00\x7f\x9b\u2028\ud800b"
     assert one_line("größe 日本") == "größe 日本"
     assert whole_text(b"\xef\xbb\xbfa\r\nb\rc\n\td\xff\x1b") == "a\nb\nc\n\td\ufffd\\x1b"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """`rove explain` in a crawl that runs, if only on another machine."""
+    """Run `rove explain` on a crawl that runs on another machine."""
     reader = Reader([ROW])
     running = Participant(
         place="b:/data",
@@ -781,12 +783,12 @@ def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_command_explains_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "https://b.test/", "--json")
-    found = msgspec.json.decode(result.stdout)
-    assert (result.exit_code, found["verdict"]) == (0, "unknown-would-be-accepted")
-    assert (found["record"], found["next_visit"], found["running"]) == (None, None, True)
+    answer = msgspec.json.decode(result.stdout)
+    assert (result.exit_code, answer["verdict"]) == (0, "unknown-would-be-accepted")
+    assert (answer["record"], answer["next_visit"], answer["running"]) == (None, None, True)
 
 
-def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_url_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "two words")
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == "'two words' is not a URL"
@@ -803,8 +805,8 @@ def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
-    found = explain_url(given, url_given(given), replace(FACTS, record=None), now=NOW)
-    assert found.verdict is UrlVerdict.REFUSED and words in found.sentence
+    answer = explain_url(given, url_given(given), replace(FACTS, record=None), now=NOW)
+    assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
     web = url_given("http://a.test:8080/")
     assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (
         UrlVerdict.ACCEPTED
