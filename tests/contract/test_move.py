@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.clock import Anchor, current_boot, steady_seconds
+from rove.frontier.clock import Anchor, machine_time, steady_seconds
 from rove.frontier.contract import (
     Catalog,
     Frontier,
@@ -101,7 +101,9 @@ class Clock:
 
     def keep(self, path: Path) -> None:
         """Write it to the file, where the move finds it."""
-        anchor = msgspec.json.encode(Anchor(boot=current_boot(), offset_ms=self.offset)).decode()
+        anchor = msgspec.json.encode(
+            Anchor(boot=machine_time().boot, offset_ms=self.offset)
+        ).decode()
         with _sqlite(path) as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (anchor,))
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rove.crawl.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, valid_for
+from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
 from rove.model.outcomes import (

@@ -36,13 +36,12 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
         async with opened(data_dir) as archive:
             settings = await archive.settings()
             wanted = await url_known(archive.reader, url, settings.ignored_params)
-            participants = await archive.reader.participants()
             facts = await read_url_facts(
                 archive.reader,
                 wanted,
                 settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
-                is_running=is_running(participants, in_use=archive.data.in_use()),
+                is_running=await is_running(archive.data, archive.reader),
             )
         explanation = explain_url(url, wanted, facts, now=time.time())
         if json:

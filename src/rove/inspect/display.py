@@ -1,4 +1,4 @@
-"""Times, durations, hashes and untrusted text as people and programs read them."""
+"""Formats times, delays and untrusted text for people and programs."""
 
 from __future__ import annotations
 
@@ -61,12 +61,3 @@ def precise(seconds: float) -> str:
     ('70 s', '71.5 s', '1 h 00 min')
     """
     return f"{round(seconds, 1):g} s" if abs(seconds) < 600 else seconds_text(seconds)
-
-
-def hash_text(hash: int | None) -> str | None:
-    """Format a content hash as 16 hexadecimal digits.
-
-    >>> hash_text(-1)
-    'ffffffffffffffff'
-    """
-    return None if hash is None else f"{hash & (2**64 - 1):016x}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rove.frontier.contract import Participant
+from rove.datadir import DataDir
+from rove.frontier.contract import FrontierReader, Participant
 from rove.humanize import seconds_text
 
 GONE_AFTER_SECONDS = 15.0
@@ -52,9 +53,14 @@ def is_alive(process: Participant) -> bool:
     return not process.has_left and process.silent_for < GONE_AFTER_SECONDS
 
 
-def is_running(participants: Iterable[Participant], *, in_use: bool) -> bool:
-    """Whether a crawl runs here (`in_use`: its data directory is locked) or on another machine."""
-    return in_use or any(is_alive(process) and not process.is_here for process in participants)
+async def is_running(data: DataDir, reader: FrontierReader) -> bool:
+    """Whether the crawl of a data directory is running, here or on another machine."""
+    return data.in_use() or runs_elsewhere(await reader.participants())
+
+
+def runs_elsewhere(participants: Sequence[Participant]) -> bool:
+    """Whether a process on another machine is alive. Those on this machine hold a lock on the data directory."""
+    return any(is_alive(process) and not process.is_here for process in participants)
 
 
 def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:

@@ -7,7 +7,8 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
-from rove.inspect.display import hash_text, iso_time, one_line, utc_text
+from rove.humanize import hash_text
+from rove.inspect.display import iso_time, one_line, utc_text
 from rove.inspect.explain_text import exclusion_json
 from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.report_parts import (

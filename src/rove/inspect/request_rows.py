@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rove.inspect.display import hash_text, iso_time, local_text
+from rove.humanize import hash_text
+from rove.inspect.display import iso_time, local_text
 from rove.model.ledger import Content, DelaySource, Location, RequestRow, Settlement
 from rove.model.reasons import status_error
 

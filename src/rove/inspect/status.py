@@ -9,7 +9,7 @@ from typing import Any
 from rove.frontier.contract import FrontierReader, crawled_seconds
 from rove.humanize import counted, seconds_text, size_text
 from rove.inspect.display import local_text
-from rove.inspect.nodes import is_alive, is_running
+from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
 
@@ -32,7 +32,7 @@ async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
     """Read the state of a crawl from its counters; `in_use`: a process on this machine has it open."""
     counts, runs = await reader.counts(), await reader.runs()
     participants = await reader.participants()
-    running = is_running(participants, in_use=in_use)
+    running = in_use or runs_elsewhere(participants)
     elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
     current = sum(process.pages_per_second for process in participants if is_alive(process))

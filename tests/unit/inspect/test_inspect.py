@@ -26,7 +26,7 @@ from rove.model.ledger import (
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
-from tests.unit.crawl.scripted import World, crawl_url, offered
+from tests.unit.crawl.scripted import World, crawl_url, new_url
 
 COUNTS = Counts(
     urls={state: 10 * state.value + 1 for state in UrlState},
@@ -145,8 +145,7 @@ async def test_the_status_of_a_crawl(world: World) -> None:
 async def test_the_elapsed_time_is_that_of_all_runs(world: World) -> None:
     for seconds in (30, 40):
         await world.open(f"http://h{seconds}.test/")
-        lease = await world.claim()
-        assert lease is not None
+        lease = (await world.claim()).lease
         world.advance(seconds)
         await world.frontier.settle([visited(lease, UrlState.DONE)])
         world.advance(1000)
@@ -293,10 +292,9 @@ def test_an_argument_that_is_not_utf_8_is_an_error() -> None:
 
 async def test_the_request_that_settled_a_url(world: World) -> None:
     await world.open(
-        "http://a.test/", *(offered(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt"))
+        "http://a.test/", *(new_url(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt"))
     )
-    lease = await world.claim()
-    assert lease is not None
+    lease = (await world.claim()).lease
     lease = lease.replace(urls=await first_urls(world.frontier, lease, 3))
     rows = [
         page_row(lease, "http://a.test/robots.txt", 0).replace(kind=RequestKind.ROBOTS),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rove.frontier.contract import Participant
-from rove.inspect.nodes import NodeStatus, as_json, as_line, is_alive, is_running, nodes_of
+from rove.inspect.nodes import NodeStatus, as_json, as_line, is_alive, nodes_of, runs_elsewhere
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
@@ -48,21 +48,10 @@ def test_a_process_is_alive_while_it_reports(
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
 
 
-@pytest.mark.parametrize(
-    ("in_use", "changes", "expected"),
-    [
-        (True, {"has_left": True}, True),
-        (False, {}, True),
-        (False, {"is_here": True}, False),
-        (False, {"silent_for": 20.0}, False),
-        (False, {"has_left": True}, False),
-    ],
-)
-def test_a_crawl_runs_where_its_data_is_in_use_or_another_machine_reports(
-    in_use: bool, changes: dict[str, Any], expected: bool
-) -> None:
-    """A process of this machine that was killed a moment ago does not count: its lock is gone."""
-    assert is_running([process(**changes)], in_use=in_use) is expected
+def test_only_a_running_process_on_another_machine_runs_elsewhere() -> None:
+    assert runs_elsewhere([process(is_here=True), process()])
+    assert not runs_elsewhere([process(is_here=True), process(has_left=True)])
+    assert not runs_elsewhere([process(silent_for=15.0)])
 
 
 def test_without_processes_there_are_no_machines() -> None:
