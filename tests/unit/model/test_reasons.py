@@ -35,7 +35,9 @@ FREE = {"key", "data_type"}
 """Columns of free texts."""
 
 SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
-_COMPARED = re.compile(r"(\w+)\s*(?:=|<>|!=|\bIS\b|\bIN\s*\()\s*'([^']+)'", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"(\w+)\s*(?:=|<>|!=|\bIS\b|(?:\bNOT\s+)?\bIN\s*\()\s*'([^']+)'", re.IGNORECASE
+)
 _DEFAULT = re.compile(r"(\w+)\s+text\b[^,;]*?\bDEFAULT\s+'([^']+)'", re.IGNORECASE)
 _STATE = re.compile(
     r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)"
