@@ -95,7 +95,7 @@ class VisitRecord:
             started=time.time(),
             began=began,
             ended=began,
-            error=Settlement.LOST,
+            error=RequestError.LOST,
         )
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:

@@ -10,12 +10,10 @@ from rove.frontier.contract import Exclusion
 from rove.humanize import seconds_text
 from rove.inspect.audit_findings import (
     Check,
-    Evidence,
     Findings,
     Margin,
     Unverifiable,
     domain_name,
-    evidence,
 )
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.outcomes import (
@@ -129,8 +127,8 @@ class DelayCheck:
 def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
     return Margin(
         domain=domain_name(later.url),
-        earlier=evidence(before.latest),
-        later=evidence(later),
+        earlier=before.latest,
+        later=later,
         gap=(later.began - before.latest.ended) / 1000,
         delay=before.longest.delay,
         delay_from=DelaySource(before.longest.delay_from),
@@ -147,7 +145,7 @@ class VisitOrderCheck:
         """Check the first request of a visit."""
         self._findings.checked[Check.ORDER] += 1
         if row.seq != 0 and row.fate is not Settlement.LOST:
-            self._add(row, f"the visit begins with request {row.seq}", row)
+            self._findings.add(Check.ORDER, row, f"the visit begins with request {row.seq}", row)
         if row.ended < row.began:
             self._ends_early(row, row)
 
@@ -155,7 +153,8 @@ class VisitOrderCheck:
         """Check a further request."""
         self._findings.checked[Check.ORDER] += 1
         if row.seq != before.seq + 1 and row.fate is not Settlement.LOST:
-            self._add(first, f"request {row.seq} follows request {before.seq}", before, row)
+            what = f"request {row.seq} follows request {before.seq}"
+            self._findings.add(Check.ORDER, first, what, before, row)
         if row.ended < row.began:
             self._ends_early(first, row)
         if row.began < before.ended - ROUNDING_MS:
@@ -172,10 +171,8 @@ class VisitOrderCheck:
             )
 
     def _ends_early(self, first: RequestRow, row: RequestRow) -> None:
-        self._add(first, f"it ended {(row.began - row.ended) / 1000:.3f} s before it began", row)
-
-    def _add(self, first: RequestRow, what: str, *rows: RequestRow) -> None:
-        self._findings.add(Check.ORDER, first, what, *rows)
+        what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
+        self._findings.add(Check.ORDER, first, what, row)
 
 
 class RepeatCheck:
@@ -211,7 +208,7 @@ class RepeatCheck:
         elif earlier is not None:
             del self._final[row.fingerprint]
 
-    def _report(self, earlier: Evidence, row: RequestRow, visit: VisitSoFar) -> None:
+    def _report(self, earlier: RequestRow, row: RequestRow, visit: VisitSoFar) -> None:
         apart = (row.began - earlier.began) / 1000
         self._findings.add(
             Check.TWICE,
@@ -273,16 +270,19 @@ def _packed(row: RequestRow) -> int:
     return row.visit << 64 | (row.seq & 0xFFFF) << 48 | row.began & 0xFFFF_FFFF_FFFF
 
 
-def _unpacked(number: int, again: RequestRow) -> Evidence:
+def _unpacked(number: int, again: RequestRow) -> RequestRow:
+    """Return as much of the earlier request as was remembered; `again` is for the same URL."""
     began = number & 0xFFFF_FFFF_FFFF
-    return Evidence(
+    return RequestRow(
         visit=number >> 64,
         seq=number >> 48 & 0xFFFF,
+        domain=again.domain,
         kind=again.kind,
         url=again.url,
+        fingerprint=again.fingerprint,
+        started=0.0,
         began=began,
         ended=began,
-        started=None,
     )
 
 
@@ -341,5 +341,5 @@ class ExclusionCheck:
 
 def _held(exclusion: Exclusion, began: int) -> bool:
     """Whether an exclusion was in force, and known to all processes, when a request began."""
-    known_of = exclusion.at == 0 or began > exclusion.at + NOTICE_MS
-    return known_of and (exclusion.lifted_at is None or began < exclusion.lifted_at)
+    is_known = exclusion.at == 0 or began > exclusion.at + NOTICE_MS
+    return is_known and (exclusion.lifted_at is None or began < exclusion.lifted_at)

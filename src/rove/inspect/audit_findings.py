@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rove.model.ledger import DelaySource, RequestKind, RequestRow
+from rove.model.ledger import DelaySource, RequestRow
 from rove.urls.canonical import canonical
 
 MAX_FINDINGS = 1_000
@@ -41,23 +41,6 @@ class Unverifiable(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A request that belongs to a finding."""
-
-    visit: int
-    seq: int
-    kind: RequestKind
-    url: str
-    began: int
-    """Milliseconds of the crawl's clock."""
-    ended: int
-    started: float | None
-    """Wall-clock seconds at its beginning; None if only the crawl's clock was remembered."""
-    status: int = 0
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A violation with its evidence."""
 
@@ -66,8 +49,8 @@ class Finding:
     """The name of the domain that was visited."""
     what: str
     """One sentence."""
-    requests: Sequence[Evidence]
-    """The requests concerned, oldest first."""
+    requests: Sequence[RequestRow]
+    """The requests concerned, oldest first; `started` is 0 where only the crawl's clock was remembered."""
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
 
 
@@ -76,9 +59,9 @@ class Margin:
     """The gap between two visits to a domain."""
 
     domain: str
-    earlier: Evidence
+    earlier: RequestRow
     """The last request before the gap."""
-    later: Evidence
+    later: RequestRow
     """The first request after the gap."""
     gap: float
     """Seconds from the end of one to the beginning of the other; negative if they overlap."""
@@ -129,7 +112,7 @@ class Findings:
         check: Check,
         visited: RequestRow,
         what: str,
-        *requests: RequestRow | Evidence,
+        *requests: RequestRow,
         **numbers: float | int | str,
     ) -> None:
         """Add a violation; `visited` is any request of the visit to the domain concerned."""
@@ -140,27 +123,10 @@ class Findings:
                     check=check,
                     domain=domain_name(visited.url),
                     what=what,
-                    requests=tuple(evidence(request) for request in requests),
+                    requests=requests,
                     numbers=numbers,
                 )
             )
-
-
-def evidence(request: RequestRow | Evidence) -> Evidence:
-    """Return the part of a request that a finding shows."""
-    if isinstance(request, Evidence):
-        return request
-    return Evidence(
-        visit=request.visit,
-        seq=request.seq,
-        kind=request.kind,
-        url=request.url,
-        began=request.began,
-        ended=request.ended,
-        started=request.started,
-        status=request.status,
-        error=request.error,
-    )
 
 
 def domain_name(url: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable
+from rove.inspect.audit_findings import Check, Findings, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
@@ -51,8 +51,23 @@ class _Standing(NamedTuple):
     hash: int | None
     visit: int
     seq: int
+    domain: int
     began: int
     ended: int
+
+    def request(self, origin: str) -> RequestRow:
+        """Return as much as was remembered of the request that decided: for robots.txt, or its last redirect."""
+        return RequestRow(
+            visit=self.visit,
+            seq=self.seq,
+            domain=self.domain,
+            kind=RequestKind.ROBOTS,
+            url=origin + _PATH,
+            fingerprint=0,
+            started=0.0,
+            began=self.began,
+            ended=self.ended,
+        )
 
 
 class _Chain(NamedTuple):
@@ -95,13 +110,15 @@ class RobotsReplay:
                 self._findings.add(
                     Check.ROBOTS,
                     visited,
-                    "requested as a robots.txt, but it is none, and no robots.txt redirects there",
+                    "requested as a robots.txt, but it is not one, and no robots.txt redirects there",
                     row,
                 )
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
-        self._origins[origin] = _Standing(answer, hash, row.visit, row.seq, row.began, row.ended)
+        self._origins[origin] = _Standing(
+            answer, hash, row.visit, row.seq, row.domain, row.began, row.ended
+        )
         if len(self._origins) > self._drop_above:
             self._drop_old(row.began)
 
@@ -124,7 +141,7 @@ class RobotsReplay:
                 Check.PAGE_BEFORE_ROBOTS,
                 visited,
                 f"{origin}{_PATH} had been requested {seconds_text(age / 1000)} before",
-                _evidence(standing, origin),
+                standing.request(origin),
                 row,
                 age_s=age / 1000,
             )
@@ -143,7 +160,7 @@ class RobotsReplay:
         self._findings.checked[Check.ROBOTS] += 1
         if standing.answer is _Answer.NOTHING:
             what = f"{origin}{_PATH} could not be fetched"
-            self._findings.add(Check.ROBOTS, visited, what, _evidence(standing, origin), row)
+            self._findings.add(Check.ROBOTS, visited, what, standing.request(origin), row)
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
             line, text = (rule.line, rule.text) if rule is not None else (0, "")
@@ -151,7 +168,7 @@ class RobotsReplay:
                 Check.ROBOTS,
                 visited,
                 f"forbidden by line {line} of {origin}{_PATH}: {text}",
-                _evidence(standing, origin),
+                standing.request(origin),
                 row,
                 line=line,
                 rule=text,
@@ -205,16 +222,3 @@ def _redirect(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain 
         return _Answer.NO_RULES, None
     exact = None if _UNSTORABLE in row.target else target.text
     return _Answer.NOTHING, _Chain(origin, row.visit, hops, exact)
-
-
-def _evidence(standing: _Standing, origin: str) -> Evidence:
-    """Return the request that decided about the origin: for its robots.txt, or the last hop from there."""
-    return Evidence(
-        visit=standing.visit,
-        seq=standing.seq,
-        kind=RequestKind.ROBOTS,
-        url=origin + _PATH,
-        began=standing.began,
-        ended=standing.ended,
-        started=None,
-    )

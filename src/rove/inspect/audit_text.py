@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Any
 
 from rove.humanize import counted
-from rove.inspect.audit_findings import AuditReport, Check, Evidence, Finding, Margin, Unverifiable
+from rove.inspect.audit_findings import AuditReport, Check, Finding, Margin, Unverifiable
 from rove.inspect.display import iso_time, one_line
+from rove.model.ledger import RequestRow
 
 MAX_SHOWN = 20
 """Violations of each check that are shown to people."""
@@ -105,7 +106,7 @@ def _margin_lines(margin: Margin) -> Iterator[str]:
         yield f"{'':<20}visit {request.visit} {name} {_moment(request, at)}"
 
 
-def _request_line(request: Evidence) -> str:
+def _request_line(request: RequestRow) -> str:
     seconds = f" for {(request.ended - request.began) / 1000:.3f} s" if request.started else ""
     parts = (
         f"visit {request.visit}, request {request.seq}",
@@ -117,9 +118,9 @@ def _request_line(request: Evidence) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _moment(request: Evidence, at: int) -> str:
+def _moment(request: RequestRow, at: int) -> str:
     """Format a time of the crawl's clock as wall-clock time."""
-    if request.started is None:
+    if not request.started:
         return f"at {at:,} ms of the crawl's clock"
     wall = datetime.fromtimestamp(request.started + (at - request.began) / 1000, UTC)
     return f"{wall:%Y-%m-%d %H:%M:%S}.{wall.microsecond // 1000:03d} UTC"
@@ -146,7 +147,7 @@ def _margin_json(margin: Margin) -> dict[str, Any]:
     }
 
 
-def _request_json(request: Evidence) -> dict[str, Any]:
+def _request_json(request: RequestRow) -> dict[str, Any]:
     return {
         "visit": request.visit,
         "seq": request.seq,
@@ -154,7 +155,7 @@ def _request_json(request: Evidence) -> dict[str, Any]:
         "url": request.url,
         "began_ms": request.began,
         "ended_ms": request.ended,
-        "time": None if request.started is None else iso_time(request.started),
+        "time": iso_time(request.started) if request.started else None,
         "status": request.status,
         "error": request.error or None,
     }

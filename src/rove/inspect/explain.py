@@ -10,6 +10,7 @@ import enum
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import seconds_text
@@ -71,8 +72,7 @@ class RobotsFacts:
     """The line that decides; None if no line applies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
+class Delay(NamedTuple):
     """One reason to leave a domain alone after a visit."""
 
     seconds: float
@@ -170,7 +170,7 @@ def delays_of(facts: UrlFacts) -> list[Delay]:
         if last is not None and domain.free_in > 0:
             delays[last.delay_from] = max(last.delay, delays.get(last.delay_from, 0.0))
     return [
-        Delay(seconds=seconds, source=source)
+        Delay(seconds, source)
         for source, seconds in sorted(delays.items(), key=lambda item: -item[1])
         if seconds > 0 or source is DelaySource.DELAY
     ]
