@@ -124,7 +124,7 @@ def test_explain_says_why(looked: Looked) -> None:
         "http://unwanted.test/b": ("excluded", "is excluded"),
         "http://unwanted.test/never-met": ("excluded", "is excluded"),
         "http://site.test/gone": ("failed", "status 410"),
-        "http://site.test/moved": ("redirected", "leads to"),
+        "http://site.test/moved": ("redirected", "redirects to"),
         "http://unknown.test/x": ("unknown-would-be-accepted", "is not known to this crawl"),
         "http://site.test/private/new": ("unknown-would-be-accepted", "robots.txt forbids it"),
     }
