@@ -19,24 +19,10 @@ from urllib.parse import quote
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.humanize import counted
+from rove.inspect import report_parts
 from rove.inspect.display import one_line, utc_text
 from rove.inspect.report import SiteReport, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.report_chart import as_svg
-from rove.inspect.report_parts import (
-    COPIES_TITLE,
-    ELSEWHERE,
-    ELSEWHERE_TITLE,
-    NOT_KEPT,
-    OPT_OUT_TITLE,
-    VISITS_TITLE,
-    copies_left_out,
-    gap_text,
-    opt_out,
-    request_notes,
-    sections,
-    shown_copies,
-    title,
-)
 from rove.inspect.request_rows import outcome_text
 from rove.model.ledger import RequestRow
 
@@ -101,28 +87,30 @@ async def html_parts(
     report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS
 ) -> AsyncIterator[str]:
     """Yield the file piece by piece, as it is read; each table lists at most `max_rows` requests."""
-    heading = escape(title(report))
+    heading = escape(report_parts.title(report))
     yield _HEAD.format(title=heading, style=_style())
     yield f'<header>\n<h1>{heading}</h1>\n<p class="soft">As of {utc_text(report.made)}. '
     yield "All times are UTC.</p>\n</header>\n<main>\n"
-    for name, facts in sections(report):
+    for name, facts in report_parts.sections(report):
         yield _facts(name, facts, report)
     spans = report.totals.timeline.spans()
     if spans is not None:
         yield _section("Visits over time", as_svg(spans))
     yield _opt_out(report)
     if report.totals.copies:
-        yield f"<section>\n<h2>{COPIES_TITLE}</h2>\n"
+        yield f"<section>\n<h2>{report_parts.COPIES_TITLE}</h2>\n"
         async for part in _copies(report, reader):
             yield part
         yield "</section>\n"
     if report.totals.rows:
-        yield _table_head(VISITS_TITLE, "", report.totals.rows, max_rows)
+        yield _table_head(report_parts.VISITS_TITLE, "", report.totals.rows, max_rows)
         async for part in _visits(report, reader, max_rows):
             yield part
         yield _TABLE_END
     if report.totals.elsewhere:
-        yield _table_head(ELSEWHERE_TITLE, ELSEWHERE, report.totals.elsewhere, max_rows)
+        yield _table_head(
+            report_parts.ELSEWHERE_TITLE, report_parts.ELSEWHERE, report.totals.elsewhere, max_rows
+        )
         async for part in _elsewhere(report, reader, max_rows):
             yield part
         yield _TABLE_END
@@ -157,26 +145,28 @@ def _value(name: str, value: str, report: SiteReport) -> str:
 
 def _with_warning(text: str) -> str:
     """Escape a sentence and make it stand out that a delay was not kept."""
-    return escape(text).replace(NOT_KEPT, f'<strong class="bad">{NOT_KEPT.lower()}</strong>')
+    return escape(text).replace(
+        report_parts.NOT_KEPT, f'<strong class="bad">{report_parts.NOT_KEPT.lower()}</strong>'
+    )
 
 
 def _opt_out(report: SiteReport) -> str:
     parts = []
-    for text, robots in opt_out(report):
+    for text, robots in report_parts.opt_out(report):
         parts.append(f"<p>{escape(text)}</p>")
         if robots:
             parts.append(f"<pre>{escape(robots)}</pre>")
-    return _section(OPT_OUT_TITLE, "\n".join(parts))
+    return _section(report_parts.OPT_OUT_TITLE, "\n".join(parts))
 
 
 async def _copies(report: SiteReport, reader: FrontierReader) -> AsyncIterator[str]:
-    async for copy in shown_copies(report, reader):
+    async for copy in report_parts.shown_copies(report, reader):
         yield f"<h3>{escape(copy.title)}</h3>\n"
         if copy.text:
             yield f"<pre>\n{escape(copy.text)}</pre>\n"
         if copy.note:
             yield f'<p class="soft">({escape(copy.note)})</p>\n'
-    if note := copies_left_out(report):
+    if note := report_parts.copies_left_out(report):
         yield f"<p>{escape(note)}</p>\n"
 
 
@@ -216,12 +206,12 @@ def _visit(visit: SiteVisit) -> str:
     rows = "".join(_row(row, is_here=row.other_domain is None) for row in visit.rows)
     return (
         f'<tbody>\n<tr><th scope="rowgroup" colspan="6">Visit {visit.number} '
-        f"<span>{_with_warning(gap_text(visit))}</span></th></tr>\n{rows}</tbody>\n"
+        f"<span>{_with_warning(report_parts.gap_text(visit))}</span></th></tr>\n{rows}</tbody>\n"
     )
 
 
 def _row(row: RequestRow, *, is_here: bool) -> str:
-    notes = request_notes(row)
+    notes = report_parts.request_notes(row)
     if not is_here:
         notes.append("sent to another site")
     more = "".join(f'<br><span class="soft">{escape(note)}</span>' for note in notes)

@@ -147,7 +147,7 @@ async def _robots_text(copy: RobotsCopy, reader: FrontierReader) -> tuple[str, s
     """Return the text of a robots.txt as far as it is shown, and a note about it."""
     body = await reader.robots_text(copy.hash)
     if body is None:
-        return "", "its text was not kept"
+        return "", "its text is not stored"
     text = whole_text(body)
     if not text.strip():
         return "", "it is empty"

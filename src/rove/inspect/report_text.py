@@ -8,23 +8,10 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.humanize import hash_text
+from rove.inspect import report_parts
 from rove.inspect.display import iso_time, one_line, utc_text
 from rove.inspect.explain_text import exclusion_json
 from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, elsewhere_in, visits_in
-from rove.inspect.report_parts import (
-    COPIES_TITLE,
-    ELSEWHERE,
-    ELSEWHERE_TITLE,
-    OPT_OUT_TITLE,
-    VISITS_TITLE,
-    copies_left_out,
-    gap_text,
-    opt_out,
-    request_notes,
-    sections,
-    shown_copies,
-    title,
-)
 from rove.inspect.request_rows import outcome_text, request_json
 from rove.model.ledger import RequestRow
 from rove.policy.identity import user_agent
@@ -36,40 +23,40 @@ async def text_lines(report: SiteReport, reader: FrontierReader) -> AsyncIterato
         yield line
     if report.totals.copies:
         yield ""
-        yield COPIES_TITLE
-        async for copy in shown_copies(report, reader):
+        yield report_parts.COPIES_TITLE
+        async for copy in report_parts.shown_copies(report, reader):
             yield f"  {copy.title}"
             for line in copy.text.splitlines():
                 yield f"      {line}".rstrip()
             if copy.note:
                 yield f"      ({copy.note})"
-        if note := copies_left_out(report):
+        if note := report_parts.copies_left_out(report):
             yield f"  {note}"
     if report.totals.rows:
         yield ""
-        yield VISITS_TITLE
+        yield report_parts.VISITS_TITLE
         async for visit in visits_in(reader, report):
-            yield f"  visit {visit.number}, {utc_text(visit.started)}, {gap_text(visit)}"
+            yield f"  visit {visit.number}, {utc_text(visit.started)}, {report_parts.gap_text(visit)}"
             for row in visit.rows:
                 yield _request_line(row, is_here=row.other_domain is None)
     if report.totals.elsewhere:
         yield ""
-        yield ELSEWHERE_TITLE
-        for line in _wrapped(ELSEWHERE):
+        yield report_parts.ELSEWHERE_TITLE
+        for line in _wrapped(report_parts.ELSEWHERE):
             yield line
         async for row in elsewhere_in(reader, report):
             yield _request_line(row, is_here=True)
 
 
 def _head(report: SiteReport) -> Iterator[str]:
-    yield f"{title(report)}, as of {utc_text(report.made)}"
-    for name, facts in sections(report):
+    yield f"{report_parts.title(report)}, as of {utc_text(report.made)}"
+    for name, facts in report_parts.sections(report):
         yield ""
         yield name
         yield from (f"  {name:<14}{value}" for name, value in facts)
     yield ""
-    yield OPT_OUT_TITLE
-    for text, robots in opt_out(report):
+    yield report_parts.OPT_OUT_TITLE
+    for text, robots in report_parts.opt_out(report):
         yield from _wrapped(text)
         yield from (f"      {line}" for line in robots.splitlines())
 
@@ -83,7 +70,13 @@ def _request_line(row: RequestRow, *, is_here: bool) -> str:
     if not is_here:
         address += " (another site)"
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
-    parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *request_notes(row)]
+    parts = [
+        utc_text(row.started),
+        what,
+        f"{address:<15}",
+        one_line(row.url),
+        *report_parts.request_notes(row),
+    ]
     return "      " + "  ".join(parts)
 
 

@@ -21,7 +21,7 @@ LEAST_YIELD = 0.05
 """Every domain is assumed to have at least this share of new texts."""
 FEWEST_VISITS = 16
 MULTIPLE = 4
-"""Pending URLs kept per visit, because many turn out to be forbidden, broken, or redirects to known ones."""
+"""Pending URLs per visit, because many turn out to be forbidden, broken, or redirects to known ones."""
 _MOST_VISITS = float(1 << 40)
 
 

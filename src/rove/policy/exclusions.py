@@ -23,7 +23,7 @@ _GLOB = re.compile(r"[a-z0-9_*-]+(\.[a-z0-9_*-]+)*")
 
 
 class Exclusions:
-    """A set of patterns, asked about hosts."""
+    """The exclusion patterns of a crawl."""
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         self._names: set[str] = set()

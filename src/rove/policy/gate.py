@@ -131,7 +131,7 @@ class Gate:
     def judge(
         self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0
     ) -> Verdict:
-        """Decide whether a URL may be requested now; `origin` is what is known of its origin's robots.txt.
+        """Decide whether a URL may be requested now; `origin` is the robots.txt record of its origin, if there is one.
 
         `crawl_delay` is the longest Crawl-delay of all origins of the domain.
         """

@@ -412,7 +412,7 @@ async def test_copies_of_robots_txt() -> None:
         assert "the same text as https://a.test/robots.txt" in text
         assert "(the first 20,000 of 80,000 characters)" in text
         assert "(it is empty)" in text
-        assert "(its text was not kept)" in text
+        assert "(its text is not stored)" in text
         assert text.count("Disallow: /private") == 1, "the same text is shown once"
     robots = [record for record in await records_of(reader) if record["record"] == "robots"]
     assert [record["text"] for record in robots] == [
