@@ -44,11 +44,11 @@ from benchmarks import plot
 from benchmarks.report import about_machine, machine
 from rove.frontier.contract import Frontier, Policy
 from rove.frontier.postgres.claim_floor import LOWEST
-from rove.frontier.postgres.database import QUERIES, SESSION_SETTINGS
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import SESSION_SETTINGS, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.postgres.session import QUERIES
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD, URLS_PER_LEASE
-from rove.frontier.sqlite.database import Database as SqliteDatabase
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.urls import NewUrl, UrlState
@@ -334,7 +334,7 @@ async def claim_and_settle(visiting: Visiting, start: Any = None) -> Done:
         await asyncio.gather(claim(), settle())
         done.seconds, done.cpu = time.perf_counter() - began, time.process_time() - cpu
         if isinstance(frontier, PostgresFrontier):
-            done.bound = frontier._bound.value
+            done.bound = frontier.claiming.floor.value
     return done
 
 

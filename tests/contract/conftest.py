@@ -10,20 +10,20 @@ from tests.contract.harness import Harness, PostgresHarness, SqliteHarness
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     if request.param == "sqlite":
         return SqliteHarness(tmp_path)
-    found: Harness = request.getfixturevalue("postgres")
-    return found
+    harness: Harness = request.getfixturevalue("postgres")
+    return harness
 
 
 @pytest.fixture(scope="session")
-def kept_postgres(postgres_url: str) -> PostgresHarness:
-    """A schema that is emptied between tests."""
+def schema_of_contract_tests(postgres_url: str) -> PostgresHarness:
+    """Make a schema that is emptied between tests."""
     harness = PostgresHarness(postgres_url, "contract")
     asyncio.run(harness.drop())
     return harness
 
 
 @pytest.fixture
-def postgres(kept_postgres: PostgresHarness) -> PostgresHarness:
-    """The frontier on PostgreSQL, empty."""
-    asyncio.run(kept_postgres.empty())
-    return PostgresHarness(kept_postgres.url, kept_postgres.schema)
+def postgres(schema_of_contract_tests: PostgresHarness) -> PostgresHarness:
+    """Return an empty frontier on PostgreSQL."""
+    asyncio.run(schema_of_contract_tests.empty())
+    return PostgresHarness(schema_of_contract_tests.url, schema_of_contract_tests.schema)

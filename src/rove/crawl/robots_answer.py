@@ -23,7 +23,8 @@ from rove.model.outcomes import (
 )
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import DAY, OVERLOADED, ROBOTS_VALID_SECONDS
-from rove.policy.pacing import http_date, retry_after
+from rove.policy.http_date import parse_http_date
+from rove.policy.pacing import retry_after
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
 from rove.urls.canonical import CrawlUrl
@@ -177,8 +178,8 @@ def _lifetime(response: Response, now: float) -> float | None:
     expires = (response.header("expires") or "").strip()
     if expires in _EXPIRED:
         return 0.0
-    until = http_date(expires)
-    generated = http_date(response.header("date") or "")
+    until = parse_http_date(expires)
+    generated = parse_http_date(response.header("date") or "")
     return None if until is None else until - (now if generated is None else generated)
 
 

@@ -85,7 +85,7 @@ class DelayCheck:
         if before is None:
             return
         delay_ms = round(before.longest.delay * 1000)
-        if not delay_ms and before.latest.fate is Settlement.LOST:
+        if not delay_ms and before.latest.settlement is Settlement.LOST:
             self._findings.unverifiable[Unverifiable.NO_DELAY] += 1
             return
         self._findings.checked[Check.DELAY] += 1
@@ -144,7 +144,7 @@ class VisitOrderCheck:
     def begin_visit(self, row: RequestRow) -> None:
         """Check the first request of a visit."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != 0 and row.fate is not Settlement.LOST:
+        if row.seq != 0 and row.settlement is not Settlement.LOST:
             self._findings.add(Check.ORDER, row, f"the visit begins with request {row.seq}", row)
         if row.ended < row.began:
             self._ends_early(row, row)
@@ -152,7 +152,7 @@ class VisitOrderCheck:
     def take(self, row: RequestRow, before: RequestRow, first: RequestRow) -> None:
         """Check a further request."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != before.seq + 1 and row.fate is not Settlement.LOST:
+        if row.seq != before.seq + 1 and row.settlement is not Settlement.LOST:
             what = f"request {row.seq} follows request {before.seq}"
             self._findings.add(Check.ORDER, first, what, before, row)
         if row.ended < row.began:
@@ -234,7 +234,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     - The request was for `http://host/` instead of such a guess and redirected to the https that cannot be reached.
       rove repeats the guess later, and then this request too.
     """
-    if row.fate is not Settlement.SETTLED:
+    if row.settlement is not Settlement.SETTLED:
         return True
     if row.error:
         return _failed_temporarily(row.error, row.status) or (

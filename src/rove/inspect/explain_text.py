@@ -9,7 +9,7 @@ from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import counted, seconds_text
 from rove.inspect.display import iso_time, one_line, precise, utc_text
 from rove.inspect.explain import Explanation, RobotsFacts, due_in
-from rove.inspect.request_rows import DELAY_REASONS, fate_text, outcome_text, request_json
+from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.traps import REFUSED
@@ -190,7 +190,7 @@ def _history(explanation: Explanation) -> list[str]:
 
 def _request_line(row: RequestRow) -> str:
     what = f"{utc_text(row.started)}  {one_line(outcome_text(row)):<18}  {row.kind.value:<7}  visit {row.visit}"
-    notes = (fate_text(row), f"-> {one_line(row.target)}" if row.target else "")
+    notes = (settlement_text(row), f"-> {one_line(row.target)}" if row.target else "")
     return "  ".join((what, *(note for note in notes if note)))
 
 

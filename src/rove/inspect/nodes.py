@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.datadir import DataDir
-from rove.frontier.contract import FrontierReader, Participant
+from rove.frontier.contract import FrontierReader
+from rove.frontier.runs import Participant
 from rove.humanize import seconds_text
 
 GONE_AFTER_SECONDS = 15.0
@@ -67,7 +68,7 @@ def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:
     """Group processes by machine, in the order in which the machines joined."""
     by_node: dict[str, list[Participant]] = {}
     for participant in participants:
-        by_node.setdefault(participant.place, []).append(participant)
+        by_node.setdefault(participant.node, []).append(participant)
     return [_node(name, processes) for name, processes in by_node.items()]
 
 

@@ -277,7 +277,7 @@ def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisi
 
 def _has_no_delay(row: RequestRow) -> bool:
     """Whether the process was killed before it recorded the delay."""
-    return not row.delay and row.fate is Settlement.LOST
+    return not row.delay and row.settlement is Settlement.LOST
 
 
 def _covers_all(pattern: str, site: Site) -> bool:

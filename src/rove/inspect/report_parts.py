@@ -10,7 +10,7 @@ from rove.humanize import counted, size_text
 from rove.inspect.display import one_line, precise, utc_text, whole_text
 from rove.inspect.explain_text import exclusion_text
 from rove.inspect.report import MOST_COPIES, RobotsCopy, SiteReport, SiteVisit
-from rove.inspect.request_rows import DELAY_REASONS, fate_text
+from rove.inspect.request_rows import DELAY_REASONS, settlement_text
 from rove.model.ledger import RequestRow
 from rove.policy.identity import user_agent
 from rove.policy.robots import PRODUCT_TOKEN
@@ -185,4 +185,4 @@ def gap_text(visit: SiteVisit) -> str:
 def request_notes(row: RequestRow) -> list[str]:
     """Return the target of a redirect, and why the visit of a request did not count."""
     notes = [f"to {one_line(row.target)}"] if row.target else []
-    return [*notes, fate_text(row)] if row.fate else notes
+    return [*notes, settlement_text(row)] if row.settlement else notes

@@ -19,7 +19,7 @@ DELAY_REASONS = {
     DelaySource.REPEATS: "its pages repeat earlier texts",
 }
 
-_FATES = {
+_SETTLEMENTS = {
     Settlement.SETTLED: "",
     Settlement.LATE: "too late to count",
     Settlement.LOST: "cut short by a crash",
@@ -35,9 +35,9 @@ def outcome_text(row: RequestRow) -> str:
     return str(row.status)
 
 
-def fate_text(row: RequestRow) -> str:
+def settlement_text(row: RequestRow) -> str:
     """Return why the visit of a request did not count; '' if it did."""
-    return _FATES[row.fate]
+    return _SETTLEMENTS[row.settlement]
 
 
 def is_stored(row: RequestRow) -> bool:
@@ -88,7 +88,7 @@ def request_json(row: RequestRow) -> dict[str, Any]:
         "address": row.address or None,
         **_answer_json(row),
         "stored": is_stored(row),
-        "fate": row.fate.value or "settled",
+        "fate": row.settlement.value or "settled",
         "delay_after_s": row.delay,
         "delay_from": row.delay_from.value,
     }

@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -34,6 +32,7 @@ from rove.model.outcomes import (
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
 from rove.policy.constants import DAY, LEAST_DELAY, OVERLOADED
+from rove.policy.http_date import parse_http_date
 from rove.policy.retry import growing_wait
 
 LONGEST_BACKOFF = 3_600.0
@@ -63,7 +62,7 @@ _NO_ANSWER = frozenset(
     }
 )
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
-_MAX_DATE = 100
+_MAX_VALUE = 100
 
 
 @dataclass(slots=True)
@@ -195,28 +194,15 @@ def retry_after(response: Response, now: float | None = None) -> float | None:
 
     A date is compared with the response's own Date if it has one, because the server's clock decides.
     """
-    value = (response.header("retry-after") or "").strip()[:_MAX_DATE]
+    value = (response.header("retry-after") or "").strip()[:_MAX_VALUE]
     if not value:
         return None
     if _SECONDS.fullmatch(value):
         return min(DAY, float(value))
-    until = http_date(value)
+    until = parse_http_date(value)
     if until is None:
         return None
-    sent = http_date(response.header("date") or "")
+    sent = parse_http_date(response.header("date") or "")
     if sent is None:
         sent = time.time() if now is None else now
     return min(DAY, max(0.0, until - sent))
-
-
-def http_date(text: str) -> float | None:
-    """Return an HTTP date as seconds since the epoch; None if it is none.
-
-    >>> http_date("Thu, 01 Jan 1970 00:01:00 GMT"), http_date("tomorrow")
-    (60.0, None)
-    """
-    try:
-        date = parsedate_to_datetime(text[:_MAX_DATE])
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

@@ -75,7 +75,7 @@ def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger.visit(
         90, hop(f"{A}/robots.txt", status=301, target=to), hop(to), ask(f"{A}/c"), delay=10.0
     )
-    ledger.visit(170, ask(f"{A}/d"), delay=0.0, fate=Settlement.LOST)
+    ledger.visit(170, ask(f"{A}/d"), delay=0.0, settlement=Settlement.LOST)
     ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
     text = lines(ledger)
     assert [

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from rove.cli import complaints
 from rove.config import Settings
 from rove.errors import UsageError
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.runs import Participant
 from rove.inspect.display import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
@@ -642,7 +643,7 @@ def test_the_state(record: UrlRecord | None, expected: str) -> None:
 
 def test_the_history() -> None:
     rows = [
-        ROW.replace(visit=3, status=0, error="timeout-connect", fate=Settlement.LATE),
+        ROW.replace(visit=3, status=0, error="timeout-connect", settlement=Settlement.LATE),
         ROW.replace(visit=5, started=NOW - 10, status=301, target="/\x1by"),
     ]
     lines = section(explained(history=UrlHistory(requests=2, newest=rows)), "history")
@@ -737,7 +738,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     """Run `rove explain` on a crawl that runs on another machine."""
     reader = Reader([ROW])
     running = Participant(
-        place="b:/data",
+        node="b:/data",
         is_here=False,
         process=1,
         pid=1,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from rove.frontier.contract import Participant
+from rove.frontier.runs import Participant
 from rove.inspect.nodes import NodeStatus, as_json, as_line, is_alive, nodes_of, runs_elsewhere
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
     values: dict[str, Any] = {
-        "place": "one:/data",
+        "node": "one:/data",
         "is_here": False,
         "process": number,
         "pid": 1000 + number,
@@ -59,8 +59,8 @@ def test_without_processes_there_are_no_machines() -> None:
 
 
 def test_machines_come_in_the_order_in_which_they_joined() -> None:
-    places = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
-    nodes = nodes_of([process(i, place=place) for i, place in enumerate(places)])
+    names = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
+    nodes = nodes_of([process(i, node=name) for i, name in enumerate(names)])
     assert [node.name for node in nodes] == ["b:/x", "a:/x", "c:/x"]
     assert [[p.process for p in node.processes] for node in nodes] == [[0, 2], [1, 4], [3]]
 

@@ -271,14 +271,14 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
 
 
 async def test_a_delay_that_is_not_on_record_is_not_judged() -> None:
-    reader = Reader([row(1, 0, delay=0.0, fate=Settlement.LOST), row(2, 3)])
+    reader = Reader([row(1, 0, delay=0.0, settlement=Settlement.LOST), row(2, 3)])
     totals = (await report_of(reader)).totals
     assert (totals.kept, totals.broken, totals.gaps.shortest) == (0, 0, 2.5)
     assert "2.5 s after the previous visit (the delay is not on record)" in await text_of(reader)
 
 
 async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
-    late = row(1, 0, ended=round((NOW + 500) * 1000), fate=Settlement.LATE)
+    late = row(1, 0, ended=round((NOW + 500) * 1000), settlement=Settlement.LATE)
     totals = await totals_of(late, row(2, 200), row(3, 571))
     assert totals.gaps.shortest == pytest.approx(-300.0)
     assert (totals.kept, totals.broken) == (1, 1)

@@ -31,8 +31,8 @@ COLUMNS: dict[str, type[enum.StrEnum]] = {
     "status": RobotsStatus,
 }
 COUNTERS = {"visits", "adds", *(f"urls.{state.name.lower()}" for state in UrlState)}
-FREE = {"key", "data_type"}
-"""Columns of free texts."""
+FREE = {"key", "data_type", "type"}
+"""Columns of free texts, and of the catalogs of the databases."""
 
 SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
 _COMPARED = re.compile(
