@@ -114,7 +114,7 @@ class DelayCheck:
         self._findings.add(
             Check.DELAY,
             visit.first,
-            f"visit {visit.first.visit} {how}; the delay ({margin.delay_from}) was {margin.delay:.3f} s",
+            f"visit {visit.first.visit} {how}; {margin.delay_text}",
             before.latest,
             visit.first,
             gap_s=margin.gap,

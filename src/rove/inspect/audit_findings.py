@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rove.inspect.request_rows import DELAY_REASONS
 from rove.model.ledger import DelaySource, RequestRow
 from rove.urls.canonical import canonical
 
@@ -73,6 +74,11 @@ class Margin:
     def margin(self) -> float:
         """Seconds by which the gap was longer than the delay."""
         return self.gap - self.delay
+
+    @property
+    def delay_text(self) -> str:
+        """The delay and its reason, as a clause."""
+        return f"the delay was {self.delay:.3f} s, {DELAY_REASONS[self.delay_from]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ def _violation_lines(report: AuditReport, check: Check) -> Iterator[str]:
 def _margin_lines(margin: Margin) -> Iterator[str]:
     yield (
         f"{'smallest margin':<20}{margin.margin:.3f} s: {margin.domain} was left alone for {margin.gap:.3f} s; "
-        f"the delay ({margin.delay_from}) was {margin.delay:.3f} s"
+        f"{margin.delay_text}"
     )
     for name, at, request in (
         ("ended", margin.earlier.ended, margin.earlier),

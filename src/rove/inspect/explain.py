@@ -319,8 +319,8 @@ def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
         case NotAccepted.BUDGET:
             pending = facts.domain.pending if facts.domain else 0
             return (
-                f", because its domain already has {pending:,} URLs pending and room for no more, "
-                "unless the link is nearer to a seed than the last of them"
+                f": its domain already has {pending:,} URLs pending and no room for more; "
+                "only a link nearer to a seed than the last of them would be accepted"
             )
         case NotAccepted.PORT if port_of(url.origin) in BAD_PORTS:
             return f": port {port_of(url.origin)} does not belong to web servers"

@@ -35,7 +35,7 @@ page-before-robots  2 pages: no violations
 excluded            3 requests: no violations
 twice               2 pages: no violations
 order               3 requests: no violations
-smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay (delay) was 70.000 s
+smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay was 70.000 s, set by the operator
                     visit 1 ended 2023-11-14 22:13:20.200 UTC
                     visit 2 began 2023-11-14 22:14:31.200 UTC
 """
@@ -48,7 +48,7 @@ def test_violations_for_people() -> None:
     shown = lines(ledger)
     text = """
 delay: 1 violation
-  a.test: visit 2 began 59.800 s after the end of visit 1; the delay (delay) was 70.000 s
+  a.test: visit 2 began 59.800 s after the end of visit 1; the delay was 70.000 s, set by the operator
     visit 1, request 1  page  2023-11-14 22:13:20.100 UTC for 0.100 s  200  https://a.test/
     visit 2, request 0  page  2023-11-14 22:14:20.000 UTC for 0.100 s  status-404  https://a.test/private/x
 

@@ -303,8 +303,8 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             {"record": None, "domain": replace(DOMAIN, pending=148_112)},
             UrlVerdict.REFUSED,
             (
-                f"{REFUSED}, because its domain already has 148,112 URLs pending and room for no more, "
-                "unless the link is nearer to a seed than the last of them"
+                f"{REFUSED}: its domain already has 148,112 URLs pending and no room for more; "
+                "only a link nearer to a seed than the last of them would be accepted"
             ),
         ),
         (
