@@ -1,4 +1,4 @@
-"""A domain keeps no more URLs than there is room for, and those are its best."""
+"""A domain keeps only as many URLs as its budget allows, and keeps the best ones."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def links(numbers: range, depth: int = 1, name: str = "a.test") -> list[NewUrl]:
 
 
 async def pending(harness: Harness, frontier: Frontier, name: str = "a.test") -> int:
-    """Kept and counted, by the domain and by the crawl."""
+    """Return the number of pending URLs of a domain, and check all counters of pending URLs."""
     counted = await harness.counted_pending()
-    assert all(kept == rows for kept, rows in counted.values())
+    assert all(counter == rows for counter, rows in counted.values())
     counts = await frontier.counts()
     assert counts.urls_pending == sum(rows for _, rows in counted.values())
     return counted[url(f"http://{name}/").domain][1]

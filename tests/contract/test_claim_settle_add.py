@@ -1,4 +1,4 @@
-"""The contract of claim, settle and add; every frontier passes it."""
+"""The contract of claim, settle and add, for every frontier."""
 
 from __future__ import annotations
 
@@ -513,7 +513,7 @@ async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: int) -> None:
-    """No domain leased twice at once, nothing lost, lost leases come back."""
+    """No domain is leased twice at once, no URL is lost, and lost leases come back."""
     chance = random.Random(seed)
     frontier = await harness.open(delay=0.0, budget=30.0)
     everything = [url(f"http://h{i % 100}.test/{i}") for i in range(1000)]
@@ -522,7 +522,7 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     idle = 0
     wake = asyncio.Event()
     suspected: set[int] = set()
-    """Lost once: lost three times in a row, the head URL would be given up."""
+    """Lose each lease only once, because the head URL fails after three losses in a row."""
     done: Counter[int] = Counter()
     lost = 0
 
@@ -567,7 +567,7 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
 
 
 async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness) -> None:
-    """A title may hold anything, NUL and halves of surrogate pairs included, which not every database stores."""
+    """A title may contain NUL and lone surrogates, which not every database can store."""
     frontier = await harness.open()
     await frontier.add([url("http://a.test/")])
     (lease,) = await frontier.claim(1)

@@ -1,4 +1,4 @@
-"""Texts that are stored once: where they lie and who has them; every frontier passes it."""
+"""The contract of texts that are stored once, for every frontier."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) 
 
 
 def stored(lease: Lease, *contents: Content, is_copy: bool = False, offset: int = 1) -> VisitResult:
-    """A visit with one page of that text."""
+    """Return a visit with one page that has the text."""
     hash = contents[0].hash if contents else HASH
     row = page_row(lease, lease.urls[0].url, text=place(offset), content_hash=hash, is_copy=is_copy)
     return visited(lease, DONE, requests=[row]).replace(contents=contents)
@@ -78,7 +78,7 @@ async def test_of_a_batch_each_text_goes_in_once(harness: Harness) -> None:
 
 
 async def test_a_visit_that_came_too_late_tells_nothing(harness: Harness) -> None:
-    """But a copy in a visit that counts brings the text along."""
+    """A copy in a visit that is settled makes the text known."""
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     late = a.replace(token=a.token + 1_000)
@@ -156,7 +156,7 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
 
 
 async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
-    """In whatever order they come, neither waits for the other for ever."""
+    """In any order, neither waits for the other for ever."""
     one, other = await harness.open(), await harness.open()
     a, b = await leases(one, "a", "b")
     hashes = range(200)

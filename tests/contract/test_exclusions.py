@@ -1,4 +1,4 @@
-"""What leaves the queue without a visit and what comes back into it; every frontier passes it."""
+"""URLs are settled without a visit and reopened, in every frontier."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def add(frontier: Frontier, *texts: str) -> None:
 
 
 async def check(harness: Harness, frontier: Frontier) -> None:
-    """All kept counts are what counting gives."""
+    """Check all counters against the rows."""
     pending = await harness.counted_pending()
     assert all(kept == counted for kept, counted in pending.values()), pending
     counts = await frontier.counts()
@@ -66,7 +66,7 @@ async def states(frontier: Frontier, texts: Sequence[str]) -> dict[str, UrlState
     return {text: found[u.domain, u.fingerprint] for text, u in urls.items()}
 
 
-# The whole of a domain
+# Whole domains
 
 
 async def test_what_an_excluded_domain_has_pending_is_blocked(harness: Harness) -> None:
@@ -231,7 +231,7 @@ async def test_a_capped_domain_that_is_excluded_counts_once(harness: Harness) ->
     assert await frontier.claim(5) == [], "the cap holds"
 
 
-# Some of a domain
+# Some URLs of a domain
 
 
 async def test_only_what_matches_is_withdrawn(harness: Harness) -> None:
@@ -302,7 +302,7 @@ async def test_a_lease_outlives_what_was_withdrawn_and_reopened(harness: Harness
 
 
 async def test_a_lease_is_waited_for_whatever_is_withdrawn_meanwhile(harness: Harness) -> None:
-    """It is of a domain that has not answered lately, and is being asked."""
+    """The domain has failed several visits in a row, and is leased."""
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(6)])
     (lease,) = await frontier.claim(1)
@@ -339,7 +339,7 @@ async def test_only_what_matches_is_reopened(harness: Harness) -> None:
 async def test_killed_between_slices(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, kills: int
 ) -> None:
-    """What was done stays done, and whoever does it again does the rest."""
+    """Finished slices stay finished, and the next start does the rest."""
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(14)])
     with monkeypatch.context() as patch:
@@ -387,7 +387,7 @@ def _killed_after(work: Callable[..., Awaitable[int]], times: int) -> Callable[.
 
 
 async def test_adds_claims_and_settles_in_between(harness: Harness) -> None:
-    """All at once; whatever came first, the counts are right and a last round leaves nothing."""
+    """All run at once. In any order the counters are right, and a last round leaves nothing."""
     frontier = await harness.open(delay=0.0)
     await add(frontier, *[f"http://a.test/{i}" for i in range(30)])
 
@@ -457,7 +457,7 @@ WEB = [
 
 
 async def offered(frontier: Frontier, leases: list[Lease]) -> set[str]:
-    """All that could be visited with leases."""
+    """Return all URLs that could be visited with these leases."""
     return {u.url for lease in leases for u in await first_urls(frontier, lease, 9)}
 
 
@@ -565,7 +565,7 @@ async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(
     assert await frontier.claim(1) == []
 
 
-# What is remembered of exclusions
+# The history of exclusions
 
 
 async def test_exclusions_have_a_history(harness: Harness) -> None:

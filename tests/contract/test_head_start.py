@@ -1,4 +1,4 @@
-"""Domains that were never leased have a head start, and nobody starves."""
+"""Domains that were never leased get a head start, and no domain starves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH = 50
 
 
 async def visit_all(frontier: Frontier, number: int) -> None:
-    """All of so many domains are leased once."""
+    """Lease and settle this many domains."""
     while number:
         leases = await frontier.claim(number)
         await frontier.settle([visited(lease, UrlState.DONE) for lease in leases])
@@ -54,7 +54,7 @@ async def test_a_turn_is_filled_up_with_what_is_due(harness: Harness) -> None:
 
 
 async def test_each_kind_of_turn_has_a_lower_bound_of_its_own(postgres: PostgresHarness) -> None:
-    """Fresh domains are due later than others: where they stand says nothing about the rest."""
+    """Fresh domains are due later than others, so their bound must not apply to the rest."""
     opened = await postgres.open()
     await opened.add([url(f"http://old{i}.test/{page}") for i in range(4) for page in range(2)])
     await visit_all(opened, 4)

@@ -1,4 +1,4 @@
-"""The ledger of requests, and what is read from it; every frontier passes it."""
+"""The ledger of requests and its readers, for every frontier."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_a_visit_to_what_is_excluded_meanwhile_is_late(harness: Harness) -
 
 
 async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -> None:
-    """The second one finds its token spent; what the first one has written stays."""
+    """The second settle finds its token spent, and the rows of the first one stay."""
     frontier = await harness.open()
     lease = await one_lease(frontier)
     visit = visited(lease, DONE, requests=[page_row(lease, "http://a.test/0")])
@@ -355,7 +355,7 @@ async def test_lost_visits_of_domains_that_nobody_knows(harness: Harness) -> Non
     assert await harness.reader().domain(5) is None
 
 
-# What a purge does
+# Purges
 
 
 async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> None:

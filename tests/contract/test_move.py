@@ -319,7 +319,7 @@ async def _both(
     async with opened(path) as here, target.backend() as there:
         sqlite = SqliteFrontier(here._database, POLICY, clock)
         await sqlite.begin(await here.begin_run())
-        postgres = PostgresFrontier(there._database, POLICY, there._machine_id, clock.seconds)
+        postgres = PostgresFrontier(there._database, POLICY, there.machine, clock.seconds)
         await postgres.begin(await there.begin_run())
         yield here, sqlite, there, postgres
 

@@ -1,4 +1,4 @@
-"""Adds on PostgreSQL that meet somebody who is inserting the same URLs."""
+"""Adds on PostgreSQL while another transaction inserts the same URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a crawl has been running, on however many machines at a time."""
+"""Overlapping runs on several machines count once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_runs_that_overlap_count_once(spans: list[tuple[float, float]], seconds:
 
 
 def test_a_run_whose_end_is_not_known_takes_nothing_away() -> None:
-    """Its clock may have been set back: the end lies before the beginning."""
+    """If the clock was set back, the end lies before the beginning."""
     assert crawled_seconds(runs((10.0, 4.0))) == 0.0
     assert crawled_seconds(runs((0.0, 10.0), (20.0, 15.0), (30.0, 31.0))) == pytest.approx(11.0)
 

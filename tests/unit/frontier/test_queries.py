@@ -1,8 +1,9 @@
-"""Named queries and numbered migrations, as they are read from their files."""
+"""Queries and migrations are loaded from their files."""
 
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ SOURCES = Path(queries.__file__).parent
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stands in the package's place."""
-    monkeypatch.setattr(queries.resources, "files", lambda package: tmp_path)
+    """Load files from a temporary folder instead of the package."""
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     (tmp_path / "some").mkdir()
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean: names, passwords that are not shown, and who is to wait."""
+"""Crawl names are checked, passwords are hidden, and driver errors are mapped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_good_name_is_returned_as_it_is(name: str) -> None:
         "a\n",
         "\na",
         "ä",
-        "a٣",  # a digit, but not of ours
+        "a٣",  # a digit, but not an ASCII one
         "pg_",
         "pg_catalog",
         "public",
@@ -152,7 +152,7 @@ def test_which_errors_mean_that_the_server_is_away(error: Exception, lost: bool)
 def test_a_database_that_cannot_be_used_is_a_sentence(
     error: Exception, kind: type[UsageError], words: str
 ) -> None:
-    """Those that may be over soon are told from those that a person has to mend."""
+    """Errors that may end by themselves are told from those that the user has to fix."""
     found = open_error(error, URL, "mine")
     assert type(found) is kind
     with pytest.raises(kind, match=words):
