@@ -18,9 +18,9 @@ from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Backend, FrontierReader, MovedContent
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
-from rove.store.members import Member, members
 from rove.store.purge import Purge, Rewritten
-from rove.store.purge_copy import Heir
+from rove.store.purge_plan import Heir
+from rove.store.scan import ScannedRecord, scan
 from rove.urls.canonical import canonical
 
 RECORDS_PER_BATCH = 1_000
@@ -121,15 +121,15 @@ async def _update_locations(backend: Backend, directory: Path, rewritten: Rewrit
         await backend.relocate_pages(list(changed.values()))
 
 
-def _members_of(path: Path) -> Iterator[Member]:
+def _members_of(path: Path) -> Iterator[ScannedRecord]:
     fd = os.open(path, os.O_RDONLY)
     try:
-        yield from members(fd)
+        yield from scan(fd)
     finally:
         os.close(fd)
 
 
-def _moved_text(member: Member, rewritten: Rewritten) -> MovedContent | None:
+def _moved_text(member: ScannedRecord, rewritten: Rewritten) -> MovedContent | None:
     """Return where a text is in the new file, None if the record holds no text or is gone."""
     if member.text_hash is None or rewritten.new is None:
         return None
