@@ -146,6 +146,7 @@ async def test_a_settle_may_be_repeated(harness: Harness) -> None:
     visit = visited(lease, DONE, requests=[row])
     await frontier.settle([visit])
     before, due = await frontier.counts(), await frontier.next_due()
+    assert due is not None
     harness.advance(5)
     await frontier.settle([visit])
     assert await frontier.counts() == before

@@ -59,7 +59,10 @@ def rounds(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None
     """Run a test with a few seeds, and with many more in the long run."""
     marks = [pytest.mark.long, pytest.mark.timeout(300)]
     many = [pytest.param(seed, marks=marks) for seed in range(FEW, MANY)]
-    return pytest.mark.parametrize("seed", [*range(FEW), *many])(test)
+    marked: Callable[..., Awaitable[None]] = pytest.mark.parametrize("seed", [*range(FEW), *many])(
+        test
+    )
+    return marked
 
 
 class Crawl:
