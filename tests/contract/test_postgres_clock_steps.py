@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rove.frontier.contract import Frontier, Vitals
+from rove.frontier.contract import Frontier
+from rove.frontier.runs import Vitals
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, PostgresHarness, url, visited

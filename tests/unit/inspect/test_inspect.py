@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rove.errors import UsageError
-from rove.frontier.contract import Vitals
+from rove.frontier.runs import Vitals
 from rove.inspect.pages import (
     domain_id,
     iso_time,

@@ -15,9 +15,9 @@ from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
-from rove.frontier.postgres.schedule import ALONE, reschedule
+from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD
 from rove.model.urls import NewUrl, NotAccepted
 
 WARY_ADDS = 50
