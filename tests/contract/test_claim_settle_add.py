@@ -43,8 +43,8 @@ async def test_within_a_domain_seeds_come_first_then_depth_then_first_come(
     harness.advance(1)
     await frontier.add([url("http://a.test/link3", depth=1), url("http://a.test/seed", depth=0)])
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 5)
-    paths = [pending.url.removeprefix("http://a.test") for pending in found]
+    urls = await first_urls(frontier, lease, 5)
+    paths = [pending.url.removeprefix("http://a.test") for pending in urls]
     assert paths == ["/seed", "/link2", "/link3", "/deep"]
 
 
@@ -52,8 +52,8 @@ async def test_one_batch_keeps_its_order(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url(f"http://a.test/{i}", depth=1) for i in range(100)])
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 1000)
-    paths = [pending.url.rpartition("/")[2] for pending in found]
+    urls = await first_urls(frontier, lease, 1000)
+    paths = [pending.url.rpartition("/")[2] for pending in urls]
     assert paths == [str(i) for i in range(100)]
 
 
@@ -133,7 +133,7 @@ async def test_a_late_settle_does_not_count(harness: Harness) -> None:
     assert await frontier.settle([visited(late, DONE, requests=[row])]) == 0
     counts = await frontier.counts()
     assert counts.urls[DONE] == 0 and counts.urls_pending == 2
-    assert counts.requests == 1, "what was asked is kept all the same"
+    assert counts.requests == 1, "the request is recorded all the same"
     assert await frontier.claim(1) == [], "the newer lease stands"
     assert await frontier.settle([visited(current, DONE)]) == 1
 
@@ -378,7 +378,7 @@ async def test_the_longest_crawl_delay_of_the_origins_counts(harness: Harness) -
     assert await frontier.next_due() == pytest.approx(200)
 
 
-async def test_origins_are_kept_and_expire(harness: Harness) -> None:
+async def test_origins_are_saved_and_expire(harness: Harness) -> None:
     frontier = await harness.open()
     record = OriginRecord(
         domain=7,
@@ -390,12 +390,12 @@ async def test_origins_are_kept_and_expire(harness: Harness) -> None:
     )
     await frontier.put_origins([record])
     harness.advance(40)
-    (found,) = await frontier.origins([(7, "https://a.test"), (7, "http://a.test")])
-    assert found.body == record.body and found.crawl_delay == 1.5
-    assert found.valid_for == pytest.approx(60)
+    (saved,) = await frontier.origins([(7, "https://a.test"), (7, "http://a.test")])
+    assert saved.body == record.body and saved.crawl_delay == 1.5
+    assert saved.valid_for == pytest.approx(60)
     harness.advance(100)
-    (found,) = await frontier.origins([(7, "https://a.test")])
-    assert found.valid_for <= 0
+    (saved,) = await frontier.origins([(7, "https://a.test")])
+    assert saved.valid_for <= 0
 
 
 async def test_an_excluded_domain_is_never_leased(harness: Harness) -> None:
@@ -567,7 +567,7 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     assert counts.urls[DONE] == 1000 and counts.urls_pending == 0
 
 
-async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness) -> None:
+async def test_unstorable_characters_are_replaced(harness: Harness) -> None:
     """A title may contain NUL and lone surrogates, which not every database can store."""
     frontier = await harness.open()
     await frontier.add([url("http://a.test/")])
@@ -575,8 +575,8 @@ async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness
     row = page_row(lease, "http://a.test/", title="a\0b \ud800 \u00e9 \U0001f600", target="/\0")
     settled = visited(lease, DONE, requests=[row])
     assert await frontier.settle([settled]) == 1
-    (kept,) = await harness.reader().requests(lease.token)
-    assert kept.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
+    (saved,) = await harness.reader().requests(lease.token)
+    assert saved.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
 
 
 async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: Harness) -> None:

@@ -21,8 +21,8 @@ def place(offset: int, file: str = "a.warc.gz") -> Location:
 
 async def leases(frontier: Frontier, *names: str) -> list[Lease]:
     await frontier.add([url(f"http://{name}.test/{i}") for name in names for i in range(5)])
-    found = {lease.name: lease for lease in await frontier.claim(100)}
-    return [found[f"{name}.test"] for name in names]
+    by_name = {lease.name: lease for lease in await frontier.claim(100)}
+    return [by_name[f"{name}.test"] for name in names]
 
 
 def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) -> Content:
@@ -53,12 +53,12 @@ async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> No
     expected = {HASH: content(lease)}
     assert await frontier.known_contents([HASH, 5]) == expected
     reader = harness.reader()
-    found = await reader.contents([HASH, 5])
-    assert {hash: text.replace(node="") for hash, text in found.items()} == expected
+    contents = await reader.contents([HASH, 5])
+    assert {hash: text.replace(node="") for hash, text in contents.items()} == expected
     assert await reader.contents([]) == {}
 
 
-async def test_whoever_stored_it_first_has_it(harness: Harness) -> None:
+async def test_the_first_visit_to_store_a_text_wins(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a))])
@@ -112,7 +112,7 @@ async def test_the_pages_that_have_it_are_found_in_slices(harness: Harness) -> N
     assert [row async for row in harness.reader().copies(5)] == []
 
 
-async def test_a_copy_whose_record_was_purged_is_none_any_more(harness: Harness) -> None:
+async def test_a_copy_whose_record_was_purged_is_no_longer_a_copy(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a)), stored(b, is_copy=True)])
@@ -178,6 +178,6 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     await frontier.settle([stored(a, content(a))])
     for key, node in ((NODE.key, ""), ("other", "h:/p")):
         reader = postgres_reader(postgres.database, key)
-        found = await reader.contents([HASH])
-        assert found == {HASH: content(a).replace(node=node)}
+        contents = await reader.contents([HASH])
+        assert contents == {HASH: content(a).replace(node=node)}
     await postgres.close()

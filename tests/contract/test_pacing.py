@@ -99,7 +99,7 @@ async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> No
     assert again.pace == pace
 
 
-async def test_what_was_learnt_of_a_domain_comes_back_with_its_next_lease(harness: Harness) -> None:
+async def test_the_pace_of_a_domain_comes_with_its_next_lease(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     assert lease.pace == Pace()
@@ -112,7 +112,7 @@ async def test_what_was_learnt_of_a_domain_comes_back_with_its_next_lease(harnes
         assert lease.claimed_ms == harness.now()
 
 
-async def test_a_lease_that_was_lost_keeps_what_was_learnt_before(harness: Harness) -> None:
+async def test_a_lost_lease_does_not_change_the_pace(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)

@@ -80,7 +80,9 @@ async def visit(frontier: Frontier) -> None:
 
 @STEPS
 @pytest.mark.parametrize("lookers", [[], [0], [1], [0, 1]])
-async def test_a_delay_is_what_it_was(crawl: Crawl, step: float, lookers: list[int]) -> None:
+async def test_a_step_does_not_change_a_delay(
+    crawl: Crawl, step: float, lookers: list[int]
+) -> None:
     """Any process may look first. A step back that no process has noticed only makes the delay longer."""
     await crawl.start()
     await visit(crawl.frontiers[0])
@@ -201,7 +203,7 @@ async def test_the_longer_delay_of_a_robots_txt_holds(crawl: Crawl, step: float)
 
 @STEPS
 @pytest.mark.parametrize("is_amended", [True, False])
-async def test_whoever_joins_after_a_step_claims_nothing_early(
+async def test_a_process_that_joins_after_a_step_claims_nothing_early(
     crawl: Crawl, step: float, is_amended: bool
 ) -> None:
     """After the correction. Between step and correction, a new process takes the clock as it finds it."""
@@ -218,7 +220,7 @@ async def test_whoever_joins_after_a_step_claims_nothing_early(
     await crawl.look()
 
 
-async def test_whoever_joined_before_a_step_back_was_amended_writes_by_the_amended_clock(
+async def test_a_process_that_joined_before_a_step_back_was_corrected_writes_corrected_times(
     crawl: Crawl,
 ) -> None:
     await crawl.start()
@@ -234,7 +236,7 @@ async def test_whoever_joined_before_a_step_back_was_amended_writes_by_the_amend
     await crawl.is_due_after(DELAY)
 
 
-async def test_between_a_step_and_its_amendment_a_newcomer_takes_the_clock_as_it_is(
+async def test_between_a_step_and_its_correction_a_new_process_trusts_the_clock(
     crawl: Crawl,
 ) -> None:
     """A known limit: nothing tells the step from time that has passed. Other processes look every two seconds."""

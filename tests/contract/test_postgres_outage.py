@@ -32,9 +32,9 @@ PATIENCE = 15.0
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """Start a server that these tests may stop."""
-    with own_server() as found:
-        asyncio.run(_make_roles(found))
-        yield found
+    with own_server() as server:
+        asyncio.run(_make_roles(server))
+        yield server
 
 
 async def _make_roles(server: PostgresServer) -> None:
@@ -291,7 +291,7 @@ async def test_an_unknown_host(server: PostgresServer) -> None:
     assert "is unknown" in said and PASSWORD not in said
 
 
-async def test_a_port_where_nobody_listens(server: PostgresServer) -> None:
+async def test_a_port_without_a_server(server: PostgresServer) -> None:
     said = await refusal(f"postgresql://rove:{PASSWORD}@127.0.0.1:1/postgres")
     assert "no PostgreSQL can be reached" in said and PASSWORD not in said
 
@@ -313,7 +313,7 @@ async def test_a_missing_database(server: PostgresServer) -> None:
         f"postgresql://rove:a/{PASSWORD}@127.0.0.1/postgres",
     ],
 )
-async def test_what_is_not_a_url(text: str) -> None:
+async def test_text_that_is_no_url(text: str) -> None:
     said = await refusal(text)
     assert "is not the URL of a PostgreSQL" in said
     assert PASSWORD not in said
@@ -334,7 +334,7 @@ async def test_a_password_is_never_shown(text: str) -> None:
     assert PASSWORD not in await refusal(text)
 
 
-async def test_a_user_who_may_make_no_schema(server: PostgresServer) -> None:
+async def test_a_user_who_may_not_create_a_schema(server: PostgresServer) -> None:
     with pytest.raises(UsageError) as caught:
         await _open(PostgresDatabase(as_user(server, "guest"), "nobodys"))
     assert "may not create or use the schema 'nobodys'" in str(caught.value)

@@ -147,15 +147,15 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
     await database.open(create=True)
     try:
         async with connected(PostgresHarness(url, SCHEMA)) as connection:
-            found = {("empty", name): await _plan(connection, name) for name in USED}
+            plans = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
-            found |= {("just filled", name): await _plan(connection, name) for name in USED}
+            plans |= {("just filled", name): await _plan(connection, name) for name in USED}
             await connection.execute(
                 "ANALYZE domain, url, origin, request, robots_text, content, counter"
             )
             await connection.execute("DISCARD PLANS")
-            found |= {("analyzed", name): await _plan(connection, name) for name in USED}
-            return found
+            plans |= {("analyzed", name): await _plan(connection, name) for name in USED}
+            return plans
     finally:
         await database.close()
 
@@ -199,24 +199,24 @@ async def _plan(connection: Any, name: str) -> Node:
     return node_from(json.loads(explained)[0]["Plan"])
 
 
-def faults(plan: Node, *, counts: str = "", sorts: str = "") -> list[str]:
+def faults_in(plan: Node, *, counts: str = "", sorts: str = "") -> list[str]:
     """Return the parts of a plan whose cost grows with the tables; one index each may be read whole or sorted."""
-    found = []
+    faults = []
     for node in plan.walk():
         is_big = node.relation in BIG_TABLES
         below = [n for n in node.walk() if n.relation in BIG_TABLES]
         if node.kind == "Seq Scan" and is_big:
-            found.append(f"scans: {node}")
+            faults.append(f"scans: {node}")
         if node.kind.startswith("Bitmap"):
-            found.append(f"reads by bitmap: {node}")
+            faults.append(f"reads by bitmap: {node}")
         if node.kind in ("Hash Join", "Merge Join") and below:
-            found.append(f"joins in bulk: {node} over {below[0]}")
+            faults.append(f"joins in bulk: {node} over {below[0]}")
         if node.kind in ("Sort", "Incremental Sort"):
-            found += [f"sorts: {n}" for n in _unbounded(node) if not n.index or n.index != sorts]
+            faults += [f"sorts: {n}" for n in _unbounded(node) if not n.index or n.index != sorts]
         is_index_scan = node.kind in ("Index Scan", "Index Only Scan")
         if is_index_scan and node.index != counts and not COMPARISON.search(node.condition):
-            found.append(f"reads a whole index: {node}")
-    return found
+            faults.append(f"reads a whole index: {node}")
+    return faults
 
 
 def _unbounded(node: Node) -> list[Node]:
@@ -227,7 +227,7 @@ def _unbounded(node: Node) -> list[Node]:
         return _unbounded(node.inputs[0])
     if node.relation in BIG_TABLES:
         return [node]
-    return [found for child in node.inputs for found in _unbounded(child)]
+    return [source for child in node.inputs for source in _unbounded(child)]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -235,12 +235,12 @@ def _unbounded(node: Node) -> list[Node]:
 def test_no_statement_scans_or_sorts_a_table(
     plans: dict[tuple[str, str], Node], name: str, state: str
 ) -> None:
-    found = faults(
+    faults = faults_in(
         plans[state, name],
         counts=COUNTED_INDEXES.get(name, ""),
         sorts=SORTED_INDEXES.get(name, ""),
     )
-    assert found == [], f"{name}, tables {state}"
+    assert faults == [], f"{name}, tables {state}"
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -315,11 +315,11 @@ def test_a_scan_would_be_found() -> None:
     batch = Node("Function Scan", "", "", "")
     whole = Node("Index Scan", "url", "url_pkey", "")
     one = Node("Index Scan", "url", "url_pkey", "(domain = e.domain)")
-    assert faults(scan)
-    assert faults(whole)
-    assert faults(Node("Bitmap Heap Scan", "url", "", ""))
-    assert faults(Node("Hash Join", "", "", "", [one, batch]))
+    assert faults_in(scan)
+    assert faults_in(whole)
+    assert faults_in(Node("Bitmap Heap Scan", "url", "", ""))
+    assert faults_in(Node("Hash Join", "", "", "", [one, batch]))
     driven = Node("Nested Loop", "", "", "", [batch, one])
-    assert not faults(Node("Sort", "", "", "", [driven]))
+    assert not faults_in(Node("Sort", "", "", "", [driven]))
     driving = Node("Nested Loop", "", "", "", [one, batch])
-    assert faults(Node("Sort", "", "", "", [driving]))
+    assert faults_in(Node("Sort", "", "", "", [driving]))

@@ -96,8 +96,8 @@ class Crawl:
     async def check(self, seed: int) -> None:
         """Check that the counters agree with the rows, and that no domain with pending URLs sleeps."""
         assert self.deadlocks() == 0, f"seed {seed}: locks were taken in a circle"
-        for domain, kept, counted in await self.rows(PENDING):
-            assert kept == counted, f"seed {seed}: domain {domain}"
+        for domain, counter, counted in await self.rows(PENDING):
+            assert counter == counted, f"seed {seed}: domain {domain}"
         asleep = [row[0] for row in await self.rows(ASLEEP)]
         assert asleep == [], f"seed {seed}: they have work and nothing will wake them"
         counts = await self.frontiers[0].counts()
@@ -111,8 +111,8 @@ class Crawl:
 
     def deadlocks(self) -> int:
         """Return the number of deadlocks that the server had to break."""
-        found = [database.timings.by_name.get("deadlock") for database in self.databases]
-        return sum(histogram.count for histogram in found if histogram is not None)
+        histograms = [database.timings.by_name.get("deadlock") for database in self.databases]
+        return sum(histogram.count for histogram in histograms if histogram is not None)
 
 
 @pytest.fixture(scope="module")
@@ -379,16 +379,16 @@ async def test_everything_at_once(crawl: Crawl, seed: int) -> None:
         )
 
     async def add(frontier: PostgresFrontier) -> None:
-        found = [f"http://{name}/{chance.randrange(300)}" for name in chance.choices(names, k=30)]
-        await frontier.add([url(text) for text in found])
+        links = [f"http://{name}/{chance.randrange(300)}" for name in chance.choices(names, k=30)]
+        await frontier.add([url(text) for text in links])
 
     async def put_origins(frontier: PostgresFrontier) -> None:
-        found = [_record(domains[name], name, chance) for name in chance.sample(names, 8)]
-        await frontier.put_origins(found)
+        records = [_record(domains[name], name, chance) for name in chance.sample(names, 8)]
+        await frontier.put_origins(records)
 
     async def exclude(frontier: PostgresFrontier) -> None:
-        found = chance.sample([*names[20:], f"y{chance.randrange(1000)}.test"], 2)
-        await frontier.exclude({url(f"http://{name}/").domain: name for name in found})
+        excluded = chance.sample([*names[20:], f"y{chance.randrange(1000)}.test"], 2)
+        await frontier.exclude({url(f"http://{name}/").domain: name for name in excluded})
         await asyncio.sleep(0.1)
 
     async def repeat(work: Callable[[PostgresFrontier], Awaitable[None]], number: int) -> None:
@@ -429,12 +429,12 @@ async def test_adds_to_domains_without_room(
         await frontier.settle([visited(lease, DONE) for lease in leases])
 
     async def add(frontier: PostgresFrontier) -> None:
-        found = [
+        links = [
             url(f"http://{name}/{chance.randrange(2_000)}", depth=chance.randint(1, 5))
             for name in chance.choices(names, k=30)
         ]
-        exempt = {new.fingerprint for new in found[:2]}
-        await frontier.add(found, exempt=exempt)
+        exempt = {new.fingerprint for new in links[:2]}
+        await frontier.add(links, exempt=exempt)
 
     async def exclude(frontier: PostgresFrontier) -> None:
         domain = url(f"http://{names[0]}/").domain
@@ -487,11 +487,11 @@ async def test_two_origins_of_a_domain_learned_at_once(crawl: Crawl, seed: int) 
     chance = random.Random(seed)
     for number in range(40):
         name = f"o{number}.test"
-        found = url(f"http://{name}/")
-        await crawl.frontiers[0].add([found])
+        page = url(f"http://{name}/")
+        await crawl.frontiers[0].add([page])
 
         async def learn(
-            place: int, crawl_delay: float, domain: int = found.domain, name: str = name
+            place: int, crawl_delay: float, domain: int = page.domain, name: str = name
         ) -> None:
             await asyncio.sleep(chance.random() * 0.001)
             record = OriginRecord(
@@ -504,7 +504,7 @@ async def test_two_origins_of_a_domain_learned_at_once(crawl: Crawl, seed: int) 
             await crawl.frontiers[place].put_origins([record])
 
         await asyncio.gather(learn(0, 30.0), learn(1, 20.0))
-        rows = await crawl.rows("SELECT crawl_delay FROM domain WHERE id = $1", found.domain)
+        rows = await crawl.rows("SELECT crawl_delay FROM domain WHERE id = $1", page.domain)
         assert rows[0][0] == 30_000, f"seed {seed}, round {number}"
 
 
@@ -551,7 +551,7 @@ async def _until_waiting(crawl: Crawl, number: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_claims_under_an_old_snapshot_do_not_walk_over_what_was_claimed(
+async def test_claims_under_an_old_snapshot_skip_old_row_versions(
     postgres: PostgresHarness,
 ) -> None:
     """Vacuum can remove nothing, and a claim still reads about as much as at the start.

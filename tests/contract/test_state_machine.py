@@ -161,9 +161,11 @@ class FrontierMachine(RuleBasedStateMachine):
         unseen = 0
         for name, pending in after.items():
             domain = self.domains.setdefault(name, ModelDomain())
-            kept = {text: known for text, known in pending.items() if text not in trimmed[name]}
-            unseen += len(kept.keys() - domain.pending.keys())
-            domain.pending = kept
+            remaining = {
+                text: known for text, known in pending.items() if text not in trimmed[name]
+            }
+            unseen += len(remaining.keys() - domain.pending.keys())
+            domain.pending = remaining
             if trimmed[name]:
                 worst = min(pending[text].order[1] for text in trimmed[name])
                 self.full[name] = (worst, self.now + MEMORY_SECONDS)
@@ -429,8 +431,8 @@ class FrontierMachine(RuleBasedStateMachine):
         idle = sum(not d.pending and not d.excluded for d in self.domains.values())
         assert domains["idle"] == idle
         assert sum(domains.values()) == len(self.domains)
-        kept = self.run(self.harness.counted_pending())
-        assert all(kept_count == counted for kept_count, counted in kept.values())
+        pending = self.run(self.harness.counted_pending())
+        assert all(counter == counted for counter, counted in pending.values())
 
 
 class SqliteMachine(FrontierMachine):
@@ -470,11 +472,11 @@ machine_settings = settings(
 long_settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
 
 
-def test_the_embedded_frontier_is_as_its_model() -> None:
+def test_the_embedded_frontier_agrees_with_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_is_as_its_model(
+def test_the_frontier_on_postgres_agrees_with_its_model(
     schema_of_contract_tests: PostgresHarness,
 ) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
@@ -483,13 +485,13 @@ def test_the_frontier_on_postgres_is_as_its_model(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_embedded_frontier_is_as_its_model_for_long() -> None:
+def test_the_embedded_frontier_agrees_with_its_model_for_long() -> None:
     run_state_machine_as_test(SqliteMachine, settings=long_settings)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_frontier_on_postgres_is_as_its_model_for_long(
+def test_the_frontier_on_postgres_agrees_with_its_model_for_long(
     schema_of_contract_tests: PostgresHarness,
 ) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests

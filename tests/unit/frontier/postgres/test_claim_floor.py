@@ -103,7 +103,7 @@ def test_a_claim_of_none_is_not_a_full_one(clock: Clock) -> None:
     assert bound.value == LOWEST
 
 
-def test_the_bound_goes_back_to_what_was_missed(clock: Clock) -> None:
+def test_the_bound_moves_back_to_missed_domains(clock: Clock) -> None:
     bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += UNBOUNDED_EVERY

@@ -77,7 +77,7 @@ class Watcher:
         return min(self.server.crawl_ms, self.clock.latest())
 
 
-def test_whoever_has_not_read_the_clock_yet_takes_it_as_it_is() -> None:
+def test_a_process_that_has_not_read_the_clock_trusts_it() -> None:
     clock = ServerClock(lambda: 0.0)
     assert clock.latest() > 1 << 61 and clock.earliest() < -(1 << 61)
 
@@ -122,7 +122,7 @@ def test_several_steps_are_taken_out_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_what_somebody_else_has_amended_is_not_amended_again(step: int) -> None:
+def test_a_step_that_another_process_corrected_is_not_corrected_again(step: int) -> None:
     server = Server()
     first, second = Watcher(server), Watcher(server)
     server.wait(3.0)
@@ -155,7 +155,7 @@ def test_two_that_see_a_step_at_once_amend_it_once(step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_whoever_joined_between_a_step_and_its_amendment_goes_on_with_it(step: int) -> None:
+def test_a_process_that_joined_between_a_step_and_its_correction_continues(step: int) -> None:
     server = Server()
     first = Watcher(server)
     server.set_forward(step)
@@ -198,7 +198,7 @@ def test_a_step_seen_in_a_slow_answer_is_taken_out_in_the_end(
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_what_another_has_amended_with_a_slow_answer_is_not_amended_whole_again(step: int) -> None:
+def test_a_correction_after_a_slow_reading_is_only_completed(step: int) -> None:
     server = Server()
     slow, quick = Watcher(server), Watcher(server)
     server.wait(5.0)
