@@ -431,8 +431,8 @@ class FrontierMachine(RuleBasedStateMachine):
         idle = sum(not d.pending and not d.excluded for d in self.domains.values())
         assert domains["idle"] == idle
         assert sum(domains.values()) == len(self.domains)
-        pending = self.run(self.harness.counted_pending())
-        assert all(counter == counted for counter, counted in pending.values())
+        by_domain = self.run(self.harness.counted_pending())
+        assert all(counter == counted for counter, counted in by_domain.values())
 
 
 class SqliteMachine(FrontierMachine):
