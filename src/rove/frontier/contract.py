@@ -371,7 +371,7 @@ class Backend(Protocol):
         """Return whether the database holds a schema of rove."""
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect; with `create`, make or update the schema."""
+        """Connect; with `create`, create or update the schema."""
 
     async def begin_run(self) -> int:
         """Record a start of the crawl; return its number."""

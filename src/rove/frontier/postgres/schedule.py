@@ -1,4 +1,4 @@
-"""When the domains of the frontier on PostgreSQL are due."""
+"""Schedules the domains of the frontier on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rove.frontier.priority import ALONE, HELD, RETRIED
 
 
 async def reschedule(session: Session, domains: list[int]) -> None:
-    """Compute anew when locked domains are due, from their first pending URL."""
+    """Recompute when locked domains are due, from their first pending URL."""
     await session.fetch("reschedule", domains=domains, retried=RETRIED, held=HELD, **ALONE)
 
 

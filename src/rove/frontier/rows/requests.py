@@ -135,7 +135,7 @@ def ledger_rows(
     policy: Policy,
     process: int,
 ) -> list[list[Any]]:
-    """Return the ledger rows of visits. `crawl_delays` maps each settled visit to milliseconds; all others are late."""
+    """Return the ledger rows of visits. `crawl_delays` maps settled visits to milliseconds; all others are late."""
     values = []
     for visit in visits:
         crawl_delay = crawl_delays.get(visit.lease.token)

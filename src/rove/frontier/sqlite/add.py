@@ -49,7 +49,7 @@ class SqliteAdding:
     def _raise_pending(
         self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
     ) -> list[Raised]:
-        """Count inserted URLs as pending, and make or wake their domains; return those that may be full."""
+        """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
         by_count: dict[int, list[int]] = {}
         for id, count in unseen.items():
             by_count.setdefault(count, []).append(id)

@@ -1,4 +1,4 @@
-"""When the domains of the embedded frontier are due."""
+"""Schedules the domains of the embedded frontier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rove.frontier.sqlite.database import SqliteDatabase
 
 
 def reschedule(database: SqliteDatabase, domains: list[int]) -> None:
-    """Compute anew when domains are due, from their first pending URL."""
+    """Recompute when domains are due, from their first pending URL."""
     database.batch("reschedule", domains, retried=RETRIED, held=HELD, **ALONE)
 
 
