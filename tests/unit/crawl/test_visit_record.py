@@ -153,7 +153,7 @@ def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
 
 def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
     where = Location(file="x.warc.gz", offset=1, length=2)
-    text = Content(hash=-5, checked=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
+    text = Content(hash=-5, sha1_64=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
     for _ in range(2):
         note(record, page())
         saved = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rove.errors import UsageError
-from rove.frontier.contract import Vitals
+from rove.frontier.runs import Vitals
 from rove.inspect.display import iso_time
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
