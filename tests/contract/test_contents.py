@@ -25,10 +25,10 @@ async def leases(frontier: Frontier, *names: str) -> list[Lease]:
     return [found[f"{name}.test"] for name in names]
 
 
-def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) -> Content:
+def content(lease: Lease, offset: int = 1, hash: int = HASH, sha1_64: int = -7) -> Content:
     return Content(
         hash=hash,
-        checked=checked,
+        sha1_64=sha1_64,
         domain=lease.domain,
         visit=lease.token,
         where=place(offset),

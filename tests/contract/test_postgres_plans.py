@@ -181,7 +181,7 @@ async def _fill(connection: Any) -> None:
         SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
             '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END, i % 50000, i >= 50000
         FROM generate_series(1, 100000) AS i;
-        INSERT INTO content (hash, checked, domain, visit, machine, file, "offset", length)
+        INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;
         INSERT INTO robots_text (hash, body) SELECT i, '' FROM generate_series(1, 20000) AS i;
         """

@@ -60,7 +60,7 @@ class Content(Record, frozen=True, kw_only=True):
 
     hash: int
     """`content_hash` in the ledger."""
-    checked: int
+    sha1_64: int
     """64 bits of a second hash, for which nobody can construct a collision. Texts that agree in both are the same."""
     domain: int
     """The domain of the page that the stored record names."""

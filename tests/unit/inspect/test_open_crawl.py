@@ -35,7 +35,7 @@ ROW = RequestRow(
     text=OWN,
 )
 TEXT = Content(
-    hash=7, checked=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0
+    hash=7, sha1_64=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0
 )
 
 

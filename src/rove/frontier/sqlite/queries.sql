@@ -160,13 +160,13 @@ RETURNING size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
-INSERT INTO content (hash, checked, domain, visit, file, offset, length)
+INSERT INTO content (hash, sha1_64, domain, visit, file, offset, length)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
 -- name: known_contents
 -- rows: hashes. Includes the URL and the time of the page that the stored record names.
-SELECT c.hash, c.checked, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
+SELECT c.hash, c.sha1_64, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
 FROM json_each(:rows) AS e
 CROSS JOIN content AS c ON c.hash = e.value
 CROSS JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
