@@ -198,7 +198,7 @@ class VisitRecord:
         pacing = self.pacing(delay)
         return VisitResult(
             lease=self.lease,
-            asked=self.requested,
+            requested=self.requested,
             since_finish=now - self.finished_at if self.requested else 0.0,
             settled=tuple(self.settled.values()),
             deferred=tuple(self.deferred.values()),

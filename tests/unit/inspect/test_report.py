@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from rove.cli import complaints
+from rove.cli import webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
@@ -680,8 +680,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
 
-    monkeypatch.setattr(complaints, "opened", opened)
-    return CliRunner().invoke(complaints.report, words)
+    monkeypatch.setattr(webmasters, "opened", opened)
+    return CliRunner().invoke(webmasters.report, words)
 
 
 def test_the_command_prints_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
