@@ -558,7 +558,7 @@ async def test_a_worker_that_is_gone_before_its_order_is_sent_is_a_death(hire: H
     async def hold_up() -> None:
         """Keep the event loop busy, so that the worker exits before the supervisor writes."""
         while not team.deaths:
-            time.sleep(0.05)
+            time.sleep(0.05)  # noqa: ASYNC251 - blocking is the purpose
             await asyncio.sleep(0)
 
     holding = asyncio.create_task(hold_up())
