@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from rove.cli import complaints
+from rove.cli import webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
@@ -769,8 +769,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         )
 
     reader.participants = participants  # type: ignore[attr-defined]
-    monkeypatch.setattr(complaints, "opened", opened)
-    return CliRunner().invoke(complaints.explain, words)
+    monkeypatch.setattr(webmasters, "opened", opened)
+    return CliRunner().invoke(webmasters.explain, words)
 
 
 def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
