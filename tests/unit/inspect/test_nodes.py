@@ -21,7 +21,7 @@ from rove.inspect.nodes import (
 
 def process(number: int = 1, **changes: Any) -> Participant:
     values: dict[str, Any] = {
-        "place": "one:/data",
+        "node": "one:/data",
         "is_here": False,
         "process": number,
         "pid": 1000 + number,
@@ -68,7 +68,7 @@ def test_without_processes_there_are_no_machines() -> None:
 
 def test_machines_come_in_the_order_in_which_they_first_came() -> None:
     places = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
-    found = nodes_of([process(i, place=place) for i, place in enumerate(places)])
+    found = nodes_of([process(i, node=place) for i, place in enumerate(places)])
     assert [node.place for node in found] == ["b:/x", "a:/x", "c:/x"]
     assert [[p.process for p in node.processes] for node in found] == [[0, 2], [1, 4], [3]]
 
