@@ -111,7 +111,7 @@ async def test_a_fetched_url_is_exempt_until_it_is_settled(harness: Harness) -> 
     assert await known(frontier, [target]) == [True]
     (lease,) = await frontier.claim(1)
     fetched = Settled(fingerprint=target.fingerprint, state=DONE)
-    visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=[fetched])
+    visit = VisitResult(lease=lease, requested=True, since_finish=0.0, settled=[fetched])
     await frontier.settle([visit])
     assert (await frontier.counts()).urls[DONE] == 1
     assert await pending(harness, frontier) == ROOM - 1

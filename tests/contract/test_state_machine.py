@@ -303,7 +303,7 @@ class FrontierMachine(RuleBasedStateMachine):
                     domain.pending[pending.url] = ModelUrl(order, due)
         visit = VisitResult(
             lease=domain.lease,
-            asked=asked,
+            requested=asked,
             since_finish=ago,
             settled=settled,
             deferred=deferred,
@@ -323,7 +323,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def settle_too_late(self) -> None:
         lease = self.lost.pop()
         states = [Settled(fingerprint=u.fingerprint, state=UrlState.DONE) for u in lease.urls]
-        visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=states)
+        visit = VisitResult(lease=lease, requested=True, since_finish=0.0, settled=states)
         assert self.run(self.frontier.settle([visit])) == 0
         domain = self.domains[lease.name]
         if domain.token == lease.token and domain.lease is None and domain.unsettled:

@@ -41,8 +41,8 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
     """Count leases that end with a visit."""
     for visit in visits:
         changes["leases"] += 1
-        if not visit.asked:
-            changes[f"unasked.{visit.unasked_because}"] += 1
+        if not visit.requested:
+            changes[f"unasked.{visit.no_request_reason}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
