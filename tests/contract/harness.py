@@ -346,7 +346,7 @@ async def first_urls(frontier: Frontier, lease: Lease, count: int) -> list[Pendi
 def visited(
     lease: Lease,
     *states: UrlState,
-    asked: bool = True,
+    requested: bool = True,
     since_finish: float = 0.0,
     deferred: Sequence[Deferred] = (),
     requests: Sequence[RequestRow] = (),
@@ -362,7 +362,7 @@ def visited(
     ]
     return VisitResult(
         lease=lease,
-        requested=asked,
+        requested=requested,
         since_finish=since_finish,
         settled=settled,
         deferred=deferred,

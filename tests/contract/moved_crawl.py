@@ -252,7 +252,7 @@ async def _crawl(frontier: Frontier, clock: Clock) -> None:
             _deferred(leases["deferred.test"], 40.0, failing=False),
             _deferred(leases["again.test"], 40.0, failing=False),
             _deferred(leases["held.test"], 640.0, failing=True),
-            visited(leases["nothing.test"], asked=False),
+            visited(leases["nothing.test"], requested=False),
         ]
     )
     await frontier.exclude({leases["x.test"].domain: "x.test", 77: "never.test"})

@@ -83,7 +83,7 @@ async def test_a_visit_that_asked_nothing_costs_no_delay(harness: Harness) -> No
     frontier = await harness.open()
     await frontier.add([url("http://a.test/1"), url("http://a.test/2")])
     (lease,) = await frontier.claim(1)
-    await frontier.settle([visited(lease, UrlState.BLOCKED, asked=False)])
+    await frontier.settle([visited(lease, UrlState.BLOCKED, requested=False)])
     assert len(await frontier.claim(1)) == 1
 
 
@@ -477,7 +477,7 @@ async def test_counts_by_state(harness: Harness) -> None:
         [
             visited(done, DONE, requests=rows),
             visited(failed, UrlState.FAILED, UrlState.REDIRECTED),
-            visited(given_back, asked=False),
+            visited(given_back, requested=False),
         ]
     )
     counts = await frontier.counts()
@@ -508,7 +508,7 @@ async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
         if any(pending.url.endswith("public") for pending in looked_at):
             break
         states = [UrlState.BLOCKED] * len(looked_at)
-        await frontier.settle([visited(lease.replace(urls=looked_at), *states, asked=False)])
+        await frontier.settle([visited(lease.replace(urls=looked_at), *states, requested=False)])
     assert leases <= 11
 
 
@@ -589,9 +589,9 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
     await frontier.settle(
         [
             visited(asked, DONE),
-            visited(blocked, UrlState.BLOCKED, asked=False),
-            visited(unused, asked=False),
-            visited(put_off, asked=False, deferred=[later]),
+            visited(blocked, UrlState.BLOCKED, requested=False),
+            visited(unused, requested=False),
+            visited(put_off, requested=False, deferred=[later]),
         ]
     )
     counts = await frontier.counts()

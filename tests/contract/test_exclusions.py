@@ -127,7 +127,7 @@ async def test_reopened_urls_keep_their_order(harness: Harness) -> None:
 async def _in_order(harness: Harness, frontier: Frontier) -> list[Any]:
     (lease,) = await frontier.claim(1)
     pending = await first_urls(frontier, lease, 100)
-    await frontier.settle([visited(lease, asked=False)])
+    await frontier.settle([visited(lease, requested=False)])
     return pending
 
 
@@ -504,7 +504,7 @@ async def test_covered_urls_are_blocked_and_reopened(
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - expected
-    await frontier.settle([visited(lease, asked=False) for lease in leases])
+    await frontier.settle([visited(lease, requested=False) for lease in leases])
     assert await reopen_covered(frontier, patterns, Exclusions()) == covered
     assert await reopen_covered(frontier, patterns, Exclusions()) == 0
     assert set((await states(frontier, WEB)).values()) == {PENDING}

@@ -94,7 +94,9 @@ async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> No
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)
-    await frontier.settle([visited(lease, UrlState.BLOCKED, asked=False, pause=900.0, pace=pace)])
+    await frontier.settle(
+        [visited(lease, UrlState.BLOCKED, requested=False, pause=900.0, pace=pace)]
+    )
     (again,) = await frontier.claim(1)
     assert again.pace == pace
 
@@ -210,15 +212,15 @@ async def test_a_failing_domain_is_not_waited_for_when_its_cap_is_lifted(harness
     assert len(await frontier.claim(1)) == 1
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("requested", [True, False])
 async def test_a_given_back_lease_leaves_the_failures_as_they_are(
-    harness: Harness, asked: bool
+    harness: Harness, requested: bool
 ) -> None:
     """A claim without URLs and a head URL that is given up are no responses of the domain."""
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=100.0, failures=2)
-    await frontier.settle([visited(lease, DONE, pace=pace, asked=asked)])
+    await frontier.settle([visited(lease, DONE, pace=pace, requested=requested)])
     for _ in range(4):
         harness.advance(BUDGET + 10 * DELAY)
         (lease,) = await frontier.claim(1)

@@ -27,7 +27,7 @@ greatest(:delay::bigint, crawl_delay, backoff)
 -- fragment: free_at
 -- When a domain may be visited again. A visit without a request costs no delay. The domain was due when it was claimed,
 -- so `now` is not early.
-CASE WHEN e.asked THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END
+CASE WHEN e.requested THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END
 
 -- fragment: pages_in_epoch
 CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + e.pages
@@ -169,9 +169,9 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- raises the count in the row under the same lock, so no new URL is overlooked.
 WITH {clock}, e AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
-    FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
-        :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
-        AS e (id, settled, asked, since_finish, pages, pause, backoff, failures, repeats)
+    FROM unnest(:domains::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
+        :pages::integer[], :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
+        AS e (id, settled, requested, since_finish, pages, pause, backoff, failures, repeats)
     CROSS JOIN clock
     {head_url}
 )
@@ -202,8 +202,8 @@ WITH {clock}
 UPDATE domain AS d SET
     not_before = {free_at},
     unsettled  = 0
-FROM unnest(:domains::bigint[], :asked::boolean[], :since_finish::bigint[], :pauses::bigint[])
-    AS e (id, asked, since_finish, pause) CROSS JOIN clock
+FROM unnest(:domains::bigint[], :requested::boolean[], :since_finish::bigint[], :pauses::bigint[])
+    AS e (id, requested, since_finish, pause) CROSS JOIN clock
 WHERE d.id = e.id;
 
 -- name: give_up

@@ -63,12 +63,14 @@ class PostgresSettling:
         if not closing:
             return {}
         columns = columns_of(closing, len(Closing._fields))
-        domains, settled, asked, since_finish, pages, pauses, backoffs, failures, repeats = columns
+        domains, settled, requested, since_finish, pages, pauses, backoffs, failures, repeats = (
+            columns
+        )
         closed = await session.fetch(
             "close_leases",
             domains=domains,
             settled=settled,
-            asked=asked,
+            requested=requested,
             since_finish=since_finish,
             pages=pages,
             pauses=pauses,
@@ -115,11 +117,11 @@ class PostgresSettling:
         """End visits whose lease was taken away; lock_leases has checked their tokens."""
         if not visits:
             return
-        domains, _, asked, since_finish, pauses = columns_of(late_rows(visits), 5)
+        domains, _, requested, since_finish, pauses = columns_of(late_rows(visits), 5)
         await session.fetch(
             "end_late",
             domains=domains,
-            asked=asked,
+            requested=requested,
             since_finish=since_finish,
             pauses=pauses,
             delay=self._policy.delay_ms,

@@ -60,7 +60,7 @@ class Closing(NamedTuple):
     domain: int
     settled: int
     """URLs that left pending."""
-    asked: bool
+    requested: bool
     since_finish: int
     pages: int
     pause: int
@@ -139,7 +139,7 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
 
 
 def late_rows(visits: Iterable[VisitResult]) -> list[tuple[int, int, bool, int, int]]:
-    """Return the rows of end_late: domain, token, asked, milliseconds since the finish, pause."""
+    """Return the rows of end_late: domain, token, requested, milliseconds since the finish, pause."""
     return [
         (
             visit.lease.domain,

@@ -110,7 +110,7 @@ FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
 -- name: close_leases
--- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures,
+-- rows: [domain, URLs that left pending, requested, milliseconds since the finish, pages, pause, backoff, failures,
 -- repeats]. A visit without a request costs no delay. The domain was due when it was claimed, so :now is not early.
 UPDATE domain SET
     pending     = pending - (e.value ->> 1),
@@ -129,8 +129,8 @@ WHERE domain.id = e.value ->> 0
 RETURNING id, pending, crawl_delay;
 
 -- name: end_late
--- rows: [domain, token, asked, milliseconds since the finish, pause]. Visits that lost their lease because their domain
--- was excluded. The delay counts from the end of the visit, unless another visit has begun since.
+-- rows: [domain, token, requested, milliseconds since the finish, pause]. Visits that lost their lease because their
+-- domain was excluded. The delay counts from the end of the visit, unless another visit has begun since.
 UPDATE domain SET
     not_before = CASE WHEN e.value ->> 2
                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 4) ELSE :now END,
