@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rove.model.ledger import Counts, Settlement
 from rove.model.reasons import BlockReason
@@ -61,14 +61,12 @@ def count_empty_leases(leases: int, changes: Counter[str]) -> None:
     changes["unasked.empty"] += leases
 
 
-def count_settled(rows: Iterable[tuple[int, int]], changes: Counter[str]) -> Counter[int]:
+def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Counter[int]:
     """Count URLs that left pending, given as (domain, state); return their number by domain."""
-    settled: Counter[int] = Counter()
-    for domain, state in rows:
-        settled[domain] += 1
-        changes[f"urls.{UrlState(state).name.lower()}"] += 1
-    changes["urls.pending"] -= settled.total()
-    return settled
+    for state, count in Counter(state for _, state in rows).items():
+        changes[f"urls.{UrlState(state).name.lower()}"] += count
+    changes["urls.pending"] -= len(rows)
+    return Counter(domain for domain, _ in rows)
 
 
 def count_closed(

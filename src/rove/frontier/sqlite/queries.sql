@@ -472,9 +472,9 @@ SELECT {request_columns} FROM request
 WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: relocate_pages
--- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy]. After a purge.
-UPDATE request SET text_file = e.value ->> 2, text_offset = e.value ->> 3, text_length = e.value ->> 4,
-    raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7, is_copy = e.value ->> 8
+-- rows: [visit, seq, is_copy, text_file, text_offset, text_length, raw_file, raw_offset, raw_length]. After a purge.
+UPDATE request SET is_copy = e.value ->> 2, text_file = e.value ->> 3, text_offset = e.value ->> 4,
+    text_length = e.value ->> 5, raw_file = e.value ->> 6, raw_offset = e.value ->> 7, raw_length = e.value ->> 8
 FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 
