@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from tests.acceptance.ledger import check_audit, check_ledger, entries_of
 from tests.acceptance.web import EMAIL, ServedWeb, kill_hard, rove, served, start
 

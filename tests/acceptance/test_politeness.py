@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from rove.demo.log import LoggedRequest, judge
+from rove.demo.judge import judge
+from rove.demo.log import LoggedRequest
 from tests.acceptance.web import ServedWeb, crawl_options, rove, served
 
 HOSTS = 2_000

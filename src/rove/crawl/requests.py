@@ -44,7 +44,7 @@ class Requester:
 
     async def page(self, url: CrawlUrl) -> Outcome:
         """Request a page."""
-        max_body = self._context.settings.max_body
+        max_body = self._context.settings.max_page_size
         return await self._request(url, RequestKind.PAGE, max_body, types=READABLE_TYPES)
 
     async def sitemap(self, url: CrawlUrl) -> Outcome:

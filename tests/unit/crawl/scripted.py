@@ -204,7 +204,7 @@ class World:
         settings = Settings(
             email="me@example.org",
             delay=DELAY,
-            max_body=1 << 20,
+            max_page_size=1 << 20,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,

@@ -1,18 +1,19 @@
-"""Pages that are made to take an HTML parser long, of any size.
+"""Pages of any size that are crafted to slow down an HTML parser.
 
-Found by experiment: for each a few megabytes would take minutes, or gigabytes, or did in some parser once.
+Found by experiment: a few megabytes of each take minutes or gigabytes, at least in some parser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 
 Page = Callable[[int], bytes]
 
 
 def repeated(unit: str, size: int) -> bytes:
-    """A unit, with '#' for the number of each, until the size is reached."""
+    """Repeat a unit until the size is reached; '#' is replaced by a counter."""
     if "#" not in unit:
         raw = unit.encode()
         return raw * (size // len(raw) + 1)
@@ -27,7 +28,7 @@ def repeated(unit: str, size: int) -> bytes:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between spaces; '_' is a space inside of it."""
+    """Split at white space; '_' stands for a space inside a word."""
     return [word.replace("_", " ") for word in text.split()]
 
 
@@ -58,7 +59,7 @@ _HALVES = _words("""
 
 
 def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
-    """A tag with as many attributes as fit into a part of the page, and something many times after it."""
+    """Make a tag whose attributes fill part of the page, followed by a unit repeated many times."""
 
     def page(size: int) -> bytes:
         tag = before.encode() + repeated(unit, size // share) + b">"
@@ -68,7 +69,7 @@ def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
 
 
 def _long_link(share: float, unit: str) -> Page:
-    """A link with a long address, and blocks that it goes on in."""
+    """Make a link with a long address that stays open in many blocks."""
 
     def page(size: int) -> bytes:
         link = b'<p><a href="' + repeated(unit, int(size * share)) + b'">'
@@ -77,21 +78,20 @@ def _long_link(share: float, unit: str) -> Page:
     return page
 
 
+def _halves(first: str, second: str, size: int) -> bytes:
+    return b"<p>" + repeated(first, size // 2) + repeated(second, size // 2)
+
+
 def _all() -> Iterator[tuple[str, Page]]:
     for unit in _UNITS:
-        yield unit, lambda size, unit=unit: repeated(unit, size)
+        yield unit, partial(repeated, unit)
     for both in _HALVES:
         first, _, second = both.partition("|")
-        yield (
-            both,
-            lambda size, first=first, second=second: (
-                b"<p>" + repeated(first, size // 2) + repeated(second, size // 2)
-            ),
-        )
+        yield both, partial(_halves, first, second)
     for before in ("<a ", "<p><a ", "<p><b ", "<svg ", "<html ", "</a "):
         for unit in (
             *("a# ", "a#/", 'a#="" ', 'a#=">"', "a#='>'", 'a# x=">" ', "a<# "),
-            "a#=\v\" b#='\" >' ",  # a vertical tab is no white space
+            "a#=\v\" b#='\" >' ",  # a vertical tab is not white space
         ):
             for share in (1, 8, 40):
                 yield f"{before}{unit}1/{share}", _attributes(before, unit, "<p>x", share)
@@ -105,9 +105,9 @@ def _all() -> Iterator[tuple[str, Page]]:
     yield "long name", lambda size: b"<" + b"x" * size + b">"
     yield "long attribute", lambda size: b"<a " + b"x" * size + b">"
     yield "doctype", lambda size: b"<!doctype " + b"x " * (size // 2)
-    for share in (0.2, 0.5, 0.9):
-        yield f"long link {share}", _long_link(share, "x")
-        yield f"long link of tags {share}", _long_link(share, "x>")
+    for part in (0.2, 0.5, 0.9):
+        yield f"long link {part}", _long_link(part, "x")
+        yield f"long link of tags {part}", _long_link(part, "x>")
     yield "long links", lambda size: repeated(f"<a href='?#{'é' * 600}'>x</a>", size)
     yield "tabs", lambda size: repeated("x_ \n", size)
 
