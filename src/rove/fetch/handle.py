@@ -57,7 +57,7 @@ class CurlHandle:
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
         self.curl = _new_curl(identity)
-        self.loop = asyncio.get_running_loop()  # kept, because each call takes a system call
+        self.loop = asyncio.get_running_loop()  # stored, because each call takes a system call
         self.is_strict = True
         """Whether TLS is limited to current versions and checked certificates."""
         self.received = 0

@@ -63,12 +63,12 @@ class Server:
     left: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released each time a client disconnects while the script holds."""
 
-    async def is_asked(self) -> None:
+    async def wait_for_request(self) -> None:
         """Wait for one more request."""
         async with asyncio.timeout(5):
             await self.asked.acquire()
 
-    async def is_left(self) -> None:
+    async def wait_for_disconnect(self) -> None:
         """Wait until one more client disconnects."""
         async with asyncio.timeout(5):
             await self.left.acquire()
@@ -211,7 +211,7 @@ def parsed(url: str) -> CrawlUrl:
     return parsed_url
 
 
-def ask(
+def request_to(
     server: Server,
     path: str = "/",
     *,
@@ -232,7 +232,7 @@ def ask(
 async def outcome_of(script: Script, **options: Any) -> Outcome:
     """Make one request to a server with this script and return its outcome."""
     async with serve(script) as server, fetching() as fetcher:
-        return await fetcher.fetch(ask(server, **options))
+        return await fetcher.fetch(request_to(server, **options))
 
 
 def failure(outcome: Outcome) -> FailureKind:

@@ -238,7 +238,7 @@ class Counting:
             self.open -= counted
             writer.close()
 
-    async def has(self, connections: int) -> None:
+    async def wait_for_requests(self, connections: int) -> None:
         """Wait for this many more requests."""
         async with asyncio.timeout(5):
             for _ in range(connections):
@@ -279,7 +279,7 @@ async def limited(
         await fetcher.close()
 
 
-def ask(
+def request_to(
     server: Counting, path: str = "/", host: str = "page.test", timeout: float = 60.0
 ) -> Request:
     url = f"http://{host}:{server.port}{path}"
@@ -295,9 +295,11 @@ def fetching(fetcher: CurlFetcher, request: Request) -> asyncio.Task[Outcome]:
 async def test_no_more_connections_than_allowed_are_open(limit: int | None, most: int) -> None:
     """The requests use three names that lead to one address."""
     async with counting() as server, limited(limit) as fetcher:
-        tasks = [fetching(fetcher, ask(server, f"/{n}", host)) for n in range(4) for host in "abc"]
+        tasks = [
+            fetching(fetcher, request_to(server, f"/{n}", host)) for n in range(4) for host in "abc"
+        ]
         for _ in range(0, 12, most):
-            await server.has(most)
+            await server.wait_for_requests(most)
             assert fetcher.in_flight == sum(not task.done() for task in tasks)
             server.answer(most)
         outcomes = await asyncio.gather(*tasks)
@@ -311,8 +313,8 @@ async def test_no_more_connections_than_allowed_are_open(limit: int | None, most
 async def test_a_free_address_of_the_name_is_taken() -> None:
     addresses = ("127.0.0.1", "127.0.0.2")
     async with counting(*addresses) as server, limited(1, addresses) as fetcher:
-        tasks = [fetching(fetcher, ask(server)) for _ in range(2)]
-        await server.has(2)
+        tasks = [fetching(fetcher, request_to(server)) for _ in range(2)]
+        await server.wait_for_requests(2)
         server.answer(2)
         outcomes = await asyncio.gather(*tasks)
     assert [outcome.response.address for outcome in outcomes if isinstance(outcome, Fetched)] == [
@@ -327,9 +329,9 @@ async def test_a_slot_is_released_before_the_next_address_is_tried() -> None:
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         for _ in range(3):
             server.answer(1)
-            outcome = await fetcher.fetch(ask(server))
+            outcome = await fetcher.fetch(request_to(server))
             assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
-        outcome = await fetcher.fetch(ask(server, host="127.0.0.2", timeout=1.0))
+        outcome = await fetcher.fetch(request_to(server, host="127.0.0.2", timeout=1.0))
         assert failure(outcome) is FailureKind.CONNECT, "its slot is free, so it is not busy"
 
 
@@ -337,20 +339,20 @@ async def test_a_slot_is_released_before_the_next_address_is_tried() -> None:
 async def test_waiting_counts_towards_the_timeout_of_the_request() -> None:
     addresses = ("127.0.0.2", "127.0.0.1")
     async with counting("127.0.0.1") as server, limited(1) as fetcher:
-        first = fetching(fetcher, ask(server))
-        await server.has(1)
-        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        first = fetching(fetcher, request_to(server))
+        await server.wait_for_requests(1)
+        outcome = await fetcher.fetch(request_to(server, timeout=0.05))
         assert failure(outcome) is FailureKind.BUSY
         assert isinstance(outcome, Failed)
         assert "127.0.0.1 stayed busy" in outcome.detail
         assert outcome.address == "", "no address was tried"
         server.answer(2)
         assert isinstance(await first, Fetched)
-        assert isinstance(await fetcher.fetch(ask(server, timeout=1.0)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server, timeout=1.0)), Fetched)
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
-        first = fetching(fetcher, ask(server, host="127.0.0.1"))
-        await server.has(1)
-        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        first = fetching(fetcher, request_to(server, host="127.0.0.1"))
+        await server.wait_for_requests(1)
+        outcome = await fetcher.fetch(request_to(server, timeout=0.05))
         assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2", (
             "the one that refused"
         )
@@ -362,9 +364,9 @@ async def test_waiting_counts_towards_the_timeout_of_the_request() -> None:
 @on_loop
 async def test_waiting_does_not_count_towards_the_connect_timeout() -> None:
     async with counting() as server, limited(1, limits=FetchLimits(connect=0.5)) as fetcher:
-        first = fetching(fetcher, ask(server))
-        await server.has(1)
-        second = fetching(fetcher, ask(server))
+        first = fetching(fetcher, request_to(server))
+        await server.wait_for_requests(1)
+        second = fetching(fetcher, request_to(server))
         await asyncio.sleep(0.6)
         server.answer(2)
         assert isinstance(await first, Fetched)
@@ -374,23 +376,23 @@ async def test_waiting_does_not_count_towards_the_connect_timeout() -> None:
 @on_loop
 async def test_a_cancelled_request_releases_its_slot() -> None:
     async with counting() as server, limited(1) as fetcher:
-        first, second, third = (fetching(fetcher, ask(server, f"/{n}")) for n in range(3))
-        await server.has(1)
+        first, second, third = (fetching(fetcher, request_to(server, f"/{n}")) for n in range(3))
+        await server.wait_for_requests(1)
         second.cancel()
         first.cancel()
-        await server.has(1)
+        await server.wait_for_requests(1)
         server.answer(2)
         assert isinstance(await third, Fetched)
         assert first.cancelled() and second.cancelled()
-        assert isinstance(await fetcher.fetch(ask(server, "/3", timeout=1.0)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server, "/3", timeout=1.0)), Fetched)
     assert server.served == ["/0", "/2", "/3"]
 
 
 @on_loop
 async def test_closing_ends_requests_that_wait_for_a_slot() -> None:
     async with counting() as server, limited(1) as fetcher:
-        tasks = [fetching(fetcher, ask(server)) for _ in range(5)]
-        await server.has(1)
+        tasks = [fetching(fetcher, request_to(server)) for _ in range(5)]
+        await server.wait_for_requests(1)
         await fetcher.close()
         async with asyncio.timeout(5):
             outcomes = await asyncio.gather(*tasks)

@@ -28,12 +28,12 @@ from tests.unit.fetch import certificates
 from tests.unit.fetch.server import (
     Act,
     FakeResolver,
-    ask,
     failure,
     fetching,
     on_loop,
     page,
     parsed,
+    request_to,
     serve,
 )
 
@@ -246,18 +246,21 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
         serve([page(b"hello")], host="127.0.0.2", port=dead.port, tls=tls),
         fetching(resolver=resolver, limits=FetchLimits(connect=2.0)) as fetcher,
     ):
-        outcome = await fetcher.fetch(ask(dead, scheme="https"))
+        outcome = await fetcher.fetch(request_to(dead, scheme="https"))
         assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
-        await dead.is_left()
+        await dead.wait_for_disconnect()
 
 
 @on_loop
-async def test_the_last_address_has_all_the_time_that_is_left() -> None:
+async def test_the_last_address_has_all_the_time_that_has_disconnect() -> None:
     async with (
         serve([Act.HOLD], silent=True) as dead,
         fetching(limits=FetchLimits(connect=0.2)) as one,
     ):
-        assert failure(await one.fetch(ask(dead, scheme="https"))) is FailureKind.TIMEOUT_CONNECT
+        assert (
+            failure(await one.fetch(request_to(dead, scheme="https")))
+            is FailureKind.TIMEOUT_CONNECT
+        )
     assert len(dead.requests) == 1
 
 

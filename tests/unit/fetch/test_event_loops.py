@@ -11,7 +11,7 @@ import uvloop
 
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind, Fetched
-from tests.unit.fetch.server import Act, Script, ask, failure, fetching, page, serve
+from tests.unit.fetch.server import Act, Script, failure, fetching, page, request_to, serve
 
 AT_ONCE = 50
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -30,19 +30,21 @@ async def _fetch_all_kinds() -> None:
 
     limits = FetchLimits(first_byte=1.0)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
-        held = asyncio.create_task(fetcher.fetch(ask(server, "/held")))
-        cancelled = asyncio.create_task(fetcher.fetch(ask(server, "/held")))
+        held = asyncio.create_task(fetcher.fetch(request_to(server, "/held")))
+        cancelled = asyncio.create_task(fetcher.fetch(request_to(server, "/held")))
         for _ in range(2):
-            await server.is_asked()
+            await server.wait_for_request()
         cancelled.cancel()
-        outcomes = await asyncio.gather(*(fetcher.fetch(ask(server)) for _ in range(AT_ONCE)))
+        outcomes = await asyncio.gather(
+            *(fetcher.fetch(request_to(server)) for _ in range(AT_ONCE))
+        )
         assert all(isinstance(one, Fetched) and one.body == body for one in outcomes)
-        await server.is_left()
+        await server.wait_for_disconnect()
         assert cancelled.cancelled()
         assert failure(await held) is FailureKind.TIMEOUT_FIRST_BYTE
-        aborted = asyncio.create_task(fetcher.fetch(ask(server, "/held")))
+        aborted = asyncio.create_task(fetcher.fetch(request_to(server, "/held")))
         for _ in range(AT_ONCE + 1):
-            await server.is_asked()
+            await server.wait_for_request()
         await fetcher.close()
         assert failure(await aborted) is FailureKind.ABORTED
-        assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
+        assert failure(await fetcher.fetch(request_to(server))) is FailureKind.ABORTED

@@ -16,12 +16,12 @@ from rove.urls.canonical import canonical
 from tests.unit.fetch.server import (
     AGENT,
     FakeResolver,
-    ask,
     failure,
     fetching,
     on_loop,
     page,
     parsed,
+    request_to,
     serve,
 )
 
@@ -189,4 +189,4 @@ async def test_ports_of_other_protocols_are_refused(port: int) -> None:
 @on_loop
 async def test_any_other_port_is_accepted() -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        assert isinstance(await fetcher.fetch(ask(server)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server)), Fetched)

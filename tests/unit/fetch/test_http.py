@@ -26,13 +26,13 @@ from tests.unit.fetch.server import (
     AGENT,
     Act,
     Script,
-    ask,
     failure,
     fetching,
     on_loop,
     outcome_of,
     page,
     parsed,
+    request_to,
     serve,
 )
 
@@ -43,7 +43,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 async def test_the_request_is_exactly_this() -> None:
     path = "/b/%2Fx//y|z...?q=a+b%20c&r=[1]&s=/../t"
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        assert isinstance(await fetcher.fetch(ask(server, path)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server, path)), Fetched)
     assert server.requests == [
         (
             f"GET {path} HTTP/1.1\r\n"
@@ -65,7 +65,7 @@ async def test_headers_of_one_request_are_sent_with_it_and_with_no_other() -> No
         ("X-Two", "b"),
     ]
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        plain = ask(server)
+        plain = request_to(server)
         for request in (plain, replace(plain, headers=headers), plain):
             assert isinstance(await fetcher.fetch(request), Fetched)
     before, sent, after = server.requests
@@ -78,7 +78,7 @@ async def test_headers_of_one_request_are_sent_with_it_and_with_no_other() -> No
 @on_loop
 async def test_headers_do_not_outlive_a_request_that_failed(script: Script) -> None:
     async with serve(script) as server, fetching() as fetcher:
-        request = ask(server)
+        request = request_to(server)
         own = replace(request, headers=[("X-Own", "1")])
         assert isinstance(await fetcher.fetch(own), Failed)
         assert isinstance(await fetcher.fetch(request), Failed)
@@ -89,9 +89,9 @@ async def test_headers_do_not_outlive_a_request_that_failed(script: Script) -> N
 async def test_headers_do_not_outlive_a_request_that_was_cancelled() -> None:
     async with serve([Act.HOLD]) as server, fetching() as fetcher:
         for headers in ([("X-Own", "1")], []):
-            request = replace(ask(server), headers=headers)
+            request = replace(request_to(server), headers=headers)
             task = asyncio.create_task(fetcher.fetch(request))
-            await server.is_asked()
+            await server.wait_for_request()
             task.cancel()
             await asyncio.wait([task])
     assert [b"X-Own" in request for request in server.requests] == [True, False]
@@ -115,7 +115,7 @@ async def test_headers_do_not_outlive_a_request_that_was_cancelled() -> None:
 @on_loop
 async def test_a_header_that_is_not_one_line_is_not_sent(header: tuple[str, str]) -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        plain = ask(server)
+        plain = request_to(server)
         own = replace(plain, headers=[("X-Good", "1"), header])
         for request in (plain, own):
             assert isinstance(await fetcher.fetch(request), Fetched)
@@ -130,7 +130,7 @@ async def test_a_page_is_fetched_with_its_head() -> None:
         b"X-One: caf\xe9\r\nX-Two: a\r\nContent-Length: 5\r\n\r\nhello"
     )
     async with serve([answer]) as server, fetching() as fetcher:
-        request = ask(server, "/page")
+        request = request_to(server, "/page")
         outcome = await fetcher.fetch(request)
     assert outcome == Fetched(
         response=Response(
@@ -218,7 +218,7 @@ async def test_a_body_is_cut_at_the_cap() -> None:
             (9, b"012345678", True),
             (10, b"0123456789", False),
         ):
-            outcome = await fetcher.fetch(ask(server, max_bytes=cap))
+            outcome = await fetcher.fetch(request_to(server, max_bytes=cap))
             assert isinstance(outcome, Fetched)
             assert (outcome.body, outcome.wire_body, outcome.truncated) == (body, body, truncated)
 
@@ -227,8 +227,8 @@ async def test_a_body_is_cut_at_the_cap() -> None:
 async def test_an_endless_body_is_cut_and_its_connection_closed() -> None:
     script: Script = [OK + b"\r\n", b"x" * 200_000, Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server, max_bytes=100_000))
-        await server.is_left()
+        outcome = await fetcher.fetch(request_to(server, max_bytes=100_000))
+        await server.wait_for_disconnect()
     assert isinstance(outcome, Fetched)
     assert (len(outcome.body), outcome.truncated) == (100_000, True)
 
@@ -266,12 +266,14 @@ async def test_a_coded_body_cut_on_the_wire_is_decoded_as_far_as_it_goes() -> No
     ],
 )
 @on_loop
-async def test_an_unwanted_answer_is_left_after_its_head(head: bytes, expected: type[Any]) -> None:
+async def test_an_unwanted_answer_has_disconnect_after_its_head(
+    head: bytes, expected: type[Any]
+) -> None:
     """The server sends no body and waits, so the fetcher must disconnect by itself."""
     script: Script = [head + b"Content-Length: 1000\r\n\r\n", Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server))
-        await server.is_left()
+        outcome = await fetcher.fetch(request_to(server))
+        await server.wait_for_disconnect()
     assert type(outcome) is expected
     if isinstance(outcome, Redirected):
         assert outcome.location == "../there?x"
@@ -374,7 +376,7 @@ async def test_a_reset_within_the_body() -> None:
         return [OK + b"Content-Length: 10\r\n\r\nhello", Act.RESET]
 
     async with serve(script) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
     assert failure(outcome) is FailureKind.RESET
     assert isinstance(outcome, Failed) and outcome.status in (0, 200)
 
@@ -392,7 +394,7 @@ async def test_hundreds_of_concurrent_requests_do_not_mix() -> None:
         return [page(request.split()[1] * 1_000)]
 
     async with serve(echo) as server, fetching() as fetcher:
-        requests = [ask(server, f"/{n}") for n in range(400)]
+        requests = [request_to(server, f"/{n}") for n in range(400)]
         for _ in range(2):
             outcomes = await asyncio.gather(*map(fetcher.fetch, requests))
             for n, outcome in enumerate(outcomes):

@@ -7,7 +7,7 @@ import time
 
 from rove.fetch.loop_lag import LoopLag
 from rove.model.outcomes import Fetched
-from tests.unit.fetch.server import ask, fetching, on_loop, page, serve
+from tests.unit.fetch.server import fetching, on_loop, page, request_to, serve
 
 
 @on_loop
@@ -24,7 +24,7 @@ async def test_a_blocked_loop_lags_by_the_time_it_was_blocked() -> None:
 @on_loop
 async def test_lag_is_subtracted_from_the_response_time() -> None:
     async with serve([page(b"at once")]) as server, fetching() as fetcher:
-        fetch = asyncio.create_task(fetcher.fetch(ask(server)))
+        fetch = asyncio.create_task(fetcher.fetch(request_to(server)))
         await server.asked.acquire()
         time.sleep(0.3)  # noqa: ASYNC251 - blocks the loop on purpose
         outcome = await fetch

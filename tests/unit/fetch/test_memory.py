@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind, Fetched
 from rove.resources.memory import Memory, Share
-from tests.unit.fetch.server import Act, ask, failure, fetching, on_loop, page, serve
+from tests.unit.fetch.server import Act, failure, fetching, on_loop, page, request_to, serve
 
 KiB = 1 << 10
 BODY = bytes(range(256)) * 1_200
@@ -24,7 +24,7 @@ def filled(memory: Memory) -> Share:
     return share
 
 
-async def is_paused(memory: Memory) -> None:
+async def wait_until_paused(memory: Memory) -> None:
     async with asyncio.timeout(5):
         while not memory.waiting:  # noqa: ASYNC110 - Memory has no event for this
             await asyncio.sleep(0.001)
@@ -36,8 +36,8 @@ async def test_a_body_waits_for_memory_and_arrives_complete() -> None:
     full = filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:
         share = Share(memory)
-        fetch = asyncio.create_task(fetcher.fetch(replace(ask(server), share=share)))
-        await is_paused(memory)
+        fetch = asyncio.create_task(fetcher.fetch(replace(request_to(server), share=share)))
+        await wait_until_paused(memory)
         await asyncio.sleep(0.1)
         full.keep(0)
         outcome = await fetch
@@ -56,9 +56,9 @@ async def test_a_compressed_body_and_one_of_unknown_length_wait_too() -> None:
         memory = Memory(2_000 * KiB)
         full = filled(memory)
         async with serve([answer]) as server, fetching() as fetcher:
-            request = replace(ask(server), share=Share(memory))
+            request = replace(request_to(server), share=Share(memory))
             fetch = asyncio.create_task(fetcher.fetch(request))
-            await is_paused(memory)
+            await wait_until_paused(memory)
             full.keep(0)
             outcome = await fetch
             assert isinstance(outcome, Fetched) and outcome.body == body
@@ -70,8 +70,8 @@ async def test_a_pause_does_not_count_as_time_of_the_server() -> None:
     full = filled(memory)
     limits = FetchLimits(connect=5, first_byte=5, total=0.3)
     async with serve([page(BODY)]) as server, fetching(limits=limits) as fetcher:
-        fetch = asyncio.create_task(fetcher.fetch(replace(ask(server), share=Share(memory))))
-        await is_paused(memory)
+        fetch = asyncio.create_task(fetcher.fetch(replace(request_to(server), share=Share(memory))))
+        await wait_until_paused(memory)
         await asyncio.sleep(0.5)
         full.keep(0)
         assert isinstance(await fetch, Fetched)
@@ -84,8 +84,8 @@ async def test_after_a_pause_the_server_has_its_remaining_time() -> None:
     limits = FetchLimits(connect=5, first_byte=5, total=0.3)
     answer = page(BODY)
     async with serve([answer[:-100], Act.HOLD]) as server, fetching(limits=limits) as fetcher:
-        fetch = asyncio.create_task(fetcher.fetch(replace(ask(server), share=Share(memory))))
-        await is_paused(memory)
+        fetch = asyncio.create_task(fetcher.fetch(replace(request_to(server), share=Share(memory))))
+        await wait_until_paused(memory)
         full.keep(0)
         async with asyncio.timeout(5):
             assert failure(await fetch) is FailureKind.TIMEOUT_TOTAL
@@ -96,7 +96,7 @@ async def test_a_pause_ends_at_the_deadline_of_the_visit() -> None:
     memory = Memory(800 * KiB)
     filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(replace(ask(server, timeout=0.3), share=Share(memory)))
+        outcome = await fetcher.fetch(replace(request_to(server, timeout=0.3), share=Share(memory)))
         assert failure(outcome) is FailureKind.BUSY
         assert not memory.waiting
 
@@ -107,9 +107,9 @@ async def test_a_handle_that_was_cancelled_in_a_pause_works_again() -> None:
     full = filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:
         share = Share(memory)
-        request = replace(ask(server), share=share)
+        request = replace(request_to(server), share=share)
         fetch = asyncio.create_task(fetcher.fetch(request))
-        await is_paused(memory)
+        await wait_until_paused(memory)
         fetch.cancel()
         await asyncio.wait([fetch])
         assert not memory.waiting
@@ -128,7 +128,7 @@ async def test_many_bodies_take_turns() -> None:
         async def one() -> None:
             nonlocal most
             share = Share(memory)
-            outcome = await fetcher.fetch(replace(ask(server), share=share))
+            outcome = await fetcher.fetch(replace(request_to(server), share=share))
             assert isinstance(outcome, Fetched) and outcome.body == BODY
             most = max(most, memory.used)
             await asyncio.sleep(0.001)

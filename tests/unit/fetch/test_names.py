@@ -49,9 +49,9 @@ def server_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLConte
     file.write_text(certificates.GOOD)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
-    asked: list[str] = []
-    context.sni_callback = lambda _socket, name, _context: asked.append(name)
-    return context, asked
+    seen_names: list[str] = []
+    context.sni_callback = lambda _socket, name, _context: seen_names.append(name)
+    return context, seen_names
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
@@ -59,8 +59,8 @@ def server_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLConte
 async def test_dns_tls_and_http_use_the_same_name(
     server_names: tuple[ssl.SSLContext, list[str]], written: str, name: str
 ) -> None:
-    tls, asked = server_names
-    asked.clear()
+    tls, seen_names = server_names
+    seen_names.clear()
     resolver = FakeResolver()
     async with serve([page(b"hello")], tls=tls) as server, fetching(resolver=resolver) as fetcher:
         url = canonical(f"https://{written}:{server.port}/")
@@ -68,7 +68,7 @@ async def test_dns_tls_and_http_use_the_same_name(
         outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(outcome, Fetched)
     assert resolver.asked == [name]
-    assert asked == [name]
+    assert seen_names == [name]
     assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
 
 

@@ -16,7 +16,7 @@ from rove.fetch.body import MAX_RATIO, RATIO_FREE
 from rove.fetch.limits import FetchLimits
 from rove.fetch.rate_guard import RateGuard
 from rove.model.outcomes import Failed, FailureKind, Fetched
-from tests.unit.fetch.server import Server, ask, failure, fetching, on_loop, outcome_of, page
+from tests.unit.fetch.server import Server, failure, fetching, on_loop, outcome_of, page, request_to
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -108,7 +108,7 @@ async def test_a_slow_answer_is_ended(start: bytes, drop: bytes) -> None:
 
     limits = FetchLimits(window=0.4, min_rate=10_000, total=30)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
     assert failure(outcome) is FailureKind.TOO_SLOW
     assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
 
@@ -121,7 +121,7 @@ async def test_an_unfinished_first_line_does_not_count() -> None:
             await asyncio.sleep(0.02)
 
     async with dripping(script) as server, fetching(limits=FetchLimits(first_byte=0.3)) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
     assert failure(outcome) is FailureKind.TIMEOUT_FIRST_BYTE
 
 
@@ -143,7 +143,7 @@ async def test_an_answer_of_chunk_extensions_is_ended(start: bytes, more: bytes)
 
     limits = FetchLimits(check_interval=0.1)
     async with dripping(script) as server, fetching(limits=limits) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
     assert failure(outcome) is FailureKind.PROTOCOL
     assert isinstance(outcome, Failed) and "bytes were sent" in outcome.detail
 

@@ -17,11 +17,11 @@ import os, resource
 import uvloop
 from rove.fetch.dns import AresLookup, CachingResolver
 from rove.model.outcomes import Failed, Fetched
-from tests.unit.fetch.server import ask, fetching, page, serve
+from tests.unit.fetch.server import request_to, fetching, page, serve
 
 async def main():
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        assert isinstance(await fetcher.fetch(ask(server)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server)), Fetched)
         resolver = CachingResolver(AresLookup(servers=["127.0.0.1:9"], timeout=0.1, tries=1))
         print((await resolver.resolve("a.test", 5)).kind)
         resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -32,13 +32,13 @@ async def main():
         except OSError:
             pass
         for scheme in ("http", "https"):
-            outcome = await fetcher.fetch(ask(server, scheme=scheme))
+            outcome = await fetcher.fetch(request_to(server, scheme=scheme))
             assert isinstance(outcome, Failed), outcome
             print(outcome.kind, repr(outcome.address), outcome.detail)
         print((await resolver.resolve("b.test", 5)).kind)
         for descriptor in held:
             os.close(descriptor)
-        assert isinstance(await fetcher.fetch(ask(server)), Fetched)
+        assert isinstance(await fetcher.fetch(request_to(server)), Fetched)
         print((await resolver.resolve("b.test", 5)).kind)
         await resolver.close()
 

@@ -20,12 +20,12 @@ from tests.unit.fetch.server import (
     Act,
     Script,
     Server,
-    ask,
     blocking_server,
     failure,
     fetching,
     on_loop,
     page,
+    request_to,
     serve,
 )
 
@@ -40,20 +40,20 @@ OLD_VERSIONS = ["TLSv1", "TLSv1_1"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tls")
 
 
 @pytest.fixture(scope="module")
-def authorities(place: Path) -> Path:
-    file = place / "authorities.pem"
+def authorities(folder: Path) -> Path:
+    file = folder / "authorities.pem"
     file.write_text(certificates.AUTHORITY)
     return file
 
 
-def context(place: Path, certificate: str, version: str | None = None) -> ssl.SSLContext:
+def context(folder: Path, certificate: str, version: str | None = None) -> ssl.SSLContext:
     """Make a server's TLS context. One for an old version accepts what OpenSSL refuses by default."""
-    file = place / "server.pem"
+    file = folder / "server.pem"
     file.write_text(certificate)
     tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if version is not None:
@@ -79,12 +79,12 @@ async def at(
 @pytest.mark.parametrize("strict", [False, True])
 @on_loop
 async def test_a_good_certificate_leaves_no_mark(
-    place: Path, authorities: Path, strict: bool
+    folder: Path, authorities: Path, strict: bool
 ) -> None:
-    good = context(place, certificates.GOOD)
+    good = context(folder, certificates.GOOD)
     async with at(good, authorities=authorities, strict=strict) as (server, fetcher):
         for _ in range(2):
-            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            outcome = await fetcher.fetch(request_to(server, scheme="https"))
             assert isinstance(outcome, Fetched) and outcome.response.marks == ()
     assert len(server.requests) == 2
 
@@ -92,14 +92,14 @@ async def test_a_good_certificate_leaves_no_mark(
 @pytest.mark.parametrize(("certificate", "mark"), DOUBTFUL.items(), ids=DOUBTFUL.values())
 @on_loop
 async def test_a_page_behind_a_doubtful_certificate_is_marked(
-    place: Path, authorities: Path, certificate: str, mark: str
+    folder: Path, authorities: Path, certificate: str, mark: str
 ) -> None:
-    async with at(context(place, certificate), authorities=authorities) as (server, fetcher):
+    async with at(context(folder, certificate), authorities=authorities) as (server, fetcher):
         for _ in range(2):
-            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            outcome = await fetcher.fetch(request_to(server, scheme="https"))
             assert isinstance(outcome, Fetched)
             assert (outcome.body, outcome.response.marks) == (b"hello", (mark,))
-        cut = await fetcher.fetch(ask(server, scheme="https", max_bytes=2))
+        cut = await fetcher.fetch(request_to(server, scheme="https", max_bytes=2))
         assert isinstance(cut, Fetched) and cut.response.marks == (mark, "body-cut")
     assert len(server.requests) == 3, "one request for each"
 
@@ -107,12 +107,12 @@ async def test_a_page_behind_a_doubtful_certificate_is_marked(
 @pytest.mark.parametrize(("certificate", "mark"), DOUBTFUL.items(), ids=DOUBTFUL.values())
 @on_loop
 async def test_strict_tls_refuses_a_doubtful_certificate(
-    place: Path, authorities: Path, certificate: str, mark: str
+    folder: Path, authorities: Path, certificate: str, mark: str
 ) -> None:
-    doubtful = context(place, certificate)
+    doubtful = context(folder, certificate)
     async with at(doubtful, authorities=authorities, strict=True) as (server, fetcher):
         for _ in range(2):
-            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            outcome = await fetcher.fetch(request_to(server, scheme="https"))
             assert isinstance(outcome, Failed)
             assert (outcome.kind, outcome.marks) == (FailureKind.TLS, (mark,))
             assert "certificate" in outcome.detail
@@ -120,22 +120,24 @@ async def test_strict_tls_refuses_a_doubtful_certificate(
 
 
 @on_loop
-async def test_without_authorities_nothing_is_marked(place: Path) -> None:
-    async with at(context(place, certificates.EXPIRED), authorities=None) as (server, fetcher):
-        outcome = await fetcher.fetch(ask(server, scheme="https"))
+async def test_without_authorities_nothing_is_marked(folder: Path) -> None:
+    async with at(context(folder, certificates.EXPIRED), authorities=None) as (server, fetcher):
+        outcome = await fetcher.fetch(request_to(server, scheme="https"))
     assert isinstance(outcome, Fetched) and outcome.response.marks == ()
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @on_loop
-async def test_old_tls_is_accepted_and_marked(place: Path, authorities: Path, version: str) -> None:
-    with blocking_server(context(place, certificates.GOOD, version)) as server:
+async def test_old_tls_is_accepted_and_marked(
+    folder: Path, authorities: Path, version: str
+) -> None:
+    with blocking_server(context(folder, certificates.GOOD, version)) as server:
         async with fetching(authorities=authorities) as fetcher:
             for _ in range(2):
-                outcome = await fetcher.fetch(ask(server, scheme="https"))
+                outcome = await fetcher.fetch(request_to(server, scheme="https"))
                 assert isinstance(outcome, Fetched) and outcome.response.marks == ("tls-old",)
         async with fetching(authorities=authorities, strict_tls=True) as fetcher:
-            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            outcome = await fetcher.fetch(request_to(server, scheme="https"))
             assert isinstance(outcome, Failed) and outcome.kind is FailureKind.TLS
             assert outcome.marks == ("tls-old",)
 
@@ -144,23 +146,23 @@ async def test_old_tls_is_accepted_and_marked(place: Path, authorities: Path, ve
 @on_loop
 async def test_a_server_without_tls_is_tried_once(script: Script) -> None:
     async with serve(script, silent=True) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        outcome = await fetcher.fetch(request_to(server, scheme="https"))
         assert failure(outcome) in (FailureKind.TLS, FailureKind.RESET)
     assert len(server.requests) == 1
 
 
 @on_loop
-async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> None:
+async def test_a_handle_does_not_stay_lax(folder: Path, authorities: Path) -> None:
     """The requests come one after the other, so that they share one handle."""
     async with (
-        serve([page(b"bad")], tls=context(place, certificates.EXPIRED)) as bad,
-        serve([page(b"good")], tls=context(place, certificates.GOOD)) as good,
-        serve([page(b"worse")], tls=context(place, certificates.SELF_SIGNED)) as worse,
+        serve([page(b"bad")], tls=context(folder, certificates.EXPIRED)) as bad,
+        serve([page(b"good")], tls=context(folder, certificates.GOOD)) as good,
+        serve([page(b"worse")], tls=context(folder, certificates.SELF_SIGNED)) as worse,
         fetching(authorities=authorities) as fetcher,
     ):
         marks = []
         for server in (bad, good, worse, bad, good):
-            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            outcome = await fetcher.fetch(request_to(server, scheme="https"))
             assert isinstance(outcome, Fetched)
             marks.append(outcome.response.marks)
     assert marks == [("tls-expired",), (), ("tls-self-signed",), ("tls-expired",), ()]
@@ -200,13 +202,13 @@ def test_marks_are_remembered_for_an_hour_and_up_to_the_size() -> None:
 
 
 def test_authorities_are_found_where_openssl_looks(
-    authorities: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    authorities: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
     assert find_authorities() == authorities
-    broken = place / "broken.pem"
+    broken = folder / "broken.pem"
     broken.write_text("nothing")
-    for name in (broken, place / "missing.pem"):
+    for name in (broken, folder / "missing.pem"):
         monkeypatch.setenv("SSL_CERT_FILE", str(name))
         assert authorities_for(strict=False, bundles=()) is None
         with pytest.raises(UsageError, match="ca-certificates"):

@@ -34,12 +34,12 @@ from tests.unit.fetch.server import (
     FakeResolver,
     Script,
     Server,
-    ask,
     failure,
     fetching,
     on_loop,
     page,
     parsed,
+    request_to,
     serve,
 )
 
@@ -124,7 +124,7 @@ async def test_only_the_permitted_addresses_of_a_name_are_used() -> None:
         serve([page(b"hello")]) as server,
         fetching(resolver=resolver, guard=Only()) as fetcher,
     ):
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
     assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
 
 
@@ -137,7 +137,7 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
         }
     )
     async with serve([page(b"hello")]) as server, fetching(resolver=resolver) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
         assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
         far = await fetcher.fetch(
             Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10)
@@ -151,7 +151,7 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
 async def test_only_a_refused_connection_moves_on_to_the_next_address() -> None:
     resolver = FakeResolver({"page.test": ["127.0.0.1", "127.0.0.1"]})
     async with serve([]) as server, fetching(resolver=resolver) as fetcher:
-        assert failure(await fetcher.fetch(ask(server))) is FailureKind.RESET
+        assert failure(await fetcher.fetch(request_to(server))) is FailureKind.RESET
     assert len(server.requests) == 1
 
 
@@ -166,7 +166,7 @@ async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_s
     async with serve([page(b"hello")]) as server, pycurl.AsyncCurlMulti() as multi:
         exchange = Exchange(
             Misled(Identity(user_agent=AGENT)),
-            ask(server),
+            request_to(server),
             address="127.0.0.2",
             deadlines=deadlines_in(5.0),
             limits=FetchLimits(),
@@ -201,7 +201,7 @@ async def test_a_failure_names_the_last_address_that_was_tried(
         serve(script, silent=scheme == "https") as server,
         fetching(resolver=resolver, limits=limits) as fetcher,
     ):
-        outcome = await fetcher.fetch(ask(server, scheme=scheme))
+        outcome = await fetcher.fetch(request_to(server, scheme=scheme))
     assert failure(outcome) is kind
     assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
 
@@ -275,7 +275,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         async with fetching() as fetcher:
-            outcome = await fetcher.fetch(ask(server))
+            outcome = await fetcher.fetch(request_to(server))
         assert isinstance(outcome, Fetched) and outcome.body == b"hello"
         assert proxy.requests == []
 
@@ -291,10 +291,10 @@ async def test_connecting_times_out() -> None:
         serve([Act.HOLD], silent=True) as server,
         fetching(limits=limits) as fetcher,
     ):
-        assert isinstance(await fetcher.fetch(ask(good)), Fetched)
-        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        assert isinstance(await fetcher.fetch(request_to(good)), Fetched)
+        outcome = await fetcher.fetch(request_to(server, scheme="https"))
         assert failure(outcome) is FailureKind.TIMEOUT_CONNECT
-        await server.is_left()
+        await server.wait_for_disconnect()
 
 
 @on_loop
@@ -315,9 +315,9 @@ async def test_a_lookup_may_take_as_long_as_connecting() -> None:
 async def test_an_answer_that_does_not_begin_times_out() -> None:
     limits = FetchLimits(first_byte=0.1)
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
         assert failure(outcome) is FailureKind.TIMEOUT_FIRST_BYTE
-        await server.is_left()
+        await server.wait_for_disconnect()
 
 
 @pytest.mark.parametrize(
@@ -327,18 +327,18 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
     limits = FetchLimits(first_byte=0.3, total=0.6)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
-        outcome = await fetcher.fetch(ask(server))
+        outcome = await fetcher.fetch(request_to(server))
         assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
-        await server.is_left()
+        await server.wait_for_disconnect()
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @on_loop
 async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
     async with serve([Act.HOLD], silent=True) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=0.1))
+        outcome = await fetcher.fetch(request_to(server, scheme=scheme, timeout=0.1))
         assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
-        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=-1))
+        outcome = await fetcher.fetch(request_to(server, scheme=scheme, timeout=-1))
         assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
 
 
@@ -348,7 +348,7 @@ async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
 @on_loop
 async def test_a_certificate_is_not_verified(tls: ssl.SSLContext) -> None:
     async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        outcome = await fetcher.fetch(request_to(server, scheme="https"))
     assert isinstance(outcome, Fetched) and outcome.body == b"hello"
 
 
@@ -396,7 +396,7 @@ async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
     listening = await asyncio.start_server(end, "127.0.0.1", 0)
     server = Server(host="127.0.0.1", port=listening.sockets[0].getsockname()[1])
     async with listening, fetching() as fetcher:
-        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        outcome = await fetcher.fetch(request_to(server, scheme="https"))
     if whole:
         assert isinstance(outcome, Fetched) and outcome.body == b"5\r\nhello\r\n"
     else:
@@ -407,7 +407,7 @@ async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
 async def test_a_server_that_does_not_speak_tls() -> None:
     answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
     async with serve([answer, Act.HOLD], silent=True) as server, fetching() as fetcher:
-        assert failure(await fetcher.fetch(ask(server, scheme="https"))) is FailureKind.TLS
+        assert failure(await fetcher.fetch(request_to(server, scheme="https"))) is FailureKind.TLS
 
 
 # Handles
@@ -417,8 +417,8 @@ async def test_a_server_that_does_not_speak_tls() -> None:
 async def test_every_connection_is_closed() -> None:
     async with serve([page(b"hello"), Act.HOLD]) as server, fetching() as fetcher:
         for _ in range(3):
-            assert isinstance(await fetcher.fetch(ask(server)), Fetched)
-            await server.is_left()
+            assert isinstance(await fetcher.fetch(request_to(server)), Fetched)
+            await server.wait_for_disconnect()
         assert open_connections(server) == 0
     assert len(server.requests) == 3
 
@@ -427,9 +427,9 @@ async def test_every_connection_is_closed() -> None:
 async def test_cancelling_closes_the_connection_and_leaks_nothing() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
         for _ in range(3):
-            tasks = [asyncio.create_task(fetcher.fetch(ask(server))) for _ in range(50)]
+            tasks = [asyncio.create_task(fetcher.fetch(request_to(server))) for _ in range(50)]
             for _ in tasks:
-                await server.is_asked()
+                await server.wait_for_request()
             assert fetcher.in_flight == open_connections(server) == 50
             for task in tasks:
                 task.cancel()
@@ -437,7 +437,7 @@ async def test_cancelling_closes_the_connection_and_leaks_nothing() -> None:
             assert all(isinstance(end, asyncio.CancelledError) for end in ended)
             assert fetcher.in_flight == open_connections(server) == 0
             for _ in tasks:
-                await server.is_left()
+                await server.wait_for_disconnect()
 
 
 @on_loop
@@ -445,9 +445,9 @@ async def test_cancelling_by_a_timeout_reaches_the_caller() -> None:
     async with serve([Act.HOLD]) as server, fetching() as fetcher:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await fetcher.fetch(ask(server))
+                await fetcher.fetch(request_to(server))
         assert open_connections(server) == 0
-        await server.is_left()
+        await server.wait_for_disconnect()
 
 
 @on_loop
@@ -459,7 +459,7 @@ async def test_a_timeout_does_not_cancel_the_caller() -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            return await fetcher.fetch(ask(server))
+            return await fetcher.fetch(request_to(server))
         raise AssertionError
 
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
@@ -509,9 +509,9 @@ async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
         for before in kinds:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]
-                await fetcher.fetch(ask(server, before, max_bytes=1_000, timeout=limits[0]))
+                await fetcher.fetch(request_to(server, before, max_bytes=1_000, timeout=limits[0]))
                 outcome = await fetcher.fetch(
-                    ask(server, path, max_bytes=10_000, timeout=limits[1])
+                    request_to(server, path, max_bytes=10_000, timeout=limits[1])
                 )
                 result = outcome.kind if isinstance(outcome, Failed) else type(outcome)
                 assert result is kind, (before, path, outcome)
@@ -537,8 +537,8 @@ async def test_a_bug_in_a_callback_is_raised(capfd: pytest.CaptureFixture[str]) 
 
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
         with pytest.raises(ZeroDivisionError, match="a bug"):
-            await fetcher.fetch(ask(server, accept_types=Broken({"text/html"})))
-        assert isinstance(await fetcher.fetch(ask(server)), Fetched)
+            await fetcher.fetch(request_to(server, accept_types=Broken({"text/html"})))
+        assert isinstance(await fetcher.fetch(request_to(server)), Fetched)
     assert capfd.readouterr().err == ""
 
 
@@ -554,10 +554,10 @@ async def close_while(
 @on_loop
 async def test_closing_ends_requests_in_flight() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
-        outcome = await close_while(fetcher, ask(server), server.is_asked)
+        outcome = await close_while(fetcher, request_to(server), server.wait_for_request)
         assert failure(outcome) is FailureKind.ABORTED
         assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
-        await server.is_left()
-        assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
+        await server.wait_for_disconnect()
+        assert failure(await fetcher.fetch(request_to(server))) is FailureKind.ABORTED
         assert fetcher.in_flight == open_connections(server) == 0
     assert len(server.requests) == 1

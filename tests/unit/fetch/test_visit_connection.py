@@ -67,12 +67,12 @@ class KeepingServer:
         return len(self._open)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked: list[str] = []
-        self.connections.append(asked)
+        requested: list[str] = []
+        self.connections.append(requested)
         self._open.add(writer)
         self._left.clear()
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while await self._answer(reader, writer, asked):
+            while await self._answer(reader, writer, requested):
                 pass
         writer.close()
         self._open.discard(writer)
@@ -80,11 +80,11 @@ class KeepingServer:
             self._left.set()
 
     async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: list[str]
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requested: list[str]
     ) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         path = head.split()[1].decode()
-        asked.append(path)
+        requested.append(path)
         answer = self.answers[path]
         if isinstance(answer, Reset):
             reset(writer)
@@ -98,7 +98,7 @@ class KeepingServer:
             await writer.drain()
         return path != self.ends_after
 
-    async def is_left(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Wait until no connection is open."""
         if self._open:
             async with asyncio.timeout(5):
@@ -108,7 +108,7 @@ class KeepingServer:
         """Close all connections."""
         for writer in self._open:
             writer.transport.abort()
-        await self.is_left()
+        await self.wait_until_closed()
 
 
 @contextlib.asynccontextmanager
@@ -178,7 +178,7 @@ async def test_a_page_uses_the_connection_of_its_robots_txt() -> None:
         assert body(await visit.robots()) == b"User-agent: *"
         assert server.open == 1
         assert body(await visit.page()) == b"hello"
-        await server.is_left()
+        await server.wait_until_closed()
         assert visit.connection.idle is None
     assert server.connections == BOTH
 
@@ -193,7 +193,7 @@ async def test_every_visit_has_a_connection_of_its_own() -> None:
             assert body(await visit.page()) == b"hello"
         stranger = Visitor(fetcher, server)
         assert body(await stranger.page()) == b"hello"
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == [*BOTH, *BOTH, [PAGE]]
 
 
@@ -203,7 +203,7 @@ async def test_a_page_does_not_leave_its_connection_open() -> None:
         visit = Visitor(fetcher, server)
         await visit.page()
         assert visit.connection.idle is None
-        await server.is_left()
+        await server.wait_until_closed()
         await visit.page()
     assert server.connections == [[PAGE], [PAGE]]
 
@@ -214,7 +214,7 @@ async def test_a_visit_closes_its_connection_at_its_end() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         visit.connection.close()
-        await server.is_left()
+        await server.wait_until_closed()
         visit.connection.close()
         await visit.page()
     assert server.connections == EACH
@@ -226,7 +226,7 @@ async def test_an_idle_connection_closes_after_a_while() -> None:
     async with serving() as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
-        await server.is_left()
+        await server.wait_until_closed()
         assert body(await visit.page()) == b"hello"
         visit.connection.close()
     assert server.connections == EACH
@@ -238,7 +238,7 @@ async def test_closing_the_fetcher_closes_idle_connections() -> None:
         async with fetching() as fetcher:
             visit = Visitor(fetcher, server)
             await visit.robots()
-        await server.is_left()
+        await server.wait_until_closed()
         assert failure(await visit.page()) is FailureKind.ABORTED
         visit.connection.close()
 
@@ -254,7 +254,7 @@ async def test_cancelling_closes_the_connection() -> None:
         requester = asyncio.create_task(visit.page())
         await asyncio.sleep(0.1)
         requester.cancel()
-        await server.is_left()
+        await server.wait_until_closed()
         assert visit.connection.idle is None
     assert server.connections == BOTH
 
@@ -307,7 +307,7 @@ async def test_answers_that_leave_their_connection_open(robots: bytes) -> None:
         outcome = await visit.robots()
         assert not isinstance(outcome, Failed), outcome
         assert body(await visit.page()) == b"hello"
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == BOTH
 
 
@@ -353,7 +353,7 @@ async def test_another_origin_has_another_connection() -> None:
         await visit.robots()
         assert body(await visit.page(host="other.test")) == b"hello"
         assert visit.connection.idle is None
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == EACH
 
 
@@ -365,7 +365,7 @@ async def test_a_robots_txt_that_leads_to_its_own_origin() -> None:
         assert isinstance(await visit.robots(), Redirected)
         assert body(await visit.robots("/rules")) == b"User-agent: *"
         assert body(await visit.page()) == b"hello"
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == [[ROBOTS], ["/rules", PAGE]]
 
 
@@ -388,9 +388,9 @@ async def test_a_request_is_never_repeated_silently(
         assert (outcome.kind, outcome.address) == (FailureKind.RESET, "127.0.0.1")
         server.answers = {PAGE: HELLO}
         assert body(await visit.page()) == b"hello"
-        await server.is_left()
-    asked = [path for paths in server.connections for path in paths]
-    assert asked == [ROBOTS, PAGE, PAGE], "one request for each outcome"
+        await server.wait_until_closed()
+    requested = [path for paths in server.connections for path in paths]
+    assert requested == [ROBOTS, PAGE, PAGE], "one request for each outcome"
 
 
 MORE_THAN_ANNOUNCED = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"rules, and more\r\n"]
@@ -426,7 +426,7 @@ async def test_a_connection_that_has_ended_is_not_used() -> None:
     async with serving(ends_after=ROBOTS) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
-        await server.is_left()
+        await server.wait_until_closed()
         await asyncio.sleep(0.05)
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
@@ -465,7 +465,7 @@ async def test_a_name_that_changes_its_address_is_fetched_from_the_new_one() -> 
         await visit.robots()
         outcome = await visit.page()
         assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
-        await old.is_left()
+        await old.wait_until_closed()
     assert (old.connections, new.connections) == ([[ROBOTS]], [[PAGE]])
 
 
@@ -481,7 +481,7 @@ async def test_a_name_that_changes_to_a_forbidden_address_is_refused() -> None:
         await visit.robots()
         assert failure(await visit.page()) is FailureKind.ADDRESS_REFUSED
         visit.connection.close()
-        await server.is_left()
+        await server.wait_until_closed()
     assert (server.connections, inside.connections) == ([[ROBOTS]], [])
 
 
@@ -560,7 +560,7 @@ async def test_one_handshake_serves_robots_txt_and_page_of_an_unknown_site(
             await visit.robots()
             outcome = await visit.page()
             assert isinstance(outcome, Fetched) and outcome.response.marks == ()
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == [*BOTH, *BOTH]
 
 
@@ -599,7 +599,7 @@ async def test_the_first_byte_timeout_starts_with_each_request() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         assert failure(await visit.page()) is FailureKind.TIMEOUT_FIRST_BYTE
-        await server.is_left()
+        await server.wait_until_closed()
     assert server.connections == BOTH
 
 
