@@ -76,7 +76,7 @@ class Block(NamedTuple):
 
     @property
     def checked(self) -> int:
-        """64 bits of the digest, as the databases can hold them."""
+        """The first 64 bits of the digest as a signed integer, for the databases."""
         return int.from_bytes(self.sha1[:8], "big", signed=True)
 
 
