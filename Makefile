@@ -6,7 +6,7 @@ SEEDS  ?=
 EMAIL  ?=
 DATA   ?= rove-data
 
-.PHONY: help demo crawl test test-long lint bench bench-quick bench-stages bench-frontier bench-zoo clean
+.PHONY: help demo crawl docs pictures test test-long lint bench bench-quick bench-stages bench-frontier bench-zoo clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,12 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 	@test -n "$(SEEDS)" || { echo "make crawl: say which seeds: SEEDS=seeds.txt" >&2; exit 2; }
 	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=you@example.org" >&2; exit 2; }
 	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
+
+docs: $(VENV)/.runtime ## generate docs/cli.md from the program
+	$(BIN)/python -m rove.cli.reference > docs/cli.md
+
+pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
+	$(BIN)/python -m rove.cli.pictures docs/pictures
 
 lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/ruff check .

@@ -75,7 +75,7 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
             wait_for(lambda: len({w.pid for w in workers_of(crawl)} - {victim.pid}) == 2)
             output, _ = crawl.communicate(timeout=150)
         assert crawl.returncode == 0, output
-        assert "died (signal 9); it is started again in 1 s" in output
+        assert "died (signal 9); restarting it in 1 s" in output
         assert "exhausted" in output
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT)

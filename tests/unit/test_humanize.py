@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers are formatted for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import doctest
 import pytest
 
 import rove.humanize
-from rove.humanize import seconds_text, size_text
+from rove.humanize import counted, hash_text, seconds_text, size_text
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, "0 copies"), (1, "1 copy"), (2, "2 copies"), (1000, "1,000 copies")]
+)
+def test_counted_nouns(count: int, expected: str) -> None:
+    assert counted(count, "copy", "copies") == expected
+
+
+def test_none_replaces_only_the_number_zero() -> None:
+    assert counted(0, "visit", none="no") == "no visit"
+    assert counted(2, "visit", none="no") == "2 visits"
+
+
+@pytest.mark.parametrize("hash", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])
+def test_hashes_are_sixteen_digits(hash: int) -> None:
+    text = hash_text(hash)
+    assert text is not None and len(text) == 16
+    assert int(text, 16) == hash % (1 << 64)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from rove.cli.audit import audit
+from rove.cli.webmasters import audit
 from rove.frontier.contract import Exclusion
 from rove.inspect.audit_findings import MAX_KEPT, Check, Unverifiable
 from rove.inspect.audit_text import MAX_SHOWN, as_json, as_lines

@@ -1,4 +1,4 @@
-"""`rove status`, `pages`, `show` and `export`: looking into a crawl, running or not."""
+"""`rove status`, `pages`, `show` and `export`: look at the results of a crawl, running or not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from rove.cli.options import data_dir_option
+from rove.cli.options import Command, data_dir_option, domain_option, json_option, option
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
+from rove.frontier.contract import UrlRecord
 from rove.inspect.open_crawl import Archive, opened
 from rove.inspect.pages import (
     copy_json,
@@ -22,48 +23,46 @@ from rove.inspect.pages import (
 )
 from rove.inspect.requests import is_stored
 from rove.inspect.status import as_json, as_lines, read_status
+from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions
 
 DEFAULT_PAGES = 20
 
-data_dir = data_dir_option("the crawl to look at")
-as_json_option = click.option("--json", "json", is_flag=True, help="print JSON")
-domain_option = click.option("--domain", metavar="DOMAIN", help="only pages of this domain")
+data_dir = data_dir_option("The crawl to look at.")
 
 
-@click.command(short_help="where a crawl stands")
+@click.command(cls=Command, short_help="Show how far a crawl is.")
 @data_dir
-@as_json_option
+@json_option
 def status(data_dir: Path, json: bool) -> None:
-    """Counts of URLs and domains by state, pages, bytes, rate, and since when."""
+    """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
 
     async def work() -> None:
         async with opened(data_dir) as archive:
-            found = await read_status(archive.reader, running=archive.data.in_use())
+            status = await read_status(archive.reader, running=archive.data.in_use())
         if json:
-            print_json(as_json(found))
+            print_json(as_json(status))
         else:
-            print("\n".join(as_lines(found)))
+            print("\n".join(as_lines(status)))
 
     run_reading(work())
 
 
-@click.command(short_help="list pages")
+@click.command(cls=Command, short_help="List pages.")
 @data_dir
 @domain_option
-@click.option("--status", type=int, metavar="N", help="only answers with this HTTP status")
-@click.option(
+@option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
+@option(
     "--limit",
     type=click.IntRange(min=1),
     default=DEFAULT_PAGES,
-    show_default=True,
     metavar="N",
-    help="how many at the most",
+    help="Maximum number of pages.",
 )
-@as_json_option
+@json_option
 def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
-    """Pages that were asked for, newest first (of one domain: oldest first)."""
+    """List the pages that were requested, newest first (with --domain: oldest first)."""
 
     async def work() -> None:
         wanted = None if domain is None else domain_id(domain)
@@ -81,60 +80,84 @@ def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, js
     run_reading(work())
 
 
-@click.command(short_help="what is known of a URL")
+@click.command(cls=Command, short_help="Show one URL and its stored text.")
 @click.argument("url")
 @data_dir
-def show(url: str, data_dir: Path) -> None:
-    """What is known of a URL: its record, then its stored text."""
+@option("--raw", is_flag=True, help="Write the stored raw HTTP response, headers included.")
+def show(url: str, data_dir: Path, raw: bool) -> None:
+    """Show what the crawl knows about URL, then its stored text.
+
+    With --raw, write only the HTTP response as the server sent it, which needs a crawl with --store raw or both.
+    """
 
     async def work() -> None:
         async with opened(data_dir) as archive:
-            await _show(archive, url)
+            record = await _url_record(archive, url)
+            row = await settling_request(archive.reader, record)
+            if raw:
+                _write_raw(archive, record, row)
+            else:
+                await _show(archive, record, row)
 
     run_reading(work())
 
 
-async def _show(archive: Archive, text: str) -> None:
+async def _url_record(archive: Archive, text: str) -> UrlRecord:
     url = await url_known(archive.reader, text, (await archive.settings()).ignored_params)
     record = await archive.reader.url(url.domain, url.fingerprint)
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")
-    print(f"{'url':<14}{record.url}")
-    print(
-        f"{'state':<14}{record.state.name.lower()}"
-        + (f" ({record.reason})" if record.reason else "")
-    )
-    print(f"{'depth':<14}{record.depth}")
+    return record
+
+
+def _write_raw(archive: Archive, record: UrlRecord, row: RequestRow | None) -> None:
+    if row is None or row.raw is None:
+        raise UsageError(
+            f"no raw response of {record.url} is stored; a crawl stores them with --store raw or --store both"
+        )
+    if row.node:
+        raise UsageError(f"{record.url} is stored at {row.node}; run 'rove show --raw' there")
+    sys.stdout.buffer.write(archive.pages.read_raw(row.raw, expect_url=row.url))
+
+
+async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> None:
+    _print_field("url", record.url)
+    reason = f" ({record.reason})" if record.reason else ""
+    _print_field("state", record.state.name.lower() + reason)
+    _print_field("depth", record.depth)
     if record.attempts:
-        print(f"{'attempts':<14}{record.attempts}")
-    row = await settling_request(archive.reader, record)
+        _print_field("attempts", record.attempts)
     if row is None:
         return
     for name, value in page_json(row).items():
         if name != "url" and not name.endswith("_record") and value not in (None, ""):
-            print(f"{name:<14}{value}")
+            _print_field(name, value)
     stored = await archive.text_of(row)
     if stored.copy_of:
-        print(f"{'text of':<14}{stored.copy_of}, which had the same before")
+        _print_field("text of", f"{stored.copy_of}, which was stored earlier with the same text")
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
-            print(f"{name:<14}{where.file} at {where.offset:,}, {where.length:,} bytes")
+            _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
     if stored.place:
-        print(f"{'stored at':<14}{stored.place}; look there with 'rove show'")
+        _print_field("stored at", f"{stored.place}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
-        print(f"{'text':<14}not stored any more: it was purged")
+        _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
         print()
         print(archive.read(stored))
 
 
-@click.command(short_help="every stored page as JSON Lines")
+def _print_field(name: str, value: object) -> None:
+    print(f"{name:<14}{value}")
+
+
+@click.command(cls=Command, short_help="Print every stored page as JSON Lines.")
 @data_dir
 @domain_option
 def export(data_dir: Path, domain: str | None) -> None:
-    """Every stored page as JSON Lines (url, fetched, status, title, text ...) to standard output.
+    """Print every stored page as JSON Lines: url, fetched, status, title, text and more.
 
-    Pages of domains that are excluded by now are left out.
+    Pages of domains that are excluded now are left out.
     """
 
     async def work() -> int:
@@ -163,4 +186,4 @@ def export(data_dir: Path, domain: str | None) -> None:
         return unreadable
 
     if run_reading(work()):
-        raise RoveError("some pages could not be read; they are named above")
+        raise RoveError("some pages could not be read; they are listed above")
