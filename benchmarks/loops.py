@@ -35,7 +35,7 @@ from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import Fetched
 from rove.parse.html import PageSource, read_html
-from rove.policy.constants import user_agent
+from rove.policy.identity import user_agent
 from rove.resources.runtime import tune_process
 from rove.urls.canonical import canonical
 

@@ -19,8 +19,8 @@ from rove.policy.constants import (
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
     VISIT_BUDGET,
-    is_plausible_email,
 )
+from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
 DAY = 86_400.0

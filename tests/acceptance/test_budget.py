@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from rove.policy.budget import LEAST_DELAY, MULTIPLE
+from rove.policy.budget import MULTIPLE
+from rove.policy.constants import LEAST_DELAY
 from tests.acceptance.web import Reply, crawl_options, frontier_rows, rove, site
 
 SECONDS = 2.0

@@ -23,7 +23,7 @@ import pytest
 from rove import __version__
 from rove.demo.judge import judge
 from rove.demo.log import LogKind
-from rove.policy.constants import PROJECT_PAGE
+from rove.policy.identity import PROJECT_PAGE
 from tests.acceptance.web import (
     EMAIL,
     Reply,

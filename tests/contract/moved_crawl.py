@@ -274,7 +274,7 @@ def _with_text(visit: VisitResult) -> VisitResult:
     where = Location(file="b.warc.gz", offset=7, length=8)
     text = Content(
         hash=TEXT,
-        checked=-5,
+        sha1_64=-5,
         domain=visit.lease.domain,
         visit=visit.lease.token,
         where=where,

@@ -30,9 +30,9 @@ from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.parse.reader import PageReader
-from rove.policy.constants import user_agent
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.identity import user_agent
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore

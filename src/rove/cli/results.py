@@ -12,16 +12,9 @@ from rove.cli.options import Command, data_dir_option, domain_option, json_optio
 from rove.cli.output import print_json, run_reading
 from rove.errors import RoveError, UsageError
 from rove.frontier.contract import UrlRecord
+from rove.inspect.lookup import settling_request, site_given, url_known
 from rove.inspect.open_crawl import Archive, opened
-from rove.inspect.pages import (
-    copy_json,
-    domain_id,
-    page_json,
-    page_line,
-    settling_request,
-    url_known,
-)
-from rove.inspect.requests import is_stored
+from rove.inspect.request_rows import copy_json, is_stored, page_json, page_line
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
@@ -40,7 +33,7 @@ def status(data_dir: Path, json: bool) -> None:
 
     async def work() -> None:
         async with opened(data_dir) as archive:
-            status = await read_status(archive.reader, running=archive.data.in_use())
+            status = await read_status(archive.reader, in_use=archive.data.in_use())
         if json:
             print_json(as_json(status))
         else:
@@ -65,7 +58,7 @@ def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, js
     """List the pages that were requested, newest first (with --domain: oldest first)."""
 
     async def work() -> None:
-        wanted = None if domain is None else domain_id(domain)
+        wanted = None if domain is None else site_given(domain).id
         shown = 0
         async with opened(data_dir) as archive:
             async for row in archive.reader.pages(domain=wanted, status=status):
@@ -161,7 +154,7 @@ def export(data_dir: Path, domain: str | None) -> None:
     """
 
     async def work() -> int:
-        wanted = None if domain is None else domain_id(domain)
+        wanted = None if domain is None else site_given(domain).id
         unreadable, elsewhere = 0, Counter[str]()
         async with opened(data_dir) as archive:
             excluded = Exclusions(await archive.catalog.exclusions())

@@ -13,14 +13,14 @@ from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
-from rove.inspect.explain import explanation
-from rove.inspect.known import read_known
+from rove.inspect.explain import explain_url
+from rove.inspect.lookup import site_given, url_given, url_known
 from rove.inspect.nodes import is_running
 from rove.inspect.open_crawl import opened
-from rove.inspect.pages import url_given, url_known
-from rove.inspect.report import read_report, site_given
+from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
+from rove.inspect.url_facts import read_url_facts
 
 data_dir = data_dir_option("The crawl to look at.")
 
@@ -37,14 +37,14 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
         async with opened(data_dir) as archive:
             settings = await archive.settings()
             wanted = await url_known(archive.reader, url, settings.ignored_params)
-            known = await read_known(
+            facts = await read_url_facts(
                 archive.reader,
                 wanted,
                 settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
                 is_running=await is_running(archive.data, archive.reader),
             )
-        answer = explanation(url, wanted, known, now=time.time())
+        answer = explain_url(url, wanted, facts, now=time.time())
         if json:
             print_json(explain_text.as_json(answer))
         else:

@@ -84,7 +84,7 @@ class FullDomains:
         return inserted, dropped
 
     def excess(self, raised: Iterable[Raised]) -> dict[int, int]:
-        """Return how many URLs each domain has over its budget, for those that have."""
+        """Return by how many URLs domains exceed their budget, for those that do."""
         over: dict[int, int] = {}
         for id, pending, crawl_delay, repeats in raised:
             key = (crawl_delay, repeats)

@@ -1,15 +1,15 @@
-"""How long things take: histograms, and the watch over connections that are held for long."""
+"""Histograms of durations, and the watch for connections that are held for too long."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
 
-from rove.frontier import timing
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
 from rove.frontier.timing import BOUNDS, Histogram, Timings
@@ -60,7 +60,7 @@ def test_no_quantile_is_longer_than_the_longest() -> None:
     assert histogram(0.3, 0.3, 0.3).quantile(0.99) == 0.3
 
 
-def test_the_longest_stands_for_what_no_bucket_bounds() -> None:
+def test_the_longest_duration_bounds_the_open_bucket() -> None:
     counted = histogram(0.001, 300.0, 200.0)
     assert counted.quantile(0.99) == 300.0
     assert counted.quantile(0.3) == pytest.approx(0.0016)
@@ -79,14 +79,18 @@ def test_each_name_has_its_own_histogram() -> None:
 
 def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([10.0, 10.5, 20.0, 20.25])
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     timings = Timings()
     with timings.measured("work"):
         pass
     with pytest.raises(RuntimeError), timings.measured("work"):
         raise RuntimeError
-    found = timings.by_name["work"]
-    assert (found.count, found.total, found.longest) == (2, 0.75, 0.5)
+    histogram_of_work = timings.by_name["work"]
+    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (
+        2,
+        0.75,
+        0.5,
+    )
 
 
 def test_lines_come_with_the_costliest_first() -> None:
@@ -105,7 +109,7 @@ def test_nothing_timed_is_no_line() -> None:
 
 
 def holder(query: str = "claim") -> postgres_watch.Holder:
-    return SimpleNamespace(query=query)  # type: ignore[return-value]
+    return SimpleNamespace(query=query)
 
 
 @pytest.fixture

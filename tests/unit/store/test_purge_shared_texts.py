@@ -145,10 +145,10 @@ def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> 
 
 
 def _content(page: Page, stored: Stored) -> Content:
-    assert stored.text is not None and stored.checked is not None and page.content_hash is not None
+    assert stored.text is not None and stored.sha1_64 is not None and page.content_hash is not None
     return Content(
         hash=page.content_hash,
-        checked=stored.checked,
+        sha1_64=stored.sha1_64,
         domain=1,
         visit=2,
         where=stored.text,
