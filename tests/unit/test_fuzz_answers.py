@@ -40,7 +40,7 @@ from rove.parse.html import (
     read_plain,
 )
 from rove.parse.labels import CODECS
-from rove.parse.sitemap import MAX_CHILD_SITEMAPS, children, listed, read_sitemap
+from rove.parse.sitemap import MAX_CHILD_SITEMAPS, permitted, read_sitemap
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
 from rove.policy.pacing import retry_after
 from rove.policy.robots import MAX_SITEMAPS, Rules
@@ -227,9 +227,9 @@ def check_codings(given_: tuple[list[str], bytes, bool]) -> None:
 def check_sitemap(body: bytes) -> None:
     found = read_sitemap(body, url=URL)
     assert len(found.sitemaps) <= MAX_CHILD_SITEMAPS
-    for url in listed(found, url=URL, host="site.example"):
+    for url in permitted(found.urls, url=URL, host="site.example"):
         assert url.host == "site.example" and canonical(url.text) == url
-    children(found, url=URL, host="site.example")
+    permitted(found.sitemaps, url=URL, host="site.example")
 
 
 def check_url(text: str) -> None:

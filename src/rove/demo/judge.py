@@ -25,34 +25,6 @@ MAX_HOPS = 3
 """Limits of a visit: requests, and redirects among them that lead to a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedVisit:
-    """Requests to one domain that belong together: robots.txt if needed, one page, its redirects."""
-
-    domain: str
-    requests: tuple[LoggedRequest, ...]
-    pages: int
-    """Requests for pages that no redirect led to."""
-    hops: int
-    """Requests for pages that a redirect of the same visit led to."""
-
-
-def visits_in(requests: Iterable[LoggedRequest], pause: float = math.inf) -> list[LoggedVisit]:
-    """Return all visits by domain and time. Requests `pause` or more seconds apart are never in one visit."""
-    visits = []
-    for domain, own in _by_domain(requests).items():
-        current: _OpenVisit | None = None
-        for request in own:
-            if current is None or not current.admits(request, pause):
-                if current is not None:
-                    visits.append(current.visit())
-                current = _OpenVisit(domain)
-            current.add(request, request.end)
-        if current is not None:
-            visits.append(current.visit())
-    return visits
-
-
 class Rule(enum.StrEnum):
     """The rules of politeness, by how they are broken."""
 
@@ -85,13 +57,54 @@ class Violation:
         return "\n".join(lines)
 
 
+@dataclass(slots=True)
+class LoggedVisit:
+    """Requests to one domain that belong together: robots.txt if needed, one page, its redirects."""
+
+    domain: str
+    end: float = -math.inf
+    requests: list[LoggedRequest] = field(default_factory=list)
+    pages: int = 0
+    """Requests for pages that no redirect led to."""
+    hops: int = 0
+    """Requests for pages that a redirect of the same visit led to."""
+    awaited: str = ""
+    """The redirect target of the last page, until it is requested."""
+
+    def admits(self, request: LoggedRequest, pause: float) -> bool:
+        """Whether a request belongs to this visit; otherwise it starts the next one."""
+        last = self.requests[-1]
+        if request.start - self.end >= pause:
+            return False
+        if last.target and request.url == last.target:
+            return True
+        if request.for_robots:
+            return (
+                request.path == ROBOTS_PATH
+                and request.host != last.host
+                and _host_of(last.target) == request.host
+            )
+        return last.for_robots and last.host == request.host
+
+    def add(self, request: LoggedRequest, end: float) -> None:
+        """Add the next request, which ended at `end`."""
+        if not request.for_robots:
+            if self.awaited and request.url == self.awaited:
+                self.hops += 1
+            else:
+                self.pages += 1
+            self.awaited = request.target
+        self.requests.append(request)
+        self.end = max(self.end, end)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogVerdict:
     """The result of judging a log."""
 
     violations: tuple[Violation, ...]
     requests: int
-    visits: int
+    visits: tuple[LoggedVisit, ...]
     domains: int
     hosts: int
     refetches: int
@@ -106,7 +119,7 @@ class LogVerdict:
 
     def __str__(self) -> str:
         counts = (
-            f"{self.requests} requests in {self.visits} visits to {self.hosts} hosts of "
+            f"{self.requests} requests in {len(self.visits)} visits to {self.hosts} hosts of "
             f"{self.domains} domains, smallest margin {self.smallest_margin:.3f} s, "
             f"{self.refetches} refetches, {len(self.violations)} violations"
         )
@@ -139,7 +152,7 @@ def judge(
     return LogVerdict(
         violations=tuple(violations),
         requests=sum(len(case.requests) for case in cases),
-        visits=sum(case.visits for case in cases),
+        visits=tuple(visit for case in cases for visit in case.visits),
         domains=len(cases),
         hosts=len({request.host for case in cases for request in case.requests}),
         refetches=len(repeated),
@@ -155,49 +168,6 @@ def _by_domain(requests: Iterable[LoggedRequest]) -> dict[str, list[LoggedReques
     for own in domains.values():
         own.sort(key=lambda request: (request.start, request.end))
     return domains
-
-
-@dataclass(slots=True)
-class _OpenVisit:
-    """A visit while its requests are collected from the log."""
-
-    domain: str
-    requests: list[LoggedRequest] = field(default_factory=list)
-    end: float = -math.inf
-    pages: int = 0
-    hops: int = 0
-    awaited: str = ""
-    """The redirect target of the last page, until it is requested."""
-
-    def admits(self, request: LoggedRequest, pause: float) -> bool:
-        """Whether a request belongs to this visit; otherwise it starts the next one."""
-        last = self.requests[-1]
-        if request.start - self.end >= pause:
-            return False
-        if last.target and request.url == last.target:
-            return True
-        if request.for_robots:
-            return (
-                request.path == ROBOTS_PATH
-                and request.host != last.host
-                and _host_of(last.target) == request.host
-            )
-        return last.for_robots and last.host == request.host
-
-    def add(self, request: LoggedRequest, end: float) -> None:
-        """Add the next request, which ended at `end`."""
-        if not request.for_robots:
-            if self.awaited and request.url == self.awaited:
-                self.hops += 1
-            else:
-                self.pages += 1
-            self.awaited = request.target
-        self.requests.append(request)
-        self.end = max(self.end, end)
-
-    def visit(self) -> LoggedVisit:
-        """Return the complete visit."""
-        return LoggedVisit(self.domain, tuple(self.requests), self.pages, self.hops)
 
 
 class _Case:
@@ -216,7 +186,7 @@ class _Case:
         self.requests = requests
         self.violations: list[Violation] = []
         self.repeated: list[Violation] = []
-        self.visits = 0
+        self.visits = [LoggedVisit(domain)]
         self.smallest_margin = math.inf
         self._web = web
         self._required = delay
@@ -228,37 +198,37 @@ class _Case:
         self._judge()
 
     def _judge(self) -> None:
-        current = _OpenVisit(self.domain)
         for request in self.requests:
-            if current.requests:
-                current = self._visit_of(current, request)
+            visit = self._visit_of(request)
             end = request.end
             if not request.complete:
                 end = max(request.start, end - self._cut_slack)
-            current.add(request, end)
+            visit.add(request, end)
             if request.for_robots:
                 self._note_robots(request)
             else:
                 self._check_page(request)
-        self._close(current.visit())
+        for visit in self.visits:
+            self._check_size(visit)
 
-    def _visit_of(self, current: _OpenVisit, request: LoggedRequest) -> _OpenVisit:
-        """Return the visit that a request belongs to: the current one or a new one."""
-        last = current.requests[-1]
-        pause = request.start - current.end
+    def _visit_of(self, request: LoggedRequest) -> LoggedVisit:
+        """Return the visit that a request belongs to: the last one or a new one."""
+        visit = self.visits[-1]
+        if not visit.requests:
+            return visit
+        last = visit.requests[-1]
+        pause = request.start - visit.end
         if pause < 0:
             self._accuse(Rule.OVERLAP, f"{-pause:.3f} s at the same time", last, request)
-        if current.admits(request, self._required):
-            return current
+        if visit.admits(request, self._required):
+            return visit
         margin = pause - self._required
         self.smallest_margin = min(self.smallest_margin, margin)
         if pause >= 0 and margin < -self._tolerance:
             detail = f"{pause:.3f} s after the last visit, {self._required:g} s required"
             self._accuse(Rule.TOO_SOON, detail, last, request)
-        self._close(current.visit())
-        following = _OpenVisit(self.domain)
-        following.end = current.end
-        return following
+        self.visits.append(LoggedVisit(self.domain, visit.end))
+        return self.visits[-1]
 
     def _note_robots(self, request: LoggedRequest) -> None:
         if not request.complete or request.location:
@@ -281,8 +251,7 @@ class _Case:
         if request.complete and 0 < request.status < 500:
             self._answered[url] = request
 
-    def _close(self, visit: LoggedVisit) -> None:
-        self.visits += 1
+    def _check_size(self, visit: LoggedVisit) -> None:
         if visit.pages > 1 or visit.hops > MAX_HOPS or len(visit.requests) > MAX_REQUESTS:
             detail = f"{visit.pages} pages, {visit.hops} redirects, {len(visit.requests)} requests"
             self._accuse(Rule.LARGE_VISIT, detail, *visit.requests)

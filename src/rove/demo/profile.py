@@ -130,7 +130,7 @@ class Profile:
     secure: bool
     """Links of plain pages are https. The server then needs a certificate."""
     linked_hosts: float
-    """All links of plain pages lead to the first hosts, this many; 0: to the own host and all others."""
+    """If not 0, all links of plain pages lead to the first `linked_hosts` hosts."""
 
 
 CALM = Profile(

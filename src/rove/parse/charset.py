@@ -1,4 +1,4 @@
-"""The character encoding of a body, found the way browsers find it.
+"""Find the character encoding of a body as browsers do, and decode it.
 
 In this order: byte order mark, charset in the header, declaration in the page, UTF-8 if the bytes are valid UTF-8, a
 guess, windows-1252. Unknown labels are ignored, and wrong ones give replacement characters, so no page raises an error.

@@ -136,7 +136,7 @@ _KINDS = _kinds_by_id()
 
 @dataclass(slots=True)
 class _Gathered:
-    """What the pass over the elements collects."""
+    """The links, robots rules and preformatted blocks that the pass over the elements collects."""
 
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None

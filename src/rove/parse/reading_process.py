@@ -17,7 +17,7 @@ import msgspec
 from selectolax.lexbor import SelectolaxError
 
 from rove.parse.html import Document, PageSource, read_html, read_plain
-from rove.parse.sitemap import children, is_short, listed, read_sitemap
+from rove.parse.sitemap import is_short, permitted, read_sitemap
 from rove.urls.canonical import CrawlUrl
 
 URLS_AT_ONCE = 500
@@ -74,13 +74,13 @@ def list_sitemap(page: PageSource, host: str) -> Listing:
     """Read what a sitemap may list for the host whose robots.txt named it."""
     url, ignored = page.url, page.ignored_params
     sitemap = read_sitemap(page.body, url=url)
-    pages = listed(sitemap, url=url, host=host, ignored=ignored)
+    pages = permitted(sitemap.urls, url=url, host=host, ignored=ignored)
     return Listing(
         packed=tuple(
             msgspec.msgpack.encode(pages[start : start + URLS_AT_ONCE])
             for start in range(0, len(pages), URLS_AT_ONCE)
         ),
-        sitemaps=tuple(children(sitemap, url=url, host=host, ignored=ignored)),
+        sitemaps=tuple(permitted(sitemap.sitemaps, url=url, host=host, ignored=ignored)),
     )
 
 

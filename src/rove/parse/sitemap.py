@@ -82,22 +82,24 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
     return EMPTY
 
 
-def listed(
-    sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
+def permitted(
+    texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
-    """Return the URLs of a sitemap that it may list for `host`, whose robots.txt named it.
+    """Return those URLs of the sitemap at `url` that it may list for `host`, whose robots.txt named it, each once.
 
     Allowed are URLs on that host and on the sitemap's own host, over http or https, at any port. This is the protocol's
     "cross submit": robots.txt vouches for the sitemap, so the sitemap's directory does not matter.
     """
-    return _permitted(sitemap.urls, url=url, host=host, ignored=ignored)
-
-
-def children(
-    sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
-) -> list[CrawlUrl]:
-    """Return the sitemaps that a sitemap index may name, by the same rule as `listed`."""
-    return _permitted(sitemap.sitemaps, url=url, host=host, ignored=ignored)
+    own = canonical(url)
+    hosts = {host} if own is None else {host, own.host}
+    permitted: dict[int, CrawlUrl] = {}
+    for text in texts:
+        listed_url = canonical(text, None, ignored)
+        if listed_url is not None and listed_url.host in hosts:
+            permitted.setdefault(listed_url.fingerprint, listed_url)
+    if own is not None:
+        permitted.pop(own.fingerprint, None)
+    return list(permitted.values())
 
 
 def decompressed(body: bytes) -> bytes:
@@ -177,22 +179,6 @@ def _distinct(texts: Iterable[str], limit: int) -> tuple[str, ...]:
             if len(distinct) == limit:
                 break
     return tuple(distinct)
-
-
-def _permitted(
-    texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None
-) -> list[CrawlUrl]:
-    """Return the distinct canonical URLs on `host` or on the host of `url`, without `url` itself."""
-    own = canonical(url)
-    hosts = {host} if own is None else {host, own.host}
-    permitted: dict[int, CrawlUrl] = {}
-    for text in texts:
-        listed_url = canonical(text, None, ignored)
-        if listed_url is not None and listed_url.host in hosts:
-            permitted.setdefault(listed_url.fingerprint, listed_url)
-    if own is not None:
-        permitted.pop(own.fingerprint, None)
-    return list(permitted.values())
 
 
 def _unescaped(text: str) -> str:

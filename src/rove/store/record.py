@@ -76,7 +76,7 @@ class Block(NamedTuple):
 
     @property
     def sha1_64(self) -> int:
-        """64 bits of the digest, as the databases can hold them."""
+        """The first 64 bits of the digest as a signed integer, for the databases."""
         return int.from_bytes(self.sha1[:8], "big", signed=True)
 
 
@@ -88,12 +88,7 @@ def text_block(text: bytes) -> Block:
 def text_record(page: Page, *, refers_to: str | None, block: Block | None = None) -> bytes:
     """Build the conversion record with the text of a page, in the format of Common Crawl's WET files."""
     data, sha1 = block or text_block(page.text)
-    headers = [
-        ("WARC-Type", "conversion"),
-        ("WARC-Target-URI", page.url),
-        ("WARC-Date", _date(page.fetched_at)),
-        ("WARC-Record-ID", new_record_id()),
-    ]
+    headers = _page_headers("conversion", page, new_record_id())
     if refers_to is not None:
         headers.append(("WARC-Refers-To", refers_to))
     headers += [("WARC-Block-Digest", _digest_text(sha1)), ("Content-Type", "text/plain")]
@@ -107,12 +102,7 @@ def revisit_record(
 
     `beside` is the id of the page's own response record.
     """
-    headers = [
-        ("WARC-Type", "revisit"),
-        ("WARC-Target-URI", page.url),
-        ("WARC-Date", _date(page.fetched_at)),
-        ("WARC-Record-ID", new_record_id()),
-    ]
+    headers = _page_headers("revisit", page, new_record_id())
     if beside is not None:
         headers.append(("WARC-Concurrent-To", beside))
     headers += [
@@ -145,12 +135,7 @@ def response_record(page: Page, *, record_id: str) -> bytes:
     source = page.source
     assert source is not None, "stores with raw responses get pages with a source"
     block = _http_head(source.response, len(source.wire_body)) + source.wire_body
-    headers = [
-        ("WARC-Type", "response"),
-        ("WARC-Target-URI", page.url),
-        ("WARC-Date", _date(page.fetched_at)),
-        ("WARC-Record-ID", record_id),
-    ]
+    headers = _page_headers("response", page, record_id)
     if source.response.address:
         headers.append(("WARC-IP-Address", source.response.address))
     if source.truncated:
@@ -218,6 +203,15 @@ def _warcinfo(*, filename: str, date: str, block: bytes) -> bytes:
         ],
         block,
     )
+
+
+def _page_headers(kind: str, page: Page, record_id: str) -> list[tuple[str, str]]:
+    return [
+        ("WARC-Type", kind),
+        ("WARC-Target-URI", page.url),
+        ("WARC-Date", _date(page.fetched_at)),
+        ("WARC-Record-ID", record_id),
+    ]
 
 
 def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:

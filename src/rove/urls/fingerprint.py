@@ -1,4 +1,4 @@
-"""64-bit fingerprints of texts, as signed integers because the databases store them so."""
+"""64-bit fingerprints of texts. They are signed because the databases store signed integers."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ def _plain_seed(scheme: str | None, host: str) -> tuple[CrawlUrl, bool]:
     origin = f"{scheme or 'https'}://{host}"
     text = origin + "/"
     name = registrable_domain(host)
-    url = CrawlUrl(text, host, origin, name, fingerprint(name), fingerprint(text))
-    return url, scheme is None
+    values = (text, host, origin, name, fingerprint(name), fingerprint(text))
+    # The same as CrawlUrl(*values), in half the time.
+    return tuple.__new__(CrawlUrl, values), scheme is None
 
 
 def _is_seed_host(host: str, as_written: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from rove.demo.judge import LogVerdict, Rule, judge, visits_in
+from rove.demo.judge import LoggedVisit, LogVerdict, Rule, judge
 from rove.demo.log import LoggedRequest, LogKind
 from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.web import STALL_SECONDS, SmallWeb
@@ -53,6 +53,10 @@ def asked(
 def broken_rules(*requests: LoggedRequest, delay: float = DELAY, **options: float) -> list[Rule]:
     verdict = judge(WEB, requests, delay, **options)  # type: ignore[arg-type]
     return [violation.broken for violation in verdict.violations]
+
+
+def visits_in(requests: list[LoggedRequest], pause: float = math.inf) -> tuple[LoggedVisit, ...]:
+    return judge(WEB, requests, pause).visits
 
 
 RULES = asked(0.0, "/robots.txt")
@@ -135,7 +139,7 @@ def test_a_polite_crawl_has_no_violations(profile: Profile) -> None:
     assert (verdict.domains, verdict.refetches) == (40, 0)
     assert verdict.hosts == len(list(web.all_hosts()))
     assert verdict.smallest_margin == pytest.approx(0.01)
-    assert verdict.visits > 100
+    assert len(verdict.visits) > 100
     assert "0 violations" in str(verdict)
     # The same crawl violates a longer delay, and a Crawl-delay that it ignores.
     assert {v.broken for v in judge(web, crawler.log, DELAY + 1).violations} == {Rule.TOO_SOON}
@@ -148,7 +152,7 @@ def test_an_empty_log_has_no_violations() -> None:
     assert verdict == LogVerdict(
         violations=(),
         requests=0,
-        visits=0,
+        visits=(),
         domains=0,
         hosts=0,
         refetches=0,
@@ -302,4 +306,4 @@ def test_robots_txt_and_its_page_are_one_visit() -> None:
         HOST,
         OTHER,
     ]
-    assert visits_in([]) == []
+    assert visits_in([]) == ()
