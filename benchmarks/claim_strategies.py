@@ -36,7 +36,9 @@ import asyncpg
 import uvloop
 
 from benchmarks import plot
-from benchmarks.frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
+from benchmarks.frontier import ROOT, SERVER_SETTINGS, postgres_url
+from benchmarks.frontier_backends import Plan, Postgres
+from benchmarks.frontier_load import visited
 from benchmarks.report import about_machine, machine
 from rove.frontier.contract import Policy
 from rove.model.urls import NewUrl

@@ -95,7 +95,12 @@ async def serve(kind: str, size: int, at_once: int) -> None:
     server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=4_096)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), lambda: os.read(0, 1) or ended.set())
+
+    def read_input() -> None:
+        if not os.read(0, 1):
+            ended.set()
+
+    loop.add_reader(sys.stdin.fileno(), read_input)
     await ended.wait()
     print(json.dumps({"most": Figures.most, "sent": Figures.sent}), flush=True)
     server.close()
