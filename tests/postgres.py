@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 VARIABLE = "ROVE_TEST_POSTGRES_URL"
@@ -97,11 +98,8 @@ class PostgresServer:
     def _data(self) -> str:
         return str(self._folder / "data")
 
-    def _as_user(self) -> dict[str, object]:
-        if self._user is None:
-            return {}
-        account = pwd.getpwnam(self._user)
-        return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    def _as_user(self) -> dict[str, Any]:
+        return {} if self._user is None else _run_as(self._user)
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -110,7 +108,7 @@ class PostgresServer:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self._folder,
-            **self._as_user(),  # type: ignore[call-overload]
+            **self._as_user(),
         )
 
 
@@ -180,17 +178,20 @@ def _reachable(binaries: Path, folder: Path, user: str | None) -> Path:
     probe = [str(binaries / "postgres"), "--version"]
     if user is None:
         return binaries
-    account = pwd.getpwnam(user)
     with suppress(OSError):
-        as_user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        tried = subprocess.run(probe, capture_output=True, cwd="/", **as_user)  # type: ignore[call-overload]
-        if tried.returncode == 0:
+        if subprocess.run(probe, capture_output=True, cwd="/", **_run_as(user)).returncode == 0:
             return binaries
     package = binaries.parent.parent
     for part in (package, package.with_name(f"{WHEEL}.libs")):
         if part.exists():
             shutil.copytree(part, folder / part.name, symlinks=True)
     return folder / package.name / binaries.parent.name / "bin"
+
+
+def _run_as(user: str) -> dict[str, Any]:
+    """Return the arguments with which subprocess runs a command as another user."""
+    account = pwd.getpwnam(user)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def _unprivileged() -> str:

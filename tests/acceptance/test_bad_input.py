@@ -13,19 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     EMAIL,
     Completed,
-    Reply,
     crawl_options,
-    frontier_rows,
     rove,
     rove_each,
-    site,
     started,
-    status_of,
     wait_for,
 )
+from tests.acceptance.results import frontier_rows, status_of
+from tests.acceptance.site import Reply, site
 
 Case = tuple[str, Sequence[object], str]
 """What is wrong, the words of the command, and what the sentence must say."""
@@ -256,7 +254,7 @@ def test_a_running_crawl_keeps_its_directory(tmp_path: Path, seeds: Path) -> Non
     data = tmp_path / "data"
     words = ["crawl", seeds, *crawl_options(data, delay=60)]
     with site({"example.test/": Reply(held=True)}) as web, started(*words, *web.reach) as running:
-        wait_for(lambda: web.asked)
+        wait_for(lambda: web.requests)
         in_use = rf"{data} is in use.*{running.pid}"
         check_all(
             [
@@ -309,7 +307,7 @@ def test_a_frontier_that_cannot_be_read_is_left_alone(
     rubbish.mkdir()
     (rubbish / "frontier.sqlite").write_bytes(b"This is no database at all. " * 200)
     cases: list[Case] = []
-    copies = []
+    copies: list[Path] = []
     for data, wanted in ((newer, "newer.*999"), (rubbish, "frontier.sqlite is not")):
         for words in (["crawl", seeds, "--email", EMAIL], ["crawl", "--resume"], ["status"]):
             copies.append(tmp_path / f"{data.name} {len(copies)}")

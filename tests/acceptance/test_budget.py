@@ -6,7 +6,9 @@ from itertools import count
 from pathlib import Path
 
 from rove.policy.budget import LEAST_DELAY, MULTIPLE
-from tests.acceptance.web import Reply, crawl_options, frontier_rows, rove, site
+from tests.acceptance.command import crawl_options, rove
+from tests.acceptance.results import frontier_rows
+from tests.acceptance.site import Reply, site
 
 SECONDS = 2.0
 LINKS = 300

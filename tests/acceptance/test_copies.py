@@ -8,22 +8,17 @@ from typing import Any
 
 from warcio.archiveiterator import ArchiveIterator
 
-from tests.acceptance.web import (
-    Reply,
-    Site,
-    check_books,
+from tests.acceptance.command import (
     crawl_options,
-    exported,
-    frontier_rows,
     kill_hard,
     rove,
     rove_each,
-    site,
     started,
-    status_of,
     wait_for,
     write_lines,
 )
+from tests.acceptance.results import check_books, exported, frontier_rows, status_of
+from tests.acceptance.site import Reply, Site, site
 
 TEXT = "What all pages of these sites say, and more than once. " * 12
 FIRST = "http://a.test/"

@@ -13,25 +13,17 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.command import Completed, crawl_options, rove
 from tests.acceptance.namespace import run_in_namespace
-from tests.acceptance.web import (
-    Completed,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    rove,
-    served,
-    site,
-    status_of,
-)
+from tests.acceptance.results import exported_urls, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import served
 
 LIMITED = (
     "import os, resource, sys; size = int(sys.argv[1]);"
@@ -40,14 +32,6 @@ LIMITED = (
 )
 KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()
-
-
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
 
 
 def rove_with_small_files(size: int, *words: object) -> Completed:
@@ -159,7 +143,7 @@ def free_bytes(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_disk_full(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_disk_full(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()
 
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from rove.cli import rove as program
-from tests.acceptance.web import rove_each
+from tests.acceptance.command import rove_each
 
 ROOT = Path(__file__).parents[2]
 SELF_EXPLAINING = {"--help", "--version"}
@@ -64,8 +64,8 @@ def test_every_command_explains_itself() -> None:
     for (words, command), result in zip(COMMANDS.items(), helps, strict=True):
         assert result.returncode == 0, result.stderr
         assert result.stdout.startswith(f"Usage: {words}")
-        for option in options_of(command):
-            assert option in result.stdout
+        for word in options_of(command):
+            assert word in result.stdout
     for words, command in COMMANDS.items():
         for option in command.params:
             if isinstance(option, click.Option):

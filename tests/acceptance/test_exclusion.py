@@ -9,34 +9,26 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rove.demo.log import LoggedRequest, LogKind, judge
 from rove.urls.canonical import domain_of
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     Completed,
-    Reply,
-    Scenarios,
-    ServedWeb,
-    check_books,
     crawl_options,
-    exported_urls,
-    frontier_rows,
     rove,
     rove_each,
-    served,
-    site,
     started,
-    status_of,
     wait_for,
     write_lines,
 )
-from tests.postgres import server_url
+from tests.acceptance.results import check_books, exported_urls, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import ServedWeb, served
 
 NOTICE = 5.0
 """Seconds after which nobody asks any more for what was excluded."""
@@ -50,18 +42,12 @@ scenario = Scenarios()
 _busy = threading.Lock()
 """Who holds it has the machine to itself: to start a command takes seconds where many are started at once."""
 _shared: dict[str, str] = {}
-"""The database server that scenarios share, which run in threads of their own."""
+"""The URL of the database server. Scenarios run in threads and cannot use fixtures."""
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with ExitStack() as stack:
-        chosen = [item.name for item in request.session.items if item.path == request.path]
-        if any("two_machines" in name for name in chosen):
-            _shared["url"] = stack.enter_context(server_url())
-        yield stack.enter_context(scenario.under_way(request, tmp_path_factory))
+@pytest.fixture(scope="module", autouse=True)
+def database_server(postgres_url: str) -> None:
+    _shared["url"] = postgres_url
 
 
 def requests_of(web: ServedWeb, *, to: Sequence[str]) -> list[LoggedRequest]:
@@ -222,20 +208,20 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
             wait_for(lambda: waiting <= set(web.urls))
             since, _ = excluding(data, "page.test", "=www.part.test", "rules.*")
             wait_for(
-                lambda: len(web.left) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
+                lambda: len(web.abandoned) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
             )
-            asked = len(web.asked)
-            web.let_go.set()
+            asked = len(web.requests)
+            web.release.set()
             output, _ = crawl.communicate(timeout=30)
             assert crawl.returncode == 0, output
-    assert set(web.left) == waiting - {"http://other.test/"}
-    assert max(web.left.values()) < since + NOTICE
-    later = web.asked[asked:]
+    assert set(web.abandoned) == waiting - {"http://other.test/"}
+    assert max(web.abandoned.values()) < since + NOTICE
+    later = web.requests[asked:]
     assert {one.host for one in later} <= {"guest.test", "other.test"}, "an excluded host was asked"
     errors = dict(
         frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')")
     )
-    assert set(errors.values()) == {"aborted"} and set(errors) == set(web.left)
+    assert set(errors.values()) == {"aborted"} and set(errors) == set(web.abandoned)
     check_books(data, web.urls)
 
 
@@ -250,11 +236,11 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
         with started("crawl", seeds, *crawl_options(data, delay=delay), *web.reach) as crawl:
             wait_for(lambda: "http://page.test/" in web.urls)
             excluding(data, "page.test")
-            wait_for(lambda: "http://page.test/" in web.left)
+            wait_for(lambda: "http://page.test/" in web.abandoned)
             lifted = rove("include", "page.test", "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
             wait_for(lambda: web.urls.count("http://page.test/") == 2, seconds=15)
-            web.let_go.set()
+            web.release.set()
             wait_for(
                 lambda: frontier_rows(
                     data, "SELECT 1 FROM url WHERE url = 'http://page.test/' AND state = 1"
@@ -263,7 +249,7 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
             assert crawl.returncode == 143, output
-    first, second = web.asked_of("page.test", "/")
+    first, second = web.requests_to("page.test", "/")
     assert second.at - first.ended >= delay
     check_books(data, web.urls)
 
@@ -282,11 +268,11 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
         with started("crawl", seeds, *crawl_options(data, delay=delay), *web.reach) as crawl:
             wait_for(lambda: len(web.pages) > 10)
             excluding(data, *excluded)
-            asked = len(web.asked)
+            asked = len(web.requests)
             lifted = rove("include", *excluded, "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
             # By then whoever wanted to has visited the domains, with or without having heard of it.
-            wait_for(lambda: sum(one.host == "part.test" for one in web.asked[asked:]) > 10)
+            wait_for(lambda: sum(one.host == "part.test" for one in web.requests[asked:]) > 10)
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
             assert crawl.returncode == 143, output
@@ -305,7 +291,7 @@ def two_machines_keep_to_it(tmp_path: Path) -> None:
         options = crawl_options(here, delay=DELAY, concurrency=8, processes=1)
         options += ["--frontier", _shared["url"], "--crawl-name", name]
         with started("crawl", seeds, *options, *web.reach) as first:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            wait_for(lambda: len(web.requests()) > 20)
             join = ["join", _shared["url"], "--crawl-name", name, "--data-dir", there]
             with started(*join, "--processes", 2, "--concurrency", 8) as second:
                 wait_for(lambda: any((there / "warc").glob("*")))
@@ -342,7 +328,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
     empty.mkdir()
     assert rove("exclude", "b.test", "--data-dir", data).returncode == 0
     bad_file = write_lines(tmp_path / "bad.txt", "good.test", "not a domain")
-    cases = [
+    cases: list[tuple[list[object], Path, str]] = [
         (["exclude"], data, "say what to exclude"),
         (["exclude", "*"], data, "'*' would exclude everything"),
         (["exclude", "*.*"], data, "would exclude everything"),
@@ -373,5 +359,5 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_exclusion(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_exclusion(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

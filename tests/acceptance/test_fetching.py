@@ -14,7 +14,6 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import brotli
@@ -23,33 +22,16 @@ import pytest
 from rove import __version__
 from rove.demo.log import LogKind, judge
 from rove.policy.constants import PROJECT_PAGE
-from tests.acceptance.web import (
-    EMAIL,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported,
-    frontier_rows,
-    nowhere,
-    rove,
-    rove_each,
-    served,
-    site,
-    status_of,
-)
+from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each
+from tests.acceptance.results import exported, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site, unreachable
+from tests.acceptance.small_web import served
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import blocking_server
 
 KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()
-
-
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
 
 
 STATES = ("pending", "done", "blocked", "failed", "redirected")
@@ -100,7 +82,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
 @scenario
 def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with nowhere() as reach:
+    with unreachable() as reach:
         seeds = write(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
     assert result.returncode == 0, result.stderr
@@ -208,12 +190,12 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     assert [result.returncode for result in results] == [0, 0], results
     assert proxy.connections == 0, "a proxy of the environment was used"
     assert set(web.urls) == {f"http://{name}" for name in pages}
-    agents = {asked.headers["user-agent"] for asked in web.asked}
+    agents = {asked.headers["user-agent"] for asked in web.requests}
     assert agents == {
         f"rove/{__version__} (+{PROJECT_PAGE}; mailto:{EMAIL})",
         f"rove/{__version__} (+{info}; mailto:{EMAIL})",
     }
-    for asked in web.asked:
+    for asked in web.requests:
         assert set(asked.headers) <= {"host", "user-agent", "accept", "accept-encoding"}
 
 
@@ -292,7 +274,7 @@ def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
         options = [*crawl_options(data, delay=0.01), *web.reach, "--exclude", exclude]
         result = rove("crawl", seeds, *options)
     assert result.returncode == 0, result.stderr
-    assert {asked.host for asked in web.asked} == {"a.test", "b.test"}
+    assert {asked.host for asked in web.requests} == {"a.test", "b.test"}
     assert set(web.pages) == {"http://b.test/", "http://b.test/away"}
 
 
@@ -398,5 +380,5 @@ def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_fetching(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_fetching(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()

@@ -13,38 +13,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.command import Process, crawl_options, logged, rove, started, wait_for
 from tests.acceptance.namespace import run_in_namespace
-from tests.acceptance.web import (
-    Process,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    rove,
-    site,
-    started,
-    status_of,
-    wait_for,
-)
+from tests.acceptance.results import exported_urls, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
 
 MIB = 1 << 20
 LARGE = b"<p>" + b"words of a page that is very long " * 200 + b"</p>\n"
 scenario = Scenarios()
-
-
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
 
 
 @scenario
@@ -61,18 +42,18 @@ def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
             return Reply(status=404)
         asked.add(host)
         if len(asked) == count:
-            web.let_go.set()
+            web.release.set()
         return Reply(body, held=True)
 
     with site(answer) as web:
         options = [*crawl_options(data, concurrency=count), *web.reach, "--max-depth", 0]
         with started("crawl", seeds, *options, "--max-memory", "256MiB") as process:
             peak = peak_memory(process)
-    assert web.at_once >= count
+    assert web.most_unanswered >= count
     assert process.returncode == 0
     assert status_of(data)["pages"] == count
     assert 100 * MIB < peak < ceiling, f"{peak / MIB:.0f} MiB"
-    assert all(len(web.asked_of(f"host{i}.test", "/")) == 1 for i in range(count))
+    assert all(len(web.requests_to(f"host{i}.test", "/")) == 1 for i in range(count))
 
 
 def peak_memory(process: Process) -> int:
@@ -120,22 +101,22 @@ def pause_and_go_on(folder: Path) -> None:
         hosts = [f"host{i}.test" for i in range(5)]
         seeds.write_text("".join(f"http://{host}/\n" for host in hosts))
         options = [*crawl_options(data), *web.reach, "--min-free-disk", "40MiB"]
-        with crawling(folder, "crawl", seeds, *options) as (process, said):
+        with logged("crawl", seeds, *options) as (process, said):
             wait_for(lambda: len(web.pages) > 10)
             fill(filler)
             wait_for(lambda: f"less than 40.0 MiB is free on {data}: the crawl pauses" in said())
             wait_for(lambda: status_of(data)["domains"]["leased"] == 0)
-            asked = len(web.asked)
+            asked = len(web.requests)
             assert status_of(data)["running"] and process.poll() is None
-            assert len(web.asked) == asked < 150, "nothing new is asked in a pause"
+            assert len(web.requests) == asked < 150, "a request was sent in a pause"
             filler.unlink()
             wait_for(lambda: f"there is room again on {data}: the crawl goes on" in said())
-            wait_for(lambda: len(web.asked) > asked)
+            wait_for(lambda: len(web.requests) > asked)
             # Paused again, it can be stopped, and nothing is lost by that.
             fill(filler)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
-        with crawling(folder, "crawl", "--resume", "--data-dir", data) as (process, said):
+        with logged("crawl", "--resume", "--data-dir", data) as (process, said):
             wait_for(lambda: "the crawl pauses" in said())
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
@@ -150,14 +131,6 @@ def pause_and_go_on(folder: Path) -> None:
         assert len(web.pages) == len(set(web.pages)), "a page was asked for twice"
 
 
-@contextmanager
-def crawling(folder: Path, *words: object) -> Iterator[tuple[Process, Callable[[], str]]]:
-    """A crawl under way, and a way to read what it has said so far."""
-    output = folder / "output.txt"
-    with output.open("w") as file, started(*words, stdout=file) as process:
-        yield process, output.read_text
-
-
 def fill(path: Path) -> None:
     """Leave less than 40 MiB of the 100."""
     with path.open("wb") as file:
@@ -165,7 +138,7 @@ def fill(path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_limits(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_limits(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()
 
 

@@ -20,15 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.web import (
-    EMAIL,
-    crawl_options,
-    exported_urls,
-    frontier_rows,
-    rove,
-    rove_each,
-    served,
-)
+from tests.acceptance.command import EMAIL, crawl_options, rove_each, started, wait_for
+from tests.acceptance.results import exported_urls, frontier_rows
+from tests.acceptance.small_web import served
 
 ROOT = Path(__file__).parents[2]
 NAMESPACES = (["unshare", "--user", "--map-root-user", "--net"], ["unshare", "--net"])
@@ -151,10 +145,12 @@ def leave(folder: Path) -> dict[str, Any]:
     report["after a datagram to outside"] = sent()
     seeds = folder / "seeds.txt"
     seeds.write_text("http://somewhere.test/\n")
-    options = ["--email", EMAIL, "--data-dir", folder / "data", "--max-duration", "8s"]
-    result = rove("crawl", seeds, *options)
-    assert result.returncode == 0, result.stderr
-    report["after a crawl of a host that has to be looked up"] = sent()
+    options = ["--email", EMAIL, "--data-dir", folder / "data"]
+    before = sum(sent().values())
+    with started("crawl", seeds, *options):
+        wait_for(lambda: sum(sent().values()) > before)
+        report["after a crawl of a host that has to be looked up"] = sent()
+        wait_for(lambda: frontier_rows(folder / "data", "SELECT 1 FROM request WHERE error > ''"))
     report["error"] = frontier_rows(folder / "data", "SELECT error FROM request")[0][0]
     return report
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.web import (
-    Reply,
-    Scenarios,
-    Site,
-    check_books,
-    crawl_options,
-    frontier_rows,
-    nowhere,
-    rove,
-    site,
-    started,
-    wait_for,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove, started, wait_for, write_lines
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, Site, site, unreachable
 
 DELAY = 0.3
 CLOCK = 0.02
@@ -33,23 +21,15 @@ CLOCK = 0.02
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 def pauses(web: Site, host: str) -> list[float]:
     """Seconds from the end of each page of a host to the beginning of the next, which is a visit of its own."""
-    asked = [one for one in web.asked_of(host) if one.path != "/robots.txt"]
+    asked = [one for one in web.requests_to(host) if one.path != "/robots.txt"]
     return [later.at - earlier.ended for earlier, later in pairwise(asked)]
 
 
 def took(web: Site, host: str) -> list[float]:
     """Seconds that the answers to the pages of a host took, as the server saw it."""
-    return [one.ended - one.at for one in web.asked_of(host) if one.path != "/robots.txt"]
+    return [one.ended - one.at for one in web.requests_to(host) if one.path != "/robots.txt"]
 
 
 def delays_from(data: Path, host: str) -> list[str]:
@@ -169,11 +149,11 @@ def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
         seeds = write_lines(tmp_path / "seeds.txt", "http://hops.test/0")
         for hops in (0, 1, 3):
             data = tmp_path / f"data-{hops}"
-            asked = len(web.asked)
+            asked = len(web.requests)
             options = [*crawl_options(data, delay=DELAY), *web.reach, "--redirect-hops", hops]
             result = rove("crawl", seeds, *options)
             assert result.returncode == 0, result.stderr
-            own = web.asked[asked:]
+            own = web.requests[asked:]
             assert [one.path for one in own] == ["/robots.txt", "/0", "/1", "/2", "/3"]
             rows = frontier_rows(data, "SELECT visit FROM request ORDER BY visit, seq")
             visits = [visit for (visit,) in rows]
@@ -210,7 +190,7 @@ def an_address_has_no_more_connections_than_allowed(tmp_path: Path) -> None:
             result = rove("crawl", seeds, *options, *web.reach)
         assert result.returncode == 0, result.stderr
         assert set(web.pages) == {f"http://{host}/" for host in hosts}
-        at_once[limit] = web.at_once
+        at_once[limit] = web.most_unanswered
         check_books(data, web.urls)
     assert at_once["2"] == 2 and at_once["none"] > 4, at_once
 
@@ -235,11 +215,11 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         )
         return [(later[0] - earlier[1]) / 1000 for earlier, later in pairwise(rows)]
 
-    with site(answers) as web, nowhere() as unreachable:
+    with site(answers) as web, unreachable() as nowhere:
         silent = [
             word
             for pattern in ("mute.test", "*.deaf.test")
-            for word in ("--connect-to", unreachable[1].replace("*", pattern))
+            for word in ("--connect-to", nowhere[1].replace("*", pattern))
         ]
         seeds = write_lines(tmp_path / "seeds.txt", *urls)
         options = [*crawl_options(data, delay=delay), *silent, *web.reach]
@@ -259,11 +239,11 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         "the first pause is the delay, the others are longer"
     )
     assert set(dict(rows)) <= {"delay", "failures"}
-    assert {asked.host for asked in web.asked} == {"healthy.test"}
+    assert {asked.host for asked in web.requests} == {"healthy.test"}
     assert min(pauses(web, "healthy.test")) >= delay
     check_books(data, web.urls)
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_pacing(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_pacing(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import psutil
@@ -14,20 +12,11 @@ import pytest
 
 from rove.datadir import DataDir
 from rove.demo.log import judge
-from tests.acceptance.web import (
-    Process,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    frontier_rows,
-    rove,
-    served,
-    site,
-    started,
-    status_of,
-    wait_for,
-)
+from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
+from tests.acceptance.results import exported_urls, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import served
 
 DELAY = 0.3
 KNOBS = ["crawl_delay=0.5"]
@@ -51,7 +40,7 @@ def workers_of(process: Process) -> list[psutil.Process]:
 def is_alive(process: psutil.Process) -> bool:
     """Whether a process has not ended; one whose parent is gone may stay in the list for a while."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
@@ -67,7 +56,7 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=16, processes=2)
         with started("crawl", seeds, *options, *web.reach) as crawl:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            wait_for(lambda: len(web.requests()) > 60)
             first = workers_of(crawl)
             assert len(first) == 2
             victim = first[0]
@@ -132,7 +121,7 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=16, processes=3)
         with started("crawl", seeds, *options, *web.reach) as crawl:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            wait_for(lambda: len(web.requests()) > 60)
             workers = workers_of(crawl)
             assert len(workers) == 3
             os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does it
@@ -164,14 +153,6 @@ def nobody_ever_reads_that_the_database_is_locked(tmp_path: Path) -> None:
         assert "is locked" not in log.read_text()
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_processes(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_processes(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

@@ -14,18 +14,9 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from rove.urls.canonical import canonical, domain_of
-from tests.acceptance.web import (
-    Completed,
-    ServedWeb,
-    crawl_options,
-    exported,
-    exported_urls,
-    frontier_rows,
-    rove,
-    rove_each,
-    served,
-    status_of,
-)
+from tests.acceptance.command import Completed, crawl_options, rove, rove_each
+from tests.acceptance.results import exported, exported_urls, frontier_rows, status_of
+from tests.acceptance.small_web import ServedWeb, served
 
 DONE = 1
 KNOBS = ["crawl_delay=0.2"]

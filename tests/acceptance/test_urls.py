@@ -6,16 +6,9 @@ import json
 from pathlib import Path
 
 from rove.model.urls import UrlState
-from tests.acceptance.web import (
-    Reply,
-    check_books,
-    crawl_options,
-    frontier_rows,
-    rove,
-    rove_each,
-    site,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove, rove_each, write_lines
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.site import Reply, site
 
 A = "http://a.test"
 LINKS = (

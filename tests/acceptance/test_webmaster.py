@@ -15,21 +15,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     EMAIL,
-    Reply,
-    Site,
-    check_books,
     crawl_options,
-    frontier_rows,
     kill_hard,
     rove,
     rove_each,
-    site,
     start,
     wait_for,
     write_lines,
 )
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.site import Reply, Site, site
 
 DELAY = 0.2
 HOSTILE = "<script>alert('title')</script><img src=x onerror=alert(1)>"
@@ -67,14 +64,14 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
     with site(answer) as web:
         seeds = write_lines(folder / "seeds.txt", *(f"http://{host}/" for host in hosts))
         crawl = start("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach)
-        wait_for(lambda: len(web.asked) > 12)
+        wait_for(lambda: len(web.requests) > 12)
         kill_hard(crawl)
-        asked = len(web.asked)
+        asked = len(web.requests)
         excluded = rove("exclude", "unwanted.test", "--reason", "a letter", "--data-dir", data)
         assert excluded.returncode == 0, excluded.stderr
         result = rove("crawl", "--resume", "--data-dir", data)
         assert result.returncode == 0, result.stderr
-        assert "unwanted.test" not in {one.host for one in web.asked[asked:]}
+        assert "unwanted.test" not in {one.host for one in web.requests[asked:]}
     yield Looked(data, web)
 
 
@@ -82,7 +79,7 @@ def of_site(web: Site, domain: str) -> list[str]:
     """The URLs of a domain that were asked for, by the server's log."""
     return [
         asked.url
-        for asked in web.asked
+        for asked in web.requests
         if asked.host == domain or asked.host.endswith(f".{domain}")
     ]
 

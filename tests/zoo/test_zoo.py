@@ -19,8 +19,8 @@ import pytest
 
 from rove.model.urls import UrlState
 from rove.urls.canonical import canonical
-from tests.acceptance.ledger import check_audit, entries_of
-from tests.acceptance.web import crawl_options, frontier_rows, started
+from tests.acceptance.command import crawl_options, started
+from tests.acceptance.results import check_audit, frontier_rows, ledger_entries
 from tests.zoo.animal import Animal, Fate
 from tests.zoo.keeper import PAGES_PER_DOMAIN, Zoo, everyone, opened
 from tests.zoo.table import lines
@@ -186,7 +186,7 @@ def test_nothing_goes_wrong_inside(outing: Outing) -> None:
 
 def test_the_books_are_right(outing: Outing) -> None:
     check_audit(outing.data)
-    ledger = {url.partition("://")[2] for url, _ in entries_of(outing.data)}
+    ledger = {url.partition("://")[2] for url, _ in ledger_entries(outing.data)}
     seen = {one.url.partition("://")[2] for one in outing.zoo.asked}
     assert seen <= ledger, sorted(seen - ledger)[:5]
 

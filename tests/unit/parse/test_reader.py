@@ -128,7 +128,7 @@ async def test_pages_wait_for_their_turn_and_not_for_ever(monkeypatch: pytest.Mo
     async with reading() as reader:
         found = await asyncio.gather(*(apart(reader, LONG) for _ in range(3)))
         assert all(isinstance(document, Document) for document in found)
-        monkeypatch.setattr(reader_module, "MAX_SECONDS", 0.01)
+        monkeypatch.setattr(reader_module, "LONGEST_WAIT", 0.01)
         async with reader._turn:
             assert await apart(reader, LONG) is Unread.BUSY
 
