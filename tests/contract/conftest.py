@@ -6,24 +6,25 @@ import pytest
 from tests.contract.harness import Harness, PostgresHarness, SqliteHarness
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """An empty frontier, on each backend in turn."""
     if request.param == "sqlite":
         return SqliteHarness(tmp_path)
-    found: Harness = request.getfixturevalue("postgres")
-    return found
+    postgres: Harness = request.getfixturevalue("postgres")
+    return postgres
 
 
 @pytest.fixture(scope="session")
-def kept_postgres(postgres_url: str) -> PostgresHarness:
-    """A schema that is emptied between tests."""
+def postgres_schema(postgres_url: str) -> PostgresHarness:
+    """A schema that all contract tests of this process share."""
     harness = PostgresHarness(postgres_url, "contract")
     asyncio.run(harness.drop())
     return harness
 
 
 @pytest.fixture
-def postgres(kept_postgres: PostgresHarness) -> PostgresHarness:
-    """The frontier on PostgreSQL, empty."""
-    asyncio.run(kept_postgres.empty())
-    return PostgresHarness(kept_postgres.url, kept_postgres.schema)
+def postgres(postgres_schema: PostgresHarness) -> PostgresHarness:
+    """An empty frontier on PostgreSQL."""
+    asyncio.run(postgres_schema.empty())
+    return PostgresHarness(postgres_schema.url, postgres_schema.schema)

@@ -472,8 +472,8 @@ def test_the_embedded_frontier_is_as_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_is_as_its_model(kept_postgres: PostgresHarness) -> None:
-    PostgresMachine.kept = kept_postgres
+def test_the_frontier_on_postgres_is_as_its_model(postgres_schema: PostgresHarness) -> None:
+    PostgresMachine.kept = postgres_schema
     run_state_machine_as_test(PostgresMachine, settings=settings(machine_settings, max_examples=20))
 
 
@@ -485,6 +485,8 @@ def test_the_embedded_frontier_is_as_its_model_for_long() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_frontier_on_postgres_is_as_its_model_for_long(kept_postgres: PostgresHarness) -> None:
-    PostgresMachine.kept = kept_postgres
+def test_the_frontier_on_postgres_is_as_its_model_for_long(
+    postgres_schema: PostgresHarness,
+) -> None:
+    PostgresMachine.kept = postgres_schema
     run_state_machine_as_test(PostgresMachine, settings=long_settings)
