@@ -43,7 +43,7 @@ from benchmarks.report import about_machine, machine
 from rove.frontier.contract import Policy
 from rove.model.urls import NewUrl
 from rove.model.visits import Lease, VisitResult
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 
 DELAY = 70.0
 VISIT_SECONDS = 0.005

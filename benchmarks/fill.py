@@ -16,7 +16,7 @@ import asyncpg
 
 from benchmarks.contestants import Trial, crawl_command
 from benchmarks.measure import PATIENCE, STOPPED, Ground, ended, let_run, started
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 
 PRIORITY = 50
 """Behind all depths that a short crawl comes to."""

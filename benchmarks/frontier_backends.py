@@ -18,7 +18,7 @@ from rove.frontier.priority import URLS_PER_ADD
 from rove.frontier.sqlite.database import Database as SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.urls import NewUrl
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 
 BUDGET = 180.0
 

@@ -17,13 +17,7 @@ from rove.policy.constants import (
     VISIT_BUDGET,
     is_plausible_email,
 )
-from rove.urls.ignored_params import (
-    CANONICAL_VERSION,
-    CANONICAL_VERSIONS,
-    IgnoredParams,
-    drops_of,
-    parse_names,
-)
+from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
 DEFAULT_CONCURRENCY = 500
 LONGEST_DELAY = 365 * 86_400.0
@@ -90,14 +84,13 @@ class Settings:
     min_free_disk: int = DEFAULT_MIN_FREE_DISK
     """Bytes that must be free on the disk of the data directory for the crawl to go on; 0: none."""
     limits: Limits = Limits()
-    canonical_version: int = CANONICAL_VERSION
     drop_params: tuple[str, ...] = ()
     """Parameters that are left out of URLs besides those that the canonical form leaves out; never changed."""
 
     @property
-    def drops(self) -> IgnoredParams | None:
-        """What is left out of the URLs of this crawl; None: nothing."""
-        return drops_of(self.canonical_version, self.drop_params)
+    def ignored_params(self) -> IgnoredParams:
+        """The parameters that this crawl removes from URLs."""
+        return ignored_params_with(self.drop_params)
 
     def checked(self) -> Settings:
         """These settings, if they make sense together; a UsageError that says what does not."""
@@ -131,11 +124,6 @@ class Settings:
         if self.info_url is not None and not re.fullmatch(r"https?://[^\s()<>;]+", self.info_url):
             raise UsageError(f"--info-url {self.info_url!r} is not an http or https URL")
         parse_names(self.drop_params)
-        if self.canonical_version not in CANONICAL_VERSIONS:
-            raise UsageError(
-                f"this crawl uses version {self.canonical_version} of the canonical URL form; "
-                f"this rove has only versions up to {CANONICAL_VERSION}"
-            )
         return self
 
     @property

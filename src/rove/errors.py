@@ -1,33 +1,42 @@
-"""Every exception of rove, on one page.
+"""Every exception of rove.
 
-What the web does to a crawl is never an exception: it is an outcome (see model.py). Exceptions are for
-what a person got wrong and for a backend that is lost; each carries the sentence that the person reads.
+Nothing that the web does to a crawl is an exception: a fetch returns an outcome (see model/outcomes.py). Exceptions are
+for mistakes of the user and for a database or disk that fails. The text of each is the sentence that the user reads.
 """
+
+import errno
+
+FULL_DISK_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class RoveError(Exception):
-    """Something that stops the command; its text is one clear sentence for the screen."""
+    """Stops the command; its text is one or two sentences for the screen."""
 
     exit_code = 1
 
 
 class UsageError(RoveError):
-    """Bad usage or input: nothing was changed."""
+    """The options or the input are wrong. Nothing was changed."""
 
     exit_code = 2
 
 
 class Unreachable(UsageError):
-    """The frontier's database cannot be reached; perhaps later."""
+    """The frontier's database does not answer; it may later."""
 
 
 class FrontierError(RoveError):
-    """The frontier's database cannot be used."""
+    """The frontier's database failed."""
 
 
 class StoreError(RoveError):
-    """The page store cannot be written or read."""
+    """A file of the data directory cannot be written or read."""
 
 
 class DiskFull(StoreError):
-    """No room left to write pages or the frontier; resume when there is."""
+    """There is no room left on the disk. The crawl can be resumed when there is."""
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether an operation failed for lack of room on the disk."""
+    return error.errno in FULL_DISK_ERRNOS

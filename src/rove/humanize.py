@@ -1,19 +1,30 @@
-"""Numbers as people read them."""
+"""Formats numbers for people."""
 
 from __future__ import annotations
 
 
-def counted(count: int, name: str) -> str:
-    """A number of things.
+def counted(count: int, noun: str, plural: str = "", *, none: str = "") -> str:
+    """Format a number of things. `none` replaces the number 0, with the noun in the singular.
 
-    >>> counted(1, "page"), counted(1200, "page")
-    ('1 page', '1,200 pages')
+    >>> counted(1, "page"), counted(1200, "page"), counted(0, "violation", none="no")
+    ('1 page', '1,200 pages', 'no violation')
     """
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+    if count == 0 and none:
+        return f"{none} {noun}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def hash_text(hash: int | None) -> str | None:
+    """Format a signed 64-bit hash as 16 hexadecimal digits.
+
+    >>> hash_text(-1), hash_text(255), hash_text(None)
+    ('ffffffffffffffff', '00000000000000ff', None)
+    """
+    return None if hash is None else f"{hash & (2**64 - 1):016x}"
 
 
 def size_text(count: float) -> str:
-    """Bytes in a unit that fits.
+    """Format a number of bytes.
 
     >>> size_text(1536)
     '1.5 KiB'
@@ -26,7 +37,7 @@ def size_text(count: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration.
+    """Format a duration.
 
     >>> seconds_text(3700)
     '1 h 01 min'

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rove.demo.log import LoggedRequest, LogKind, judge
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     Completed,
     crawl_options,

@@ -17,7 +17,7 @@ import asyncpg
 import pytest
 
 from rove.demo.log import judge
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     EMAIL,
     crawl_options,
@@ -285,7 +285,7 @@ def a_database_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None
         ("postgresql://127.0.0.1:1/postgres", "no PostgreSQL can be reached"),
         (with_database(url, "no_such_database"), "there is no database 'no_such_database'"),
         ("postgresql://user:secret@nowhere.invalid/x", "is not known"),
-        ("mysql://127.0.0.1/x", "is not a postgresql:// URL"),
+        ("mysql://127.0.0.1/x", "begins with postgresql://"),
         ("postgresql://127.0.0.1:port/x", "is not the URL of a PostgreSQL"),
     ]
     places = [tmp_path / f"data{i}" for i in range(len(cases))]

@@ -13,7 +13,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from rove.demo.log import LogKind
-from rove.urls.canonical import domain_of
+from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     crawl_options,
     rove,

@@ -12,7 +12,8 @@ from signal import SIGINT, SIGTERM, Signals
 import pytest
 
 from rove.demo.log import judge
-from rove.urls.canonical import canonical, domain_of
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     Process,
     crawl_options,

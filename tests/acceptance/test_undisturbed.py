@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from rove.urls.canonical import canonical, domain_of
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of
 from tests.acceptance.command import Completed, crawl_options, rove, rove_each
 from tests.acceptance.results import exported, exported_urls, frontier_rows, status_of
 from tests.acceptance.small_web import ServedWeb, served

@@ -297,7 +297,7 @@ def url(text: str, depth: int = 0, **more: object) -> NewUrl:
     """A URL to add."""
     found = canonical(text)
     assert found is not None
-    return found.offer(depth=depth, **more)  # type: ignore[arg-type]
+    return found.new_url(depth=depth, **more)  # type: ignore[arg-type]
 
 
 def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRow:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
-from rove.admin import apply_exclusions as enforce
+from rove.admin import apply_exclusions
 from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.contract import Exclusion, Frontier
 from rove.model.urls import UrlState
@@ -30,7 +31,10 @@ A = url("http://a.test/")
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(withdrawal, "SLICE", 4)
-    monkeypatch.setattr(enforce, "NAMES_PER_SLICE", 3)
+
+
+block_covered = partial(apply_exclusions.block_covered, domains_per_slice=3)
+reopen_covered = partial(apply_exclusions.reopen_covered, domains_per_slice=3)
 
 
 def everything(_: str) -> bool:
@@ -486,16 +490,16 @@ async def test_what_patterns_cover_leaves_and_comes_back(
     patterns = [parse_pattern(text) for text in written]
     expected = hosts(*patterns)
     assert len(expected) == covered
-    assert await enforce.exclude(frontier, patterns) == covered
-    assert await enforce.exclude(frontier, patterns) == 0
+    assert await block_covered(frontier, patterns) == covered
+    assert await block_covered(frontier, patterns) == 0
     found = await states(frontier, WEB)
     assert {text for text in WEB if found[text] is BLOCKED} == expected
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - expected
     await frontier.settle([visited(lease, asked=False) for lease in leases])
-    assert await enforce.include(frontier, patterns, Exclusions()) == covered
-    assert await enforce.include(frontier, patterns, Exclusions()) == 0
+    assert await reopen_covered(frontier, patterns, Exclusions()) == covered
+    assert await reopen_covered(frontier, patterns, Exclusions()) == 0
     assert set((await states(frontier, WEB)).values()) == {PENDING}
     await check(harness, frontier)
     leases = await frontier.claim(50)
@@ -528,15 +532,15 @@ async def test_what_another_exclusion_covers_stays_excluded(
     await add(frontier, *WEB)
     patterns, others = [[parse_pattern(t) for t in texts] for texts in (lifted, still)]
     both, left = hosts(*patterns, *others), hosts(*others)
-    assert await enforce.exclude(frontier, [*patterns, *others]) == len(both)
-    opened = await enforce.include(frontier, patterns, Exclusions(others))
+    assert await block_covered(frontier, [*patterns, *others]) == len(both)
+    opened = await reopen_covered(frontier, patterns, Exclusions(others))
     assert opened == len(both) - len(left)
     found = await states(frontier, WEB)
     assert {text for text in WEB if found[text] is BLOCKED} == left
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - left
-    assert await enforce.include(frontier, others, Exclusions()) == len(left)
+    assert await reopen_covered(frontier, others, Exclusions()) == len(left)
     assert set((await states(frontier, WEB)).values()) == {PENDING}
 
 
@@ -548,9 +552,9 @@ async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(
     (lease,) = await frontier.claim(1)
     await frontier.settle([visited(lease, DONE)])
     for pattern in ("a.test", "www.a.test", "test", "w*.a.test"):
-        assert await enforce.exclude(frontier, [pattern]) == 2
+        assert await block_covered(frontier, [pattern]) == 2
         assert await frontier.next_due() is None
-        assert await enforce.include(frontier, [pattern], Exclusions()) == 2
+        assert await reopen_covered(frontier, [pattern], Exclusions()) == 2
         assert await frontier.next_due() == pytest.approx(DELAY)
     harness.advance(DELAY - 0.01)
     assert await frontier.claim(1) == []

@@ -22,7 +22,7 @@ from rove.model.visits import (
     Pace,
     RobotsStatus,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import BUDGET, DELAY, START, Harness, page_row, url, visited
 
 DONE = UrlState.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -21,8 +22,7 @@ import msgspec
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier import move as moving
-from rove.frontier.clock import Anchor, current_boot, steady_seconds
+from rove.frontier.clock import Anchor, machine_time, steady_seconds
 from rove.frontier.contract import (
     Catalog,
     Frontier,
@@ -32,11 +32,15 @@ from rove.frontier.contract import (
     SeedSource,
     crawled_seconds,
 )
-from rove.frontier.move import Moved, is_moving, move
+from rove.frontier.move.bookmark import is_moving
+from rove.frontier.move.mover import PROGRESS_SECONDS, SLICE_ROWS, Moved, Mover, move
+from rove.frontier.move.source import Source
+from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.database import Database as PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
+from rove.frontier.queries import load_queries
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.frontier import SqliteFrontier
@@ -55,7 +59,7 @@ from rove.model.visits import (
     RobotsStatus,
     VisitResult,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
@@ -64,10 +68,7 @@ SETTINGS = '{"delay":70}'
 STEP = 50.0
 TEXT = -77
 DAY = 86_400_000
-TABLES = (
-    *("domain", "url", "origin", "request", "robots_text", "exclusion", "seed_source", "run"),
-    *("process", "content"),
-)
+NAMES = tuple(table.name for table in TABLES if table.name != "counter")
 TIMES = {
     "domain": ("ready_at", "not_before"),
     "origin": ("expires_at", "fetched_at"),
@@ -100,7 +101,9 @@ class Clock:
 
     def keep(self, path: Path) -> None:
         """Write it to the file, where the move finds it."""
-        anchor = msgspec.json.encode(Anchor(boot=current_boot(), offset_ms=self.offset)).decode()
+        anchor = msgspec.json.encode(
+            Anchor(boot=machine_time().boot, offset_ms=self.offset)
+        ).decode()
         with _sqlite(path) as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (anchor,))
 
@@ -132,8 +135,25 @@ class Target:
             "FROM test_clock $$"
         )
 
-    async def move(self, path: Path, say: Callable[[str], None] = lambda text: None) -> Moved:
-        return await move(path, self.url, self.schema, MACHINE, say=say)
+    async def move(
+        self,
+        path: Path,
+        say: Callable[[str], None] = lambda text: None,
+        *,
+        slice_rows: int = 5,
+        progress_seconds: float = 0.0,
+        node: Node = MACHINE,
+    ) -> Moved:
+        """Move in slices so small that each table has several, and report each."""
+        return await move(
+            path,
+            self.url,
+            self.schema,
+            node,
+            say=say,
+            slice_rows=slice_rows,
+            progress_seconds=progress_seconds,
+        )
 
     async def is_moving(self) -> bool:
         database = PostgresDatabase(self.url, self.schema)
@@ -164,12 +184,6 @@ def target(postgres_url: str) -> Iterator[Target]:
         await connection.close()
 
     asyncio.run(drop())
-
-
-@pytest.fixture
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "SLICE", 5)
-    monkeypatch.setattr(moving, "SAY_SECONDS", 0.0)
 
 
 @asynccontextmanager
@@ -317,7 +331,7 @@ async def _both(
         yield here, sqlite, there, postgres
 
 
-async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target, small_slices: None) -> None:
+async def test_goes_on_as_it_would_have(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     await target.move(path)
@@ -353,7 +367,7 @@ def _as_offered(leases: list[Lease]) -> dict[str, Any]:
     }
 
 
-async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_slices: None) -> None:
+async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     moved = await target.move(path)
@@ -361,7 +375,7 @@ async def test_what_is_kept_is_the_same(tmp_path: Path, target: Target, small_sl
     assert moved.rows["domain"] == 15
     assert not await target.is_moving()
     with _sqlite(path) as connection:
-        for table in TABLES:
+        for table in NAMES:
             (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
             assert moved.rows[table] == count > 0
             assert await target.rows(f"SELECT count(*) FROM {table}") == [(count,)]
@@ -457,9 +471,7 @@ async def _check_numbers(target: Target, path: Path, postgres: Frontier) -> None
     assert "visits" not in dict(await target.rows("SELECT name, value FROM counter"))
 
 
-async def test_delays_end_when_they_would_have(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_delays_end_when_they_would_have(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     before = clock()
     await target.move(path)
@@ -467,9 +479,7 @@ async def test_delays_end_when_they_would_have(
     assert clock() - before < 60_000
 
 
-async def test_a_day_between_does_not_shorten_delays(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_a_day_between_does_not_shorten_delays(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     await _interrupted(target, path, 6)
@@ -480,9 +490,7 @@ async def test_a_day_between_does_not_shorten_delays(
     await _check_times(path, target, clock)
 
 
-async def test_the_shift_is_that_of_each_start(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_the_shift_is_that_of_each_start(tmp_path: Path, target: Target) -> None:
     """The server's clock is set forward between two starts: what comes then is reckoned by the new one."""
     path, _ = await crawl_in(tmp_path)
     await target.take_clock()
@@ -560,7 +568,7 @@ async def _interrupted(target: Target, path: Path, words: int) -> bool:
 async def _dump(target: Target) -> dict[str, list[Any]]:
     """All rows, without the times."""
     dump = {}
-    for table in (*TABLES, "counter", "machine"):
+    for table in (*NAMES, "counter", "machine"):
         rows = await target.rows(f"SELECT to_jsonb(t) FROM {table} AS t")
         found = [msgspec.json.decode(row[0]) for row in rows]
         for row in found:
@@ -574,9 +582,7 @@ async def _dump(target: Target) -> dict[str, list[Any]]:
     return dump
 
 
-async def test_interrupted_after_every_slice(
-    tmp_path: Path, target: Target, small_slices: None, postgres_url: str
-) -> None:
+async def test_interrupted_after_every_slice(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     times = 0
     while await _interrupted(target, path, 1):
@@ -595,7 +601,7 @@ async def test_interrupted_after_every_slice(
 async def _check_same_as_at_once(path: Path, target: Target, moved: Moved) -> None:
     whole = Target(target.url)
     try:
-        assert await whole.move(path) == moved
+        assert await whole.move(path, slice_rows=SLICE_ROWS) == moved
         assert await _dump(whole) == await _dump(target)
     finally:
         await whole.rows(f'DROP SCHEMA "{whole.schema}" CASCADE')
@@ -604,11 +610,10 @@ async def _check_same_as_at_once(path: Path, target: Target, moved: Moved) -> No
 KILLED = """
 import asyncio, os, signal, sys, threading
 from pathlib import Path
-from rove.frontier import move as moving
 from rove.frontier.contract import Node
+from rove.frontier.move.mover import move
 
 path, url, schema, words, pause = sys.argv[1:]
-moving.SLICE, moving.SAY_SECONDS = 20, 0.0
 left = int(words)
 
 def say(text):
@@ -618,7 +623,9 @@ def say(text):
         threading.Timer(float(pause), os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 machine = Node(key="here", host="host", path="/data")
-asyncio.run(moving.move(Path(path), url, schema, machine, say=say))
+asyncio.run(
+    move(Path(path), url, schema, machine, say=say, slice_rows=20, progress_seconds=0.0)
+)
 """
 
 
@@ -635,7 +642,7 @@ async def test_killed_at_random_moments(tmp_path: Path, target: Target) -> None:
         )
         ends.append(ended.returncode)
     assert ends.count(-signal.SIGKILL) >= 3, ends
-    moved = await target.move(path)
+    moved = await target.move(path, slice_rows=SLICE_ROWS)
     await _check_times(path, target, clock)
     await _check_same_as_at_once(path, target, moved)
 
@@ -647,46 +654,55 @@ async def _enlarge(path: Path, clock: Clock) -> None:
         await frontier.add([url(f"https://big{i % 200}.test/{i}") for i in range(3000)])
 
 
-async def test_a_server_that_drops_connections(
-    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was being written is written once, whether its commit had come through or not."""
+class FlakyDatabase(PostgresDatabase):
+    """Loses its connection now and then, before or after a commit."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        super().__init__(url, schema, connections=1)
+        self.dropped = {"before": 0, "after": 0}
+        self._chance = random.Random(2)
+
+    async def transaction(self, what: str, work: Any, **options: Any) -> Any:
+        async def dropped_before_commit(session: Any) -> Any:
+            result = await work(session)
+            if self._drops(what, "before"):
+                await session.connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            return result
+
+        return await super().transaction(what, dropped_before_commit, **options)
+
+    async def run(self, what: str, work: Any, **options: Any) -> Any:
+        async def dropped_after_commit(session: Any) -> Any:
+            result = await work(session)
+            if self._drops(what, "after"):
+                raise ConnectionResetError
+            return result
+
+        return await super().run(what, dropped_after_commit, **options)
+
+    def _drops(self, what: str, when: str) -> bool:
+        drops = "move" in what and self._chance.random() < 0.2
+        self.dropped[when] += drops
+        return drops
+
+
+async def test_a_server_that_drops_connections(tmp_path: Path, target: Target) -> None:
+    """Each slice is written once, whether its commit was lost or only the answer to it."""
     path, clock = await crawl_in(tmp_path)
     await _enlarge(path, clock)
-    monkeypatch.setattr(moving, "SLICE", 100)
-    chance = random.Random(2)
-    copy_records, run = moving._copy_records, PostgresDatabase.run
-    dropped = {"before": 0, "after": 0}
-
-    async def dropped_before_commit(session: Any, *arguments: Any) -> None:
-        await copy_records(session, *arguments)
-        if chance.random() < 0.2:
-            dropped["before"] += 1
-            await session.connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-
-    async def dropped_after_commit(
-        self: PostgresDatabase, what: str, work: Any, **options: Any
-    ) -> Any:
-        async def and_lost(session: Any) -> Any:
-            found = await work(session)
-            if "move" in what and chance.random() < 0.2:
-                dropped["after"] += 1
-                raise ConnectionResetError
-            return found
-
-        return await run(self, what, and_lost, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "_copy_records", dropped_before_commit)
-        patch.setattr(PostgresDatabase, "run", dropped_after_commit)
-        moved = await target.move(path)
-    assert min(dropped.values()) > 2, dropped
+    source, database = Source(path), FlakyDatabase(target.url, target.schema)
+    await source.open()
+    await database.open(create=True)
+    try:
+        moved = await Mover(source, database, MACHINE, lambda text: None, slice_rows=100).run()
+    finally:
+        await database.close()
+        await source.close()
+    assert min(database.dropped.values()) > 2, database.dropped
     await _check_same_as_at_once(path, target, moved)
 
 
-async def test_again_after_the_end_changes_nothing(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_again_after_the_end_changes_nothing(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     moved = await target.move(path)
     async with target.backend() as there:
@@ -700,9 +716,7 @@ async def test_again_after_the_end_changes_nothing(
     assert said == []
 
 
-async def test_a_copy_that_was_overtaken_is_refused(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_a_copy_that_was_overtaken_is_refused(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.move(path)
     await _enlarge(path, clock)
@@ -710,41 +724,32 @@ async def test_a_copy_that_was_overtaken_is_refused(
         await target.move(path)
 
 
-async def test_a_crawl_that_went_on_between_is_moved_whole(
-    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crawl_that_went_on_between_is_moved_whole(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "SLICE", 5)
-        patch.setattr(moving, "SAY_SECONDS", 0.0)
-        assert await _interrupted(target, path, 8)
+    assert await _interrupted(target, path, 8)
     await _enlarge(path, clock)
     said: list[str] = []
-    moved = await target.move(path, said.append)
+    moved = await target.move(path, said.append, slice_rows=SLICE_ROWS)
     assert moved.rows["url"] == 3078
     assert any("gone on" in text for text in said)
     await _check_same_as_at_once(path, target, moved)
 
 
-async def test_refuses_what_holds_another_crawl(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_refuses_what_holds_another_crawl(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     async with target.backend() as there:
         await there.catalog.save("{}", None)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         await target.move(path)
     await target.rows("DELETE FROM meta")
     await target.rows("INSERT INTO url VALUES (1, 2, 3, 4, 0, 0, 0, 0, 0, false, 'https://a/', '')")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         await target.move(path)
     assert await target.rows("SELECT count(*) FROM domain") == [(0,)]
     assert not await target.is_moving()
 
 
-async def test_refuses_the_move_of_another_crawl(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_refuses_the_move_of_another_crawl(tmp_path: Path, target: Target) -> None:
     (tmp_path / "other").mkdir()
     other, _ = await crawl_in(tmp_path / "other")
     path, _ = await crawl_in(tmp_path)
@@ -752,7 +757,7 @@ async def test_refuses_the_move_of_another_crawl(
     with pytest.raises(UsageError, match="unfinished move of another crawl"):
         await target.move(path)
     await target.move(other)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         await target.move(path)
 
 
@@ -769,19 +774,17 @@ async def test_refuses_a_file_without_a_crawl(tmp_path: Path, target: Target) ->
     assert schemas == []
 
 
-async def test_rows_that_are_missing_are_noticed(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_rows_that_are_missing_are_noticed(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     assert await _interrupted(target, path, 8)
     await target.rows("DELETE FROM url WHERE url = (SELECT min(url) FROM url WHERE state = 0)")
-    with pytest.raises(FrontierError, match="urls: 78 here, 77 there; urls pending: "):
+    with pytest.raises(FrontierError, match="URLs: 78 here, 77 there; pending URLs: "):
         await target.move(path)
     assert await target.is_moving()
     assert await target.rows("SELECT 1 FROM meta WHERE key = 'settings'") == []
 
 
-async def test_two_movers_do_not_mix(tmp_path: Path, target: Target, small_slices: None) -> None:
+async def test_two_movers_do_not_mix(tmp_path: Path, target: Target) -> None:
     """A copy of the data directory has the same name; whoever comes second to a slice leaves it."""
     path, _ = await crawl_in(tmp_path)
     assert await _interrupted(target, path, 1)
@@ -790,13 +793,11 @@ async def test_two_movers_do_not_mix(tmp_path: Path, target: Target, small_slice
         target.move(path), target.move(tmp_path / "copy.sqlite"), return_exceptions=True
     )
     failures = [end for end in ends if isinstance(end, BaseException)]
-    assert all("somebody else is moving" in str(failure) for failure in failures)
+    assert all("another process is moving" in str(failure) for failure in failures)
     await _check_same_as_at_once(path, target, await target.move(path))
 
 
-async def test_a_data_directory_that_got_another_name(
-    tmp_path: Path, target: Target, small_slices: None
-) -> None:
+async def test_a_data_directory_that_got_another_name(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     rows = "SELECT m.key FROM process AS p LEFT JOIN machine AS m ON m.id = p.machine"
     for words, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):
@@ -809,17 +810,14 @@ async def test_a_data_directory_that_got_another_name(
                 raise _Stop
 
         try:
-            await move(path, target.url, target.schema, machine, say=say)
+            await target.move(path, say, node=machine)
         except _Stop:
             assert words is not None
         assert await target.rows("SELECT key FROM machine") == [(key,)]
     assert {key for (key,) in await target.rows(rows)} == {"fourth"}
 
 
-async def test_text_that_postgresql_cannot_store(
-    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(moving, "SLICE", 1)
+async def test_text_that_postgresql_cannot_store(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     with _sqlite(path) as connection:
         connection.execute("UPDATE request SET title = 'a' || char(0) || 'b' WHERE visit = 1")
@@ -832,7 +830,7 @@ async def test_text_that_postgresql_cannot_store(
                 (pattern,),
             )
         visits = [row[0] for row in connection.execute("SELECT DISTINCT visit FROM request")]
-    await target.move(path)
+    await target.move(path, slice_rows=1)
     titles = dict(await target.rows("SELECT visit, title FROM request"))
     expected = {1: "a\ufffdb", 2: "a\ufffdb", 3: "a\ufffd\ufffdb"}
     assert {1, 2, 3} & set(visits)
@@ -845,37 +843,45 @@ async def test_a_value_that_does_not_fit_is_an_error(tmp_path: Path, target: Tar
     path, _ = await crawl_in(tmp_path)
     with _sqlite(path) as connection:
         connection.execute(f"UPDATE request SET status = {1 << 40}")
-    with pytest.raises(FrontierError, match="a row of request does not fit"):
+    with pytest.raises(FrontierError, match="a row of the table request does not fit"):
         await target.move(path)
     assert await target.is_moving()
 
 
 async def test_slices_are_found_by_key(tmp_path: Path) -> None:
     path, _ = await crawl_in(tmp_path)
-    values = {"shift": 1, "machine": 1, "limit": 5, "key0": 1, "key1": 1}
+    values = {"shift": 1, "machine": 1, "retried": 1, "limit": 5, "key0": 1, "key1": 1}
     with _sqlite(path) as connection:
-        for table in moving._ALL_TABLES:
-            query = table.query(is_first=False)
+        for table in TABLES:
+            query = load_queries("move")[f"slice_{table.name}"]
             plan = str(connection.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall())
             assert "SEARCH" in plan, plan
             assert "TEMP B-TREE" not in plan, plan
 
 
-async def test_says_how_far_it_is_now_and_then(
-    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_says_how_far_it_is_now_and_then(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     said: list[str] = []
-    monkeypatch.setattr(moving, "SLICE", 5)
-    await target.move(path, said.append)
-    assert said == ["comparing what is here with what is there"]
-    monkeypatch.setattr(moving, "SAY_SECONDS", 0.0)
+    await target.move(path, said.append, progress_seconds=PROGRESS_SECONDS)
+    assert said == ["comparing the copy with the crawl"]
     other = Target(target.url)
     await other.move(path, said.append)
     await other.rows(f'DROP SCHEMA "{other.schema}" CASCADE')
-    assert "urls: 40 of 78" in said
+    assert "URLs: 40 of 78" in said
     assert "domains: 15 of 15" in said
     assert "robots.txt records: 3" in said
+
+
+def test_the_queries_name_every_table_and_state() -> None:
+    queries = load_queries("move")
+    names = [table.name for table in TABLES]
+    assert queries["clear"].split(None, 1)[1].split(", ") == names
+    assert queries["analyze"].split(None, 1)[1].split(", ") == names
+    assert re.findall(r"FROM (\w+)", queries["holds_rows"]) == names
+    states = re.findall(r'state = (\d)\) AS "(\w+) URLs"', queries["count_url"])
+    assert [(int(number), name) for number, name in states] == [
+        (state.value, state.name.lower()) for state in UrlState
+    ]
 
 
 @contextmanager

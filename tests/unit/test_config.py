@@ -21,7 +21,6 @@ from rove.config import (
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
 from rove.policy.constants import DEFAULT_DELAY
-from rove.urls.ignored_params import CANONICAL_VERSION
 
 GOOD = Settings(email="me@example.org")
 
@@ -127,8 +126,6 @@ def test_no_size(text: str) -> None:
         ({"info_url": "https://example.org/)"}, "--info-url"),
         ({"info_url": "https://example.org/;x"}, "--info-url"),
         ({"info_url": "https://example.org/\r\nX: y"}, "--info-url"),
-        ({"canonical_version": CANONICAL_VERSION + 1}, "canonical URL form"),
-        ({"canonical_version": 0}, "canonical URL form"),
         ({"drop_params": ("a b",)}, "--drop-param"),
         ({"drop_params": ("*",)}, "--drop-param"),
     ],
@@ -156,7 +153,6 @@ def test_a_delay_that_is_no_number_is_refused(delay: float) -> None:
         {"concurrency": 1},
         {"info_url": "https://example.org/bot?x=1"},
         {"info_url": "http://example.org"},
-        {"canonical_version": 1},
         {"drop_params": ("a", "x_*")},
     ],
 )
@@ -169,7 +165,6 @@ def test_the_defaults_are_polite() -> None:
     assert GOOD.delay == 70.0
     assert not GOOD.allow_short_delay and not GOOD.allow_private_addresses
     assert GOOD.max_body == 5 * 1024 * 1024
-    assert GOOD.canonical_version == CANONICAL_VERSION
 
 
 LIMITS = st.builds(

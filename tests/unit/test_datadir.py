@@ -1,4 +1,4 @@
-"""The data directory: one process at a time, and nothing left behind by a crawl that did not come into being."""
+"""One process at a time uses a data directory, and a crawl that was not created leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def contents(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_it_is_made_and_held_and_given_back(data: DataDir) -> None:
+def test_it_is_created_held_and_released(data: DataDir) -> None:
     assert not data.in_use()
     with data.held():
         assert data.root.is_dir()
@@ -33,7 +33,7 @@ def test_it_is_made_and_held_and_given_back(data: DataDir) -> None:
     assert data.frontier.read_text() == "a crawl"
 
 
-def test_folders_above_are_made_too(tmp_path: Path) -> None:
+def test_parent_folders_are_created(tmp_path: Path) -> None:
     data = DataDir(tmp_path / "a" / "b" / "data")
     with data.held():
         data.frontier.touch()
@@ -49,16 +49,16 @@ def test_a_second_process_is_told_who_holds_it(data: DataDir) -> None:
         assert data.in_use(), "the first still holds it"
 
 
-def test_a_second_process_changes_nothing_of_a_crawl_that_is_only_starting(data: DataDir) -> None:
-    """The first is still reading its seeds, from standard input perhaps: there is no frontier yet."""
+def test_a_second_process_changes_nothing_while_a_crawl_starts(data: DataDir) -> None:
+    """The first one is still reading its seeds, so there is no frontier yet."""
     with data.held():
-        kept = data.keep_seeds(io.BytesIO(b"a.test\n"))
+        copy = data.save_seeds(io.BytesIO(b"a.test\n"))
         data.log.write_text("a log")
         before = contents(data.root)
         with pytest.raises(UsageError, match="in use"), data.held():
             pytest.fail("held twice")
         assert contents(data.root) == before
-        assert kept.read_bytes() == b"a.test\n"
+        assert copy.read_bytes() == b"a.test\n"
         assert data.in_use()
         data.frontier.touch()
 
@@ -70,14 +70,14 @@ def test_it_can_be_held_again(data: DataDir) -> None:
             assert data.in_use()
 
 
-def test_a_crawl_that_did_not_come_into_being_leaves_nothing(data: DataDir, tmp_path: Path) -> None:
+def test_a_crawl_that_was_not_created_leaves_nothing(data: DataDir, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no seeds"), data.held():
-        data.keep_seeds(io.BytesIO(b"nothing")).unlink()
+        data.save_seeds(io.BytesIO(b"nothing")).unlink()
         raise UsageError("no seeds")
     assert contents(tmp_path) == []
 
 
-def test_a_folder_that_was_there_stays_with_what_is_in_it(data: DataDir) -> None:
+def test_an_existing_folder_stays_with_its_files(data: DataDir) -> None:
     data.seeds.mkdir(parents=True)
     mine = [data.root / "notes.txt", data.seeds / "0001.txt", data.log]
     for path in mine:
@@ -89,28 +89,28 @@ def test_a_folder_that_was_there_stays_with_what_is_in_it(data: DataDir) -> None
     assert all(path.read_text() == "mine" for path in mine)
 
 
-def test_what_a_crawl_has_stays_whatever_goes_wrong(data: DataDir) -> None:
+def test_the_files_of_a_crawl_stay_after_an_error(data: DataDir) -> None:
     with pytest.raises(RuntimeError), data.held():
-        data.keep_seeds(io.BytesIO(b"a.test"))
+        data.save_seeds(io.BytesIO(b"a.test"))
         data.frontier.touch()
         raise RuntimeError
     assert {"seeds/0001.txt", "frontier.sqlite"} <= set(contents(data.root))
     assert not data.in_use()
 
 
-def test_a_file_in_its_place_is_refused_in_words(tmp_path: Path) -> None:
-    place = tmp_path / "data"
-    place.write_text("a file")
-    for root in (place, place / "below"):
+def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_text("a file")
+    for root in (file, file / "below"):
         with (
             pytest.raises(UsageError, match="cannot be used as a data directory"),
             DataDir(root).held(),
         ):
             pytest.fail("held a file")
-    assert place.read_text() == "a file"
+    assert file.read_text() == "a file"
 
 
-def test_looking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
+def test_checking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
     assert not data.in_use()
     assert not data.root.exists()
     with data.held():
@@ -122,23 +122,23 @@ def test_looking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:
     assert not data.in_use()
 
 
-def test_seeds_are_kept_as_they_are_one_file_each(data: DataDir) -> None:
+def test_seeds_are_copied_unchanged_to_one_file_each(data: DataDir) -> None:
     data.root.mkdir()
     texts = [b"\xef\xbb\xbfa.test\r\n", b"", b"\xff\xfe not text" * 100_000]
-    paths = [data.keep_seeds(io.BytesIO(text)) for text in texts]
+    paths = [data.save_seeds(io.BytesIO(text)) for text in texts]
     assert [path.name for path in paths] == ["0001.txt", "0002.txt", "0003.txt"]
     assert [path.read_bytes() for path in paths] == texts
     assert contents(data.seeds) == ["0001.txt", "0002.txt", "0003.txt"]
 
 
-def test_seeds_never_replace_others(data: DataDir) -> None:
+def test_a_copy_of_seeds_never_replaces_another(data: DataDir) -> None:
     data.root.mkdir()
-    first = data.keep_seeds(io.BytesIO(b"first"))
-    second = data.keep_seeds(io.BytesIO(b"second"))
+    first = data.save_seeds(io.BytesIO(b"first"))
+    second = data.save_seeds(io.BytesIO(b"second"))
     first.unlink()
     (data.seeds / "notes.txt").write_text("mine")
     (data.seeds / "0007.partial").write_text("left by a kill")
-    third = data.keep_seeds(io.BytesIO(b"third"))
+    third = data.save_seeds(io.BytesIO(b"third"))
     assert third != second and second.read_bytes() == b"second"
 
 
@@ -153,13 +153,13 @@ class Failing(io.RawIOBase):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_is_said(data: DataDir, number: int) -> None:
+def test_a_full_disk_is_reported(data: DataDir, number: int) -> None:
     data.root.mkdir()
     with pytest.raises(DiskFull, match="disk is full"):
-        data.keep_seeds(Failing(number))  # type: ignore[arg-type]
+        data.save_seeds(Failing(number))  # type: ignore[arg-type]
 
 
-def test_another_error_is_not_called_a_full_disk(data: DataDir) -> None:
+def test_another_error_is_not_reported_as_a_full_disk(data: DataDir) -> None:
     data.root.mkdir()
     with pytest.raises(StoreError, match=os.strerror(errno.EIO)):
-        data.keep_seeds(Failing(errno.EIO))  # type: ignore[arg-type]
+        data.save_seeds(Failing(errno.EIO))  # type: ignore[arg-type]

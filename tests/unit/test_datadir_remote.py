@@ -1,4 +1,4 @@
-"""A data directory that belongs to a crawl elsewhere, and the processes that work in it."""
+"""A data directory that belongs to a crawl in PostgreSQL, and the locks of its workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rove import datadir
 from rove.datadir import DataDir, Remote
 from rove.errors import StoreError, UsageError
 
-REMOTE = Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine", machine="00ff")
+REMOTE = Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine", node_key="00ff")
 FILE = "frontier.json"
 PATIENCE = 5.0
 
@@ -33,31 +33,31 @@ with DataDir(Path(sys.argv[1])).worked_in():
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataDir:
-    made = DataDir(tmp_path / "data")
-    made.root.mkdir()
-    return made
+    data = DataDir(tmp_path / "data")
+    data.root.mkdir()
+    return data
 
 
 def names(data: DataDir) -> set[str]:
     return {path.name for path in data.root.iterdir()}
 
 
-def test_what_is_remembered_is_read_back(data: DataDir) -> None:
+def test_a_remote_is_stored_and_read(data: DataDir) -> None:
     assert data.remote() is None
     data.remember(REMOTE)
     assert data.remote() == DataDir(data.root).remote() == REMOTE
     assert names(data) == {FILE}
 
 
-def test_where_there_is_no_directory_nothing_is_remembered(tmp_path: Path) -> None:
+def test_reading_the_remote_creates_no_directory(tmp_path: Path) -> None:
     data = DataDir(tmp_path / "nothing")
     assert data.remote() is None
     assert not data.root.exists()
 
 
-def test_a_machine_is_given_a_name_that_stays(data: DataDir) -> None:
+def test_a_data_directory_gets_a_key_that_stays(data: DataDir) -> None:
     one, two = (Remote(url="postgresql://h/x", crawl_name="mine") for _ in range(2))
-    assert one.machine != two.machine
+    assert one.node_key != two.node_key
     data.remember(one)
     assert data.remote() == one
 
@@ -70,26 +70,26 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("umask")
-def test_only_its_owner_may_read_it(data: DataDir) -> None:
+def test_only_the_owner_may_read_the_file(data: DataDir) -> None:
     for _ in range(2):
         data.remember(REMOTE)
         assert (data.root / FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_it_can_be_remembered_anew(data: DataDir) -> None:
+def test_a_remote_can_be_replaced(data: DataDir) -> None:
     data.remember(Remote(url="postgresql://" + "long" * 100, crawl_name="mine"))
     data.remember(REMOTE)
     assert data.remote() == REMOTE
 
 
-def test_a_note_left_half_written_is_no_hindrance(data: DataDir) -> None:
+def test_a_partial_file_left_by_a_kill_does_no_harm(data: DataDir) -> None:
     (data.root / "frontier.partial").write_text("x" * 1000)
     assert data.remote() is None
     data.remember(REMOTE)
     assert data.remote() == REMOTE
 
 
-def test_it_can_be_forgotten(data: DataDir) -> None:
+def test_a_remote_can_be_forgotten(data: DataDir) -> None:
     data.remember(REMOTE)
     data.forget()
     assert data.remote() is None
@@ -110,14 +110,14 @@ def test_it_can_be_forgotten(data: DataDir) -> None:
         b'{"url": "\xff", "crawl_name": "mine"}',
     ],
 )
-def test_a_file_that_is_not_ours_is_refused_in_words(data: DataDir, text: bytes) -> None:
+def test_a_damaged_file_is_refused(data: DataDir, text: bytes) -> None:
     (data.root / FILE).write_bytes(text)
     with pytest.raises(UsageError, match="which says where the crawl is, cannot be read"):
         data.remote()
     assert (data.root / FILE).read_bytes() == text
 
 
-def test_a_folder_in_its_place_is_refused_in_words(data: DataDir) -> None:
+def test_a_folder_instead_of_the_file_is_refused(data: DataDir) -> None:
     (data.root / FILE).mkdir()
     with pytest.raises(UsageError, match="cannot be read"):
         data.remote()
@@ -125,14 +125,14 @@ def test_a_folder_in_its_place_is_refused_in_words(data: DataDir) -> None:
         data.remember(REMOTE)
 
 
-def test_where_it_cannot_be_written_that_is_said(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=f"{FILE} cannot be written: No such file"):
         DataDir(tmp_path / "nothing").remember(REMOTE)
 
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No byte comes to the disk."""
+    """Let every fsync fail."""
 
     def failing(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -142,30 +142,30 @@ def full_disk() -> Iterator[None]:
         yield
 
 
-def test_what_was_remembered_before_stays_when_the_new_cannot_be_written(data: DataDir) -> None:
+def test_the_old_remote_stays_when_the_new_one_cannot_be_written(data: DataDir) -> None:
     data.remember(REMOTE)
     with full_disk(), pytest.raises(StoreError, match="No space left"):
         data.remember(Remote(url="postgresql://new.test/x", crawl_name="mine"))
     assert data.remote() == REMOTE
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     data = DataDir(tmp_path / "new")
     with full_disk(), pytest.raises(StoreError), data.held():
         data.remember(REMOTE)
     assert not data.root.exists()
 
 
-def test_a_data_directory_of_a_crawl_elsewhere_is_kept(tmp_path: Path) -> None:
-    """There is no frontier in it, but it is not empty."""
+def test_the_data_directory_of_a_crawl_in_postgresql_stays(tmp_path: Path) -> None:
+    """Although it holds no frontier."""
     data = DataDir(tmp_path / "new")
     with data.held():
         data.remember(REMOTE)
     assert data.remote() == REMOTE
-    assert names(data) == {FILE, "lock"}, "with all that was made for it"
+    assert names(data) == {FILE, "lock"}
 
 
-def test_a_crawl_elsewhere_that_did_not_come_into_being_leaves_nothing(tmp_path: Path) -> None:
+def test_a_crawl_in_postgresql_that_was_not_created_leaves_nothing(tmp_path: Path) -> None:
     data = DataDir(tmp_path / "new")
     with pytest.raises(UsageError), data.held():
         data.remember(REMOTE)
@@ -175,7 +175,7 @@ def test_a_crawl_elsewhere_that_did_not_come_into_being_leaves_nothing(tmp_path:
     assert not data.root.exists()
 
 
-def test_a_frontier_that_was_moved_stays_under_another_name(data: DataDir) -> None:
+def test_a_moved_frontier_stays_under_another_name(data: DataDir) -> None:
     data.frontier.write_text("a crawl")
     data.set_frontier_aside()
     assert not data.frontier.exists()
@@ -183,32 +183,32 @@ def test_a_frontier_that_was_moved_stays_under_another_name(data: DataDir) -> No
     assert names(data) == {"frontier.sqlite.moved"}
 
 
-def test_every_process_has_a_log_of_its_own(data: DataDir) -> None:
+def test_every_worker_has_its_own_log(data: DataDir) -> None:
     logs = [data.log_of(number) for number in (1, 2, 10)]
     assert [log.name for log in logs] == ["rove-1.log", "rove-2.log", "rove-10.log"]
     assert data.log not in logs
 
 
-def test_a_directory_that_is_worked_in_is_in_use(data: DataDir) -> None:
-    """Also when nobody holds it any more."""
+def test_a_directory_with_a_worker_is_in_use(data: DataDir) -> None:
+    """Even if nobody holds it."""
     assert not data.in_use()
     with data.worked_in():
         assert data.in_use()
     assert not data.in_use()
 
 
-def test_many_can_work_in_it_at_a_time(data: DataDir) -> None:
+def test_several_workers_can_use_it(data: DataDir) -> None:
     with ExitStack() as first:
         first.enter_context(data.worked_in())
         with ExitStack() as second:
             second.enter_context(DataDir(data.root).worked_in())
             first.close()
-            assert data.in_use(), "the second is still there"
+            assert data.in_use(), "the second worker is still there"
     assert not data.in_use()
 
 
-def test_those_who_work_in_it_do_not_keep_it_from_being_held(data: DataDir) -> None:
-    """Whoever holds it then waits for them."""
+def test_it_can_be_held_while_workers_use_it(data: DataDir) -> None:
+    """A start holds it first and then waits for the workers."""
     data.frontier.touch()
     with data.held(), data.worked_in():
         assert data.in_use()
@@ -217,14 +217,14 @@ def test_those_who_work_in_it_do_not_keep_it_from_being_held(data: DataDir) -> N
     assert not data.in_use()
 
 
-def test_looking_whether_it_is_worked_in_makes_nothing(data: DataDir) -> None:
+def test_checking_for_workers_creates_nothing(data: DataDir) -> None:
     assert not data.in_use()
     assert names(data) == set()
 
 
 @contextmanager
 def working(data: DataDir) -> Iterator[subprocess.Popen[bytes]]:
-    """Another process that works in it."""
+    """Run a worker in another process."""
     command = [sys.executable, "-c", WORKER, str(data.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -235,7 +235,7 @@ def working(data: DataDir) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-async def test_a_start_waits_for_another_process_whatever_ends_it(data: DataDir) -> None:
+async def test_a_start_waits_until_a_worker_is_killed(data: DataDir) -> None:
     said: list[str] = []
     with working(data) as process:
         assert data.in_use()
@@ -249,16 +249,16 @@ async def test_a_start_waits_for_another_process_whatever_ends_it(data: DataDir)
     assert not data.in_use()
 
 
-async def test_nobody_waits_where_nobody_works(data: DataDir, tmp_path: Path) -> None:
+async def test_a_start_does_not_wait_without_workers(data: DataDir, tmp_path: Path) -> None:
     said: list[str] = []
     with data.worked_in():
         pass
-    for place in (data, DataDir(tmp_path / "nothing")):
-        await place.wait_for_workers(said.append)
+    for folder in (data, DataDir(tmp_path / "nothing")):
+        await folder.wait_for_workers(said.append)
     assert said == []
 
 
-async def test_it_waits_for_the_last_of_them_and_says_so_once(data: DataDir) -> None:
+async def test_a_start_waits_for_the_last_worker_and_says_so_once(data: DataDir) -> None:
     said: list[str] = []
     with ExitStack() as first, ExitStack() as second:
         first.enter_context(data.worked_in())
@@ -274,19 +274,17 @@ async def test_it_waits_for_the_last_of_them_and_says_so_once(data: DataDir) -> 
     assert len(said) == 1
 
 
-async def test_it_does_not_wait_for_ever(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datadir, "ORPHAN_SECONDS", 0.05)
+async def test_a_start_does_not_wait_for_ever(data: DataDir) -> None:
     said: list[str] = []
     with data.worked_in():
         with pytest.raises(UsageError, match="still crawling"):
             async with asyncio.timeout(PATIENCE):
-                await data.wait_for_workers(said.append)
-        assert data.in_use(), "they are left alone"
+                await data.wait_for_workers(said.append, patience=0.05)
+        assert data.in_use(), "the worker is left alone"
     assert len(said) == 1
 
 
-def test_looking_takes_nothing_from_those_who_come_after(data: DataDir) -> None:
-    """The lock that was tried is given back at once."""
+def test_a_check_does_not_keep_the_lock(data: DataDir) -> None:
     with data.worked_in():
         pass
     assert not data.in_use()

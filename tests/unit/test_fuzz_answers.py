@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rove.crawl.robots_fetch import ROBOTS_LEAST_VALID_SECONDS, valid_for
+from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
 from rove.model.outcomes import (
@@ -44,7 +44,9 @@ from rove.parse.sitemap import MAX_CHILD_SITEMAPS, children, listed, read_sitema
 from rove.policy.constants import ROBOTS_VALID_SECONDS
 from rove.policy.pacing import DAY, retry_after
 from rove.policy.robots import MAX_SITEMAPS, Rules
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, fingerprint, parse_base, parse_seed
+from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
+from rove.urls.fingerprint import fingerprint
+from rove.urls.seed import parse_seed
 
 URL = "https://site.example/dir/page?q#f"
 SECONDS = 2.0

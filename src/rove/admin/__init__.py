@@ -1,1 +1,1 @@
-"""Commands that change a crawl from outside: exclude, purge, move."""
+"""Commands that change a crawl from outside: exclude and include, purge, move."""

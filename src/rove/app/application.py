@@ -16,7 +16,6 @@ from typing import Protocol
 import msgspec
 
 from rove import __version__
-from rove.admin.apply_exclusions import follow_exclusions
 from rove.app.preparation import CrawlOrder, check, prepare
 from rove.app.process import (
     assembled,
@@ -25,15 +24,15 @@ from rove.app.process import (
     raise_open_files,
     start_logging,
 )
-from rove.app.seeds import BadLine, SeedLoader
+from rove.app.seeds import SeedLoader
 from rove.app.supervisor import Supervisor
 from rove.app.worker import WorkOrder
 from rove.config import Settings, settings_from_json
-from rove.crawl.inflight_log import lost_visits, spool_files
+from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import GRACE_SECONDS, Ending
 from rove.crawl.pressure import fetches_within
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, UsageError
 from rove.frontier.backends import backend_for, policy_of, remote_given
@@ -41,16 +40,14 @@ from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import (
     Backend,
     Frontier,
-    SeedSource,
     crawled_seconds,
 )
 from rove.frontier.dsn import redacted
-from rove.humanize import counted, size_text
+from rove.humanize import size_text
 from rove.model.ledger import Counts
-from rove.policy.exclusions import Exclusions, whole_domains
+from rove.policy.exclusions import whole_domains
 from rove.store.recovery import recover
 
-BAD_LINES_SHOWN = 5
 SQLITE_PROCESSES = 3
 """More processes than these wait for each other's turn to write into one SQLite file (docs/performance.md)."""
 QUIET_SECONDS = 10.0
@@ -127,7 +124,6 @@ class CrawlApp:
         self._order = order
         self._say = say
         self._watch = watch
-        self._bad_lines = 0
         self._told: dict[str, float] = {}
 
     async def run(self) -> Summary:
@@ -205,9 +201,9 @@ class CrawlApp:
             remaining_limits=remaining_limits,
             on_news=self._tell,
         ) as crawl:
-            loader = await self._loader(stage, frontier, crawl.fed_some)
+            loader = await self._loader(stage, frontier)
             async with self._watched(stage, crawl, frontier, remaining_limits):
-                ending = await crawl.run(lambda: self._feed(loader, stage))
+                ending = await crawl.run(loader)
         return ending, crawl.progress
 
     async def _lead_many(
@@ -248,9 +244,9 @@ class CrawlApp:
             on_news=self._tell,
             on_stop=lambda: frontier.stop_waiting(2 * GRACE_SECONDS),
         )
-        loader = await self._loader(stage, frontier, lambda: None)
+        loader = await self._loader(stage, frontier)
         async with self._watched(stage, supervisor, frontier, remaining_limits):
-            ending = await supervisor.run(lambda: self._feed(loader, stage))
+            ending = await supervisor.run(loader.run)
         return ending, supervisor.progress
 
     @asynccontextmanager
@@ -276,36 +272,15 @@ class CrawlApp:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _loader(
-        self, stage: _Stage, frontier: Frontier, on_added: Callable[[], None]
-    ) -> SeedLoader:
+    async def _loader(self, stage: _Stage, frontier: Frontier) -> SeedLoader:
         return SeedLoader(
             frontier=frontier,
             catalog=stage.backend.catalog,
             gate=await gate_of(stage.backend.catalog, stage.settings),
-            drops=stage.settings.drops,
-            on_added=on_added,
-            on_bad=self._show_bad_line,
+            directory=stage.data.root,
+            ignored_params=stage.settings.ignored_params,
+            say=self._say,
         )
-
-    async def _feed(self, loader: SeedLoader, stage: _Stage) -> None:
-        def exclude(exclusions: Exclusions) -> None:
-            loader.gate.exclusions = exclusions
-
-        following = asyncio.create_task(follow_exclusions(stage.backend.catalog, exclude))
-        try:
-            for source in await stage.backend.catalog.seed_sources():
-                if not source.finished and source.is_here:
-                    loaded = await loader.load(source, stage.data.root / source.path)
-                    bad = f", {counted(loaded.bad, 'bad line')} left out" if loaded.bad else ""
-                    self._say(f"{loaded.name}: {counted(loaded.good, 'seed')}{bad}")
-        finally:
-            following.cancel()
-
-    def _show_bad_line(self, source: SeedSource, line: BadLine) -> None:
-        self._bad_lines += 1
-        if self._bad_lines <= BAD_LINES_SHOWN:
-            self._say(f"{source.name}, line {line.number}: {line.text[:80]!r} is no domain or URL")
 
     def _processes(self, stage: _Stage) -> int:
         """How many processes crawl: as asked, else one a core, as far as the database lets them help."""
@@ -369,7 +344,9 @@ async def _recover_requests(stage: _Stage, frontier: Frontier, processes: list[i
     cut = await frontier.recover(processes)
     if cut:
         log.info("%d leases of a process that is gone were cut to the delay", cut)
-    left = spool_files(stage.data.inflight_log, of=processes, but=frontier.process)
+    left = inflight_files(
+        stage.data.inflight_log, processes=processes, except_process=frontier.process
+    )
     for process, files in groupby(left, key=itemgetter(0)):
         # All files of a process at once: a request may have begun in one and ended in the next.
         paths = [path for _, path in files]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rove.admin.exclude import current_user
 from rove.app.seeds import has_good_line
 from rove.config import Limits, Settings, settings_from_json, with_limits
-from rove.datadir import DataDir, this_person
+from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
@@ -64,7 +65,7 @@ async def prepare(order: CrawlOrder, data: DataDir, backend: Backend) -> Setting
         await backend.open(create=True)
         settings = replace(settings, limits=await _limits(order, settings, backend))
         await backend.catalog.add_exclusions(
-            exclusions, who=this_person(), reason=f"in {order.exclude}"
+            exclusions, who=current_user(), reason=f"in {order.exclude}"
         )
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
@@ -168,7 +169,7 @@ async def _limits(order: CrawlOrder, settings: Settings, backend: Backend) -> Li
 def _take_seeds(order: CrawlOrder, data: DataDir, seeds: BinaryIO) -> SeedSource:
     name = "standard input" if order.seeds == "-" else str(order.seeds)
     with _interruptible():
-        path = data.keep_seeds(seeds)
+        path = data.save_seeds(seeds)
     if not has_good_line(path):
         path.unlink()
         raise UsageError(f"{name} holds no domain or URL to start from")

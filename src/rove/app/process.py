@@ -1,4 +1,4 @@
-"""The parts of one crawling process, put together and taken apart again."""
+"""Puts the parts of one crawling process together, and takes them apart at the end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from pathlib import Path
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
+from rove.app.seeds import all_seeds_loaded
 from rove.config import Settings
+from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import Shutdown
 from rove.datadir import DataDir
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
@@ -36,9 +39,9 @@ from rove.store.contract import Keep
 from rove.store.warc import WarcStore
 
 SPARE_FILES = 64
-"""Open files that are not fetches: the database, WARC files, the log, the resolver."""
+"""Open files beside those of fetches: the database, WARC files, the log, the resolver."""
 FILES_PER_FETCH = 2
-"""libcurl keeps a TLS connection open for up to a second after its end."""
+"""Two, because libcurl keeps a TLS connection open for up to a second after it has ended."""
 LOG_BYTES = 32 * 1024 * 1024
 LOG_FILES = 3
 
@@ -55,8 +58,50 @@ async def assembled(
     remaining_limits: RemainingLimits,
     on_news: Callable[[str], None],
 ) -> AsyncIterator[Crawl]:
-    """A crawl in this process; `name` begins the names of its WARC files, `on_news` tells a person."""
-    fetcher = CurlFetcher(
+    """Put the parts of a crawl in this process together, and close them at the end.
+
+    `name` starts the names of its WARC files; `on_news` shows a sentence to the user.
+    """
+    spare = SpareFiles()
+    fetcher, reader = _fetcher(settings), _reader(settings)
+    store = _store(data, settings, name, spare)
+    inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
+    try:
+        context = CrawlContext(
+            settings=settings,
+            frontier=frontier,
+            fetcher=fetcher,
+            store=store,
+            gate=await gate_of(catalog, settings),
+            reader=reader,
+            inflight_log=inflight_log,
+            pressure=Pressure(
+                settings,
+                concurrency=concurrency,
+                directory=data.root,
+                clock=steady_seconds,
+                on_news=on_news,
+            ),
+            progress=Progress(started=steady_seconds()),
+            shutdown=Shutdown(frontier),
+            clock=steady_seconds,
+        )
+        yield Crawl(
+            context,
+            remaining_limits=remaining_limits,
+            all_seeds_loaded=partial(all_seeds_loaded, catalog, settings),
+            follow_exclusions=partial(follow_exclusions, catalog),
+        )
+    finally:
+        await fetcher.close()
+        await reader.close()
+        await store.close()
+        inflight_log.close()
+        spare.close()
+
+
+def _fetcher(settings: Settings) -> CurlFetcher:
+    return CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(
             AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None)
@@ -68,15 +113,18 @@ async def assembled(
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
     )
-    reader = PageReader(
+
+
+def _reader(settings: Settings) -> PageReader:
+    return PageReader(
         max_links=settings.max_links,
-        canonical_version=settings.canonical_version,
         drop_params=settings.drop_params,
         max_memory=settings.max_memory,
     )
-    spare = SpareFiles()
-    inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
-    store = WarcStore(
+
+
+def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> WarcStore:
+    return WarcStore(
         data.warc,
         keep=Keep(settings.store),
         name=name,
@@ -89,63 +137,26 @@ async def assembled(
         spare=spare,
     )
 
-    async def all_fed() -> bool:
-        # Seeds that nobody loads are not waited for; but the scope of --seeds-only would be wrong without them.
-        return all(
-            source.finished or (source.is_abandoned and not settings.seeds_only)
-            for source in await catalog.seed_sources()
-        )
-
-    try:
-        yield Crawl(
-            frontier=frontier,
-            fetcher=fetcher,
-            store=store,
-            gate=await gate_of(catalog, settings),
-            reader=reader,
-            inflight_log=inflight_log,
-            settings=settings,
-            concurrency=concurrency,
-            progress=Progress(started=steady_seconds()),
-            clock=steady_seconds,
-            remaining_limits=remaining_limits,
-            all_fed=all_fed,
-            follow_exclusions=partial(follow_exclusions, catalog),
-            machine=Pressure(
-                settings,
-                concurrency=concurrency,
-                directory=data.root,
-                clock=steady_seconds,
-                on_news=on_news,
-            ),
-        )
-    finally:
-        await fetcher.close()
-        await reader.close()
-        await store.close()
-        inflight_log.close()
-        spare.close()
-
 
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
-    """What may be asked at all."""
+    """Return the gate with the exclusions that are in force."""
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
 
 
 def raise_open_files() -> int | None:
-    """Raise the soft limit of open files, which processes inherit, to the hard one; None: there is none."""
+    """Raise the soft limit on open files to the hard limit and return it, None if there is no limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return None if hard == resource.RLIM_INFINITY else hard
 
 
 def fitting(open_files: int) -> int:
-    """How many fetches a process can have in flight with so many open files."""
+    """Return how many fetches a process can have in flight within a limit on open files."""
     return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
 
 
 def start_logging(file: Path, level: str) -> None:
-    """Write a log file of the data directory."""
+    """Write the log to a file, which is rotated."""
     handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger("rove")

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
-from rove.crawl.loop import Ending
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import Ending
 from rove.errors import RoveError
 
 FIRST_PAUSE = 1.0

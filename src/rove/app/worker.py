@@ -19,8 +19,9 @@ import uvloop
 from rove.app.process import assembled, start_logging
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import Crawl, Ending
+from rove.crawl.loop import Crawl
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of

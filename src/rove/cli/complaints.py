@@ -14,8 +14,8 @@ from rove.humanize import counted
 from rove.inspect.explain import explanation
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.known import read_known
-from rove.inspect.nodes import is_alive
-from rove.inspect.open_crawl import Archive, opened
+from rove.inspect.nodes import is_running
+from rove.inspect.open_crawl import opened
 from rove.inspect.pages import url_given, url_known
 from rove.inspect.report import read_report, site_given
 from rove.inspect.report_html import write_html
@@ -35,13 +35,13 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
         url_given(url)
         async with opened(data_dir) as archive:
             settings = await archive.settings()
-            wanted = await url_known(archive.reader, url, settings.drops)
+            wanted = await url_known(archive.reader, url, settings.ignored_params)
             known = await read_known(
                 archive.reader,
                 wanted,
                 settings=settings,
                 exclusions=await archive.catalog.exclusion_history(),
-                is_running=await _is_running(archive),
+                is_running=await is_running(archive.data, archive.reader),
             )
         found = explanation(url, wanted, known, now=time.time())
         if json:
@@ -89,10 +89,3 @@ def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
                     print(line)
 
     run_reading(work())
-
-
-async def _is_running(archive: Archive) -> bool:
-    """Whether the crawl goes on, here or on another machine."""
-    return archive.data.in_use() or any(
-        is_alive(process) for process in await archive.reader.participants()
-    )

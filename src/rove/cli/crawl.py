@@ -27,7 +27,7 @@ from rove.cli.options import (
     sizes_given,
 )
 from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
-from rove.crawl.loop import Ending
+from rove.crawl.shutdown import Ending
 from rove.humanize import counted, seconds_text, size_text
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.resources.runtime import tune_process

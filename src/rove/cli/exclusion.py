@@ -9,12 +9,13 @@ from pathlib import Path
 
 import click
 
-from rove.admin import upkeep
+from rove.admin import exclude as exclusions
+from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
 from rove.cli.options import data_dir_option
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
-from rove.humanize import size_text
+from rove.humanize import counted, size_text
 from rove.policy.exclusions import domain_around, parse_pattern
 
 data_dir = data_dir_option("the crawl, running or not")
@@ -44,7 +45,7 @@ def exclude(
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions: give it alone")
-        print("\n".join(map(_line, asyncio.run(upkeep.exclusions_of(data_dir)))) or "none")
+        print("\n".join(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or "none")
         return
     patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
     if not patterns:
@@ -53,11 +54,11 @@ def exclude(
     for pattern in patterns:
         if domain_around(pattern) is None:
             print(f"{pattern} is not one domain: all that it covers is excluded")
-    done = asyncio.run(upkeep.exclude(data_dir, patterns, reason))
+    done = asyncio.run(exclusions.exclude(data_dir, patterns, reason))
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:5]:
         print(f"{pattern} was excluded already")
-    print(f"{_many(len(done.new), 'exclusion')} made; {_many(done.urls, 'URL')} left the queue")
+    print(f"{counted(len(done.new), 'exclusion')} made; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
         print("the running crawl keeps to it from now on")
 
@@ -68,8 +69,8 @@ def exclude(
 def include(domains: tuple[str, ...], data_dir: Path) -> None:
     """Let a crawl go on with DOMAIN, which was excluded; delays go on where they were."""
     patterns = list(dict.fromkeys(map(parse_pattern, domains)))
-    opened = asyncio.run(upkeep.include(data_dir, patterns))
-    print(f"{_many(len(patterns), 'exclusion')} lifted; {_many(opened, 'URL')} pending again")
+    opened = asyncio.run(exclusions.include(data_dir, patterns))
+    print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(opened, 'URL')} pending again")
 
 
 @click.command(short_help="delete the stored pages of a domain")
@@ -88,9 +89,9 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         raise UsageError("this deletes stored pages, and there is nobody to ask: add --yes")
     if not yes:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
-    done = asyncio.run(upkeep.purge(data_dir, pattern, say=print))
+    done = asyncio.run(purging.purge(data_dir, pattern, say=print))
     print(
-        f"{_many(done.records, 'record')} of {pattern} removed from {_many(done.files, 'file')}, "
+        f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
     )
 
@@ -109,7 +110,3 @@ def _line(exclusion: Exclusion) -> str:
 
 def _when(wall: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -95,7 +95,7 @@ def show(url: str, data_dir: Path) -> None:
 
 
 async def _show(archive: Archive, text: str) -> None:
-    url = await url_known(archive.reader, text, (await archive.settings()).drops)
+    url = await url_known(archive.reader, text, (await archive.settings()).ignored_params)
     record = await archive.reader.url(url.domain, url.fingerprint)
     if record is None:
         raise UsageError(f"{url.text} is not known to this crawl")

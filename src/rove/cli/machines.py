@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rove.admin.move import relocate
+from rove.admin.move import move_to_postgres
 from rove.app.preparation import CrawlOrder
 from rove.cli.crawl import run_crawl
 from rove.cli.options import (
@@ -71,7 +71,7 @@ def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move a stopped crawl into a PostgreSQL; killed, it goes on where it was when it is run again."""
     data = DataDir(data_dir)
     moved = asyncio.run(
-        relocate(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
+        move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
     )
     print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
     print(f"go on with: rove crawl --resume --data-dir {data_dir}")

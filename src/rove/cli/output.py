@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from rove.datadir import FULL_DISK_ERRORS
-from rove.errors import RoveError
+from rove.errors import FULL_DISK_ERRNOS, RoveError
 
 T = TypeVar("T")
-_UNWRITABLE = FULL_DISK_ERRORS | {errno.EIO}
+_UNWRITABLE = FULL_DISK_ERRNOS | {errno.EIO}
 
 
 def run_reading(work: Coroutine[Any, Any, T]) -> T:

@@ -1,1 +1,1 @@
-"""The work of one crawling process: loop.py is the place to start reading."""
+"""The work of one crawling process. Start reading in loop.py."""

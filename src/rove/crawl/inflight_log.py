@@ -1,12 +1,12 @@
-"""What a process has asked and not settled yet, in a file of its own: the ledger's memory across kill -9.
+"""The in-flight log: requests that a process has made and not settled yet, in files that survive kill -9.
 
-Before a request is made a line says so; when it has ended a line says what came of it. The file is mapped into memory:
-a line is there for the operating system as soon as it is written, whatever becomes of the process, and costs no call (a
-call a line waited for the disk now and then: 47 µs on average, 50 ms at worst). When its visits are settled a file is
-deleted. What the files of a dead process still hold is entered into the ledger by the next start (`lost_visits`): the
-ledger then knows every request that was ever made, and the domain is left alone for as long as its answer asked for.
+A line is written before each request and another when it has ended. The files are mapped into memory: a written line
+belongs to the operating system, so it survives the process, and writing it takes no system call (write() took 47 µs on
+average and up to 50 ms when it waited for the disk). A file is deleted once all its visits are settled. The next start
+enters the requests of a dead process into the ledger (`lost_visits`). So the ledger knows every request ever made, and
+each domain is left alone for as long as its answers require.
 
-The files are not synced to the disk: after a power cut the last seconds may be missing.
+The files are not synced to disk, so a power cut may lose the last seconds.
 """
 
 from __future__ import annotations
@@ -14,35 +14,34 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from rove.datadir import FULL_DISK_ERRORS
-from rove.errors import DiskFull, StoreError
+from rove.errors import DiskFull, StoreError, is_disk_full
 from rove.frontier.contract import LostVisit
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.resources.spare_files import SpareFiles, at_once
 
 FILE_BYTES = 256 * 1024
-"""A file has this size from the beginning, and when it is full it is followed by another."""
+"""Size of a file from its creation on. A full file is followed by another."""
 _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line."""
+    """One line of the log."""
 
     visit: int
     domain: int
     row: RequestRow | None = None
-    """A request as far as it has come."""
+    """The request as it stands."""
     pause: float = 0.0
-    """Seconds after the visit for which an answer asks to be left alone."""
+    """Seconds after the visit for which the answers so far ask to leave the domain alone."""
     pause_from: DelaySource = DelaySource.DELAY
     robots: bytes | None = None
-    """A robots.txt that was read."""
+    """The robots.txt that was fetched."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -50,69 +49,77 @@ _decode = msgspec.json.Decoder(Note).decode
 
 
 class InflightLog:
-    """The notes of one process."""
+    """The in-flight log of one process."""
 
-    def __init__(self, directory: Path, process: int, spare: SpareFiles | None = None) -> None:
-        self._opened = at_once if spare is None else spare.opened
+    def __init__(
+        self,
+        directory: Path,
+        process: int,
+        spare: SpareFiles | None = None,
+        *,
+        file_bytes: int = FILE_BYTES,
+    ) -> None:
+        """`process`: the number of this process in the frontier; `spare`: used when no more files can be opened."""
+        self._open_file = at_once if spare is None else spare.opened
         self._directory = directory
         self._process = process
+        self._file_bytes = file_bytes
         self._number = 0
         self._map: mmap.mmap | None = None
         self._size = 0
         self._path = directory
-        self._noted: set[int] = set()
-        """The visits in the file that is written to which are not settled."""
-        self._open: dict[Path, set[int]] = {}
-        """Likewise in each file."""
+        self._unsettled: dict[Path, set[int]] = {}
+        """The unsettled visits in each file."""
+        self._current: set[int] = set()
+        """The unsettled visits in the file that is being written."""
 
     def note(self, note: Note) -> None:
-        """Write a line; when this returns, it outlives the process."""
+        """Write a line. When this returns, the line survives the process."""
         line = _encode(note) + b"\n"
         if self._map is None or self._size + len(line) > len(self._map):
-            self._turn(max(FILE_BYTES, len(line)))
+            self._start_file(max(self._file_bytes, len(line)))
         assert self._map is not None, "a new file is mapped"
         end = self._size + len(line)
         self._map[self._size : end] = line
         self._size = end
-        self._noted.add(note.visit)
+        self._current.add(note.visit)
 
     def settled(self, visits: Iterable[int]) -> None:
-        """These visits are in the ledger: forget them."""
+        """Forget visits that are in the ledger."""
         done = set(visits)
-        for path, open_visits in list(self._open.items()):
-            open_visits -= done
-            if not open_visits and path != self._path:
+        for path, unsettled in list(self._unsettled.items()):
+            unsettled -= done
+            if not unsettled and path != self._path:
                 self._delete(path)
 
     def close(self) -> None:
-        """Leave only what is not settled."""
+        """Close the log and delete all files without unsettled visits."""
         self._unmap()
-        for path, open_visits in list(self._open.items()):
-            if not open_visits:
+        for path, unsettled in list(self._unsettled.items()):
+            if not unsettled:
                 self._delete(path)
-        self._open.clear()
+        self._unsettled.clear()
 
-    def _turn(self, size: int) -> None:
-        """Go on in a new file."""
+    def _start_file(self, size: int) -> None:
         old = self._path
         self._unmap()
         self._number += 1
         self._path = self._directory / f"requests-{self._process}-{self._number}.jsonl"
         try:
             self._directory.mkdir(exist_ok=True)
-            self._map = self._opened(lambda: _mapped(self._path, size))
+            self._map = self._open_file(lambda: _create_mapped(self._path, size))
         except OSError as error:
             with suppress(OSError):
                 self._path.unlink()
-            if error.errno in FULL_DISK_ERRORS:
+            if is_disk_full(error):
                 raise DiskFull(
-                    f"the disk is full: {self._path} cannot be made ({error.strerror}); make room, "
+                    f"the disk is full: could not create {self._path} ({error.strerror}); free some space, "
                     "then use --resume"
                 ) from error
-            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise StoreError(f"could not write {self._path}: {error.strerror}") from error
         self._size = 0
-        self._noted = self._open[self._path] = set()
-        if not self._open.get(old, {0}):
+        self._current = self._unsettled[self._path] = set()
+        if not self._unsettled.get(old, {0}):
             self._delete(old)
 
     def _unmap(self) -> None:
@@ -122,11 +129,11 @@ class InflightLog:
 
     def _delete(self, path: Path) -> None:
         path.unlink(missing_ok=True)
-        del self._open[path]
+        del self._unsettled[path]
 
 
-def _mapped(path: Path, size: int) -> mmap.mmap:
-    """A new file in memory, whose room on the disk is taken: a full disk is an error here and not a fault later."""
+def _create_mapped(path: Path, size: int) -> mmap.mmap:
+    """Create a file and map it. Its disk space is reserved, so that a full disk fails here and not at a write."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -138,34 +145,34 @@ def _mapped(path: Path, size: int) -> mmap.mmap:
         os.close(fd)
 
 
-def spool_files(
-    directory: Path, *, of: Sequence[int] | None = None, but: int = 0
+def inflight_files(
+    directory: Path, *, processes: Collection[int] | None = None, except_process: int = 0
 ) -> list[tuple[int, Path]]:
-    """The files that processes have left, with their numbers: of these, or of all but one."""
-    found = []
+    """Return the files of these processes, or of all but one, each with the number of its process."""
+    files = []
     with suppress(FileNotFoundError):
         for path in directory.iterdir():
             name = _NAME.fullmatch(path.name)
             if name is None:
                 continue
             process = int(name[1])
-            if process != but if of is None else process in of:
-                found.append((process, int(name[2]), path))
-    return [(process, path) for process, _, path in sorted(found)]
+            if process != except_process if processes is None else process in processes:
+                files.append((process, int(name[2]), path))
+    return [(process, path) for process, _, path in sorted(files)]
 
 
 def lost_visits(process: int, paths: Iterable[Path], delay: float) -> list[LostVisit]:
-    """What a dead process had asked and perhaps not settled; `delay` is what the user chose."""
+    """Return the visits in the files of a dead process, which may not be settled; `delay` is the chosen delay."""
     notes: dict[int, list[Note]] = {}
     for path in paths:
         for line in path.read_bytes().rstrip(b"\0").splitlines():
-            with suppress(msgspec.DecodeError):  # the last line may be half a line
+            with suppress(msgspec.DecodeError):  # the last line may be incomplete
                 note = _decode(line)
                 notes.setdefault(note.visit, []).append(note)
-    return [_lost(visit, found, process, delay) for visit, found in notes.items()]
+    return [_lost_visit(visit, of_visit, process, delay) for visit, of_visit in notes.items()]
 
 
-def _lost(visit: int, notes: list[Note], process: int, delay: float) -> LostVisit:
+def _lost_visit(visit: int, notes: list[Note], process: int, delay: float) -> LostVisit:
     rows = {note.row.seq: note.row for note in notes if note.row is not None}
     longest = max(notes, key=lambda note: note.pause)
     pause, source = longest.pause, longest.pause_from

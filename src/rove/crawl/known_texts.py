@@ -1,13 +1,13 @@
-"""Which texts were stored before, so that each is stored once; and which of them their domain had given before.
+"""Knows which texts are stored already, so that each is stored once, and which texts a domain repeats.
 
-Between the writer, the store and the frontier: a group's texts are looked up before it is stored, and where the new
-ones lie is told to the frontier as its visits are settled. The group before may be on its way there at that time: what
-it stored is remembered here until it has arrived. A visit always brings with it what its pages rely on, unless that
-came from the frontier, so that a text is never lost with a visit that turns out not to count. Two processes that meet
-a text in the same moment both store it; that does no harm.
+The texts of a batch are looked up in the frontier before the batch is stored. The frontier learns where new texts are
+when the visits of the batch are settled. Until then they are remembered here, because the next batch may be stored
+first. Every visit carries the locations of all texts that its pages refer to, unless the frontier knows them. So no
+text is lost with a visit that turns out not to count. Two processes that meet the same text at the same moment both
+store it; that does no harm.
 
-Whether a domain repeats itself is known from the frontier where its own page was the first with that text, and else
-from a bounded memory of this process: short texts and copies of other domains' texts have no row that would tell.
+If a domain's own page was the first with a text, the frontier shows that the domain repeats it. For short texts, and
+for texts that another domain had first, a bounded memory of this process shows it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from rove.model.ledger import Content
 from rove.model.visits import Lease
 from rove.store.contract import Page, Stored
 
-REMEMBERED = 200_000
-"""Pairs of a domain and a text that a process remembers, in about 15 MB."""
+MAX_REMEMBERED = 200_000
+"""Pairs of a domain and a text that a process remembers; they take about 15 MB."""
 
 
 class BatchTexts:
-    """The texts of one group of pages."""
+    """The texts of one batch of pages."""
 
     def __init__(
-        self, stored: Mapping[int, Content], on_their_way: Mapping[int, Content], given: SeenSet
+        self, stored: Mapping[int, Content], in_transit: Mapping[int, Content], given: SeenSet
     ) -> None:
-        self._fresh = dict(on_their_way)
-        self.known = {**stored, **on_their_way}
-        """What the store need not store again."""
+        self._fresh = dict(in_transit)
+        """Texts that the frontier does not know yet."""
+        self.known = {**stored, **in_transit}
+        """Texts that need not be stored again, by hash."""
         self._given = given
 
     def content_of(self, lease: Lease, page: Page, stored: Stored) -> Content | None:
-        """What the frontier has to know for the text of a page to be found, None if it does."""
+        """Return the location of a page's text if the visit must tell the frontier, None if it need not."""
         hash = page.content_hash
         if hash is None or stored.checked is None:
             return None
         if stored.is_copy or hash in self._fresh:
             return self._fresh.get(hash) if stored.is_copy else None
         if hash in self.known or stored.text is None:
-            return None  # another text of this hash was first
+            return None  # the hash belongs to another text
         content = Content(
             hash=hash,
             checked=stored.checked,
@@ -57,39 +58,38 @@ class BatchTexts:
         return content
 
     def is_repeat(self, lease: Lease, page: Page, stored: Stored) -> bool:
-        """Whether the domain had given the text of a page before; from now on it has."""
+        """Return whether the domain has given this text before, and remember that it has now."""
         if page.content_hash is None:
             return False
         pair = hash((lease.domain, page.content_hash))
         first = self.known.get(page.content_hash) if stored.is_copy else None
-        repeats = pair in self._given or (first is not None and first.domain == lease.domain)
+        is_repeat = pair in self._given or (first is not None and first.domain == lease.domain)
         self._given.update([pair])
-        return repeats
+        return is_repeat
 
 
 class KnownTexts:
-    """What one process knows of texts that are stored."""
+    """The stored texts that one process knows of."""
 
-    def __init__(self, frontier: Frontier, *, remembered: int = REMEMBERED) -> None:
+    def __init__(self, frontier: Frontier, *, max_remembered: int = MAX_REMEMBERED) -> None:
         self._frontier = frontier
-        self._on_their_way: dict[int, Content] = {}
-        self._given = SeenSet(remembered)
+        self._in_transit: dict[int, Content] = {}
+        """New texts whose visits are not settled yet."""
+        self._given = SeenSet(max_remembered)
 
     async def look_up(self, pages: Sequence[Page]) -> BatchTexts:
-        """What is known of the texts of a group."""
+        """Look up the texts of a batch of pages."""
         hashes = {page.content_hash for page in pages if page.content_hash is not None}
-        on_their_way = {
-            hash: self._on_their_way[hash] for hash in hashes & self._on_their_way.keys()
-        }
-        stored = await self._frontier.known_contents(hashes - on_their_way.keys())
-        return BatchTexts(stored, on_their_way, self._given)
+        in_transit = {hash: self._in_transit[hash] for hash in hashes & self._in_transit.keys()}
+        stored = await self._frontier.known_contents(hashes - in_transit.keys())
+        return BatchTexts(stored, in_transit, self._given)
 
     def sent(self, contents: Iterable[Content]) -> None:
-        """These are on their way to the frontier."""
+        """Remember new texts until the frontier knows them."""
         for content in contents:
-            self._on_their_way[content.hash] = content
+            self._in_transit[content.hash] = content
 
     def arrived(self, contents: Iterable[Content]) -> None:
-        """The frontier has seen these."""
+        """Forget texts that the frontier knows now."""
         for content in contents:
-            self._on_their_way.pop(content.hash, None)
+            self._in_transit.pop(content.hash, None)

@@ -1,4 +1,4 @@
-"""What a crawl may still do before a limit ends it, over all its processes and machines."""
+"""How much time and how many pages a crawl has left, over all its processes and machines."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from rove.config import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemainingLimits:
-    """The limits of a crawl, as they stand in this run."""
+    """The limits of a crawl and how much of them earlier runs have used."""
 
     limits: Limits
     seconds_before: float
-    """What earlier runs have used up of the time."""
+    """Time that earlier runs have used."""
     started: float
     """When this run began, by `clock`."""
     clock: Callable[[], float]
 
     def seconds_left(self) -> float | None:
-        """Seconds to the time limit, if there is one."""
+        """Return the seconds until the time limit, None if there is no limit."""
         if self.limits.max_duration is None:
             return None
         return self.limits.max_duration - self.seconds_before - (self.clock() - self.started)
 
     def pages_left(self, stored: int) -> int | None:
-        """Pages to the page limit, if there is one, with so many stored since the crawl first began."""
+        """Return the pages until the page limit, None if there is no limit; `stored` counts all pages of the crawl."""
         if self.limits.max_pages is None:
             return None
         return self.limits.max_pages - (stored - self.limits.pages_before)

@@ -1,9 +1,9 @@
-"""What the machine leaves to a crawling process: memory, room on the disk, open files. At these limits it slows down.
+"""Slows a crawling process down when memory, disk space or open files run short.
 
-Memory has a ceiling that is about what the operating system counts (RSS). What bodies and pages may take of it is what
-everything else leaves, which is measured again and again, since caches grow and the allocator keeps what it was given
-back; see memory.py for who may have it. The disk is looked at once a second, and the crawl pauses while there is too
-little room. Whoever finds that no file can be opened says so, and fewer fetches are made at once for a while.
+The memory limit applies to the resident set (RSS). Bodies and pages may use what everything else leaves of it. That is
+measured again and again, because caches grow and the allocator holds on to freed memory; resources/memory.py shares it
+out among the visits. The free disk space is checked once a second, and the crawl pauses while there is too little. When
+no more files can be opened, fewer visits run at once for a while.
 """
 
 from __future__ import annotations
@@ -21,32 +21,50 @@ from rove.humanize import size_text
 from rove.model.outcomes import Failed
 from rove.resources.memory import SMALL, Memory
 
-READING = 20
-"""What decoding a page and handing it on to be read takes for a moment, in bodies of the largest size, with what the
-allocator makes of it: with 8, 544 MiB were seen under a ceiling of 512."""
-MARGIN = 32
-"""One such part of the ceiling is left alone."""
+BODIES_SET_ASIDE = 20
+"""Memory set aside for decoding and parsing one page, in bodies of the largest size, allocator overhead included. With
+8, a process reached 544 MiB under a limit of 512 MiB."""
+MARGIN_DIVISOR = 32
+"""This part of the memory limit is left unused: one in 32."""
 SLOT_BYTES = 48 * 1024 + SMALL
-"""What a fetch takes besides a body that is not small: a handle of libcurl, its buffers, its task."""
+"""Memory of a fetch with a small body: a libcurl handle, its buffers and its task."""
 BASE_BYTES = 64 * 1024 * 1024
-"""What a process takes before it fetches anything."""
+"""Memory of a process before it fetches anything."""
 LEAST_ROOM = 4 * DEFAULT_MAX_BODY
-SHORT_OF_MEMORY = 4
-"""Want of memory lowers the fetches at once to this part of them."""
-MEMORY_SECONDS = 2.0
-SHORT_OF_FILES = 0.75
-"""What is left of the fetches at once when no file can be opened."""
-FILES_SECONDS = 2.0
+MEMORY_BACKOFF = 0.25
+"""Factor by which a shortage of memory lowers the number of visits in flight."""
+MEMORY_COOLDOWN = 2.0
+FILES_BACKOFF = 0.75
+"""Factor by which a shortage of open files lowers the number of visits in flight."""
+FILES_COOLDOWN = 2.0
 FILES_REST = 60.0
-"""Seconds before more are tried again after that."""
-TRIMMED_FROM = 0.7
-"""The part of the ceiling from which the allocator is asked to give back what it keeps."""
+"""Seconds before the number of visits in flight rises again after a shortage of open files."""
+TRIM_ABOVE = 0.7
+"""Above this part of the memory limit, the allocator is told to return freed memory to the system."""
 
 log = logging.getLogger(__name__)
 
 
+def free_bytes(directory: Path) -> int | None:
+    """Return how much may still be written to the disk of a directory, None if the system does not say."""
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return None
+    return status.f_bavail * status.f_frsize
+
+
+def resident_bytes() -> int | None:
+    """Return the resident memory of this process, None if the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 class Pressure:
-    """The limits of one process."""
+    """The resource limits of one process, and how close it is to them."""
 
     def __init__(
         self,
@@ -56,78 +74,82 @@ class Pressure:
         directory: Path,
         clock: Callable[[], float],
         on_news: Callable[[str], None],
+        measure_disk: Callable[[Path], int | None] = free_bytes,
+        measure_memory: Callable[[], int | None] = resident_bytes,
     ) -> None:
-        """`directory` is on the disk that is written to; `on_news` tells a person."""
-        self._ceiling = settings.max_memory
+        """`concurrency`: this process's share of the visits in flight; `directory`: on the disk that fills up."""
+        self._max_memory = settings.max_memory
         self._set_aside = _set_aside(settings.max_memory, settings.max_body)
         self._disk = DiskWatch(settings.min_free_disk)
         self._directory = directory
         self._on_news = on_news
-        self._concurrency = concurrency
+        self._measure_disk = measure_disk
+        self._measure_memory = measure_memory
+        self.concurrency = concurrency
         self.throttle = Throttle(concurrency, clock=clock)
-        self._least_overhead = (resident_bytes() or BASE_BYTES) + concurrency * SLOT_BYTES
-        self.memory = Memory(0, on_short=self._short, on_eased=self.throttle.open)
-        self._measure()
+        self._least_overhead = (measure_memory() or BASE_BYTES) + concurrency * SLOT_BYTES
+        self.memory = Memory(0, on_short=self._slow_down, on_eased=self.throttle.open)
+        self._update_memory()
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing new is to be begun: there is too little room on the disk."""
+        """Whether no new visit may start, because the disk is nearly full."""
         return self._disk.is_short
 
     @property
     def trouble(self) -> str:
-        """What the crawl is slowed down by, for whoever watches; '' if by nothing."""
+        """What slows the crawl down, for the person who watches it; '' if nothing does."""
         if self._disk.is_short:
             return f"paused: {self._disk_text()}"
         if self.memory.is_short:
             return f"slowed: {self.memory.waiting} fetches wait for memory"
-        if self.throttle.allowed < self._concurrency:
+        if self.throttle.allowed < self.concurrency:
             return f"slowed: {self.throttle.allowed} fetches at once"
         return ""
 
-    def look(self) -> None:
-        """See how things stand; called about once a second."""
-        self._measure()
-        free = free_bytes(self._directory)
-        if free is not None and self._disk.look(free):
+    def check(self) -> None:
+        """Measure memory and disk space; called about once a second."""
+        self._update_memory()
+        free = self._measure_disk(self._directory)
+        if free is not None and self._disk.update(free):
             if self._disk.is_short:
                 self._on_news(f"{self._disk_text()}: the crawl pauses until there is room")
             else:
                 self._on_news(f"there is room again on {self._directory}: the crawl goes on")
 
     def note_failure(self, failure: Failed) -> None:
-        """Take note of a request that could not be made."""
+        """Lower the number of visits in flight if a request failed for lack of open files."""
         if not failure.shortage:
             return
         throttle = self.throttle
-        lowered = throttle.lower(
-            SHORT_OF_FILES * throttle.allowed, rest=FILES_REST, again=FILES_SECONDS
+        was_lowered = throttle.lower(
+            FILES_BACKOFF * throttle.allowed, rest=FILES_REST, cooldown=FILES_COOLDOWN
         )
-        if lowered:
+        if was_lowered:
             self._on_news(
                 f"open files ran out: {throttle.allowed:,} fetches at once from now on "
                 f"({failure.detail})"
             )
 
     def _disk_text(self) -> str:
-        return f"less than {size_text(self._disk.least)} is free on {self._directory}"
+        return f"less than {size_text(self._disk.min_free)} is free on {self._directory}"
 
-    def _short(self) -> None:
-        """Nothing new is begun; and if bodies wait, there were too many of them at once."""
+    def _slow_down(self) -> None:
+        """Start no new visit; if bodies wait for memory, there were too many of them, so lower their number too."""
         if self.memory.waiting:
-            self.throttle.lower(self.throttle.allowed / SHORT_OF_MEMORY, again=MEMORY_SECONDS)
+            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed, cooldown=MEMORY_COOLDOWN)
         self.throttle.shut()
 
-    def _measure(self) -> None:
-        """What bodies and pages may have is what everything else leaves."""
-        resident, held = resident_bytes(), self.memory.held
-        is_close = resident is not None and resident > TRIMMED_FROM * self._ceiling
+    def _update_memory(self) -> None:
+        """Give bodies and pages the memory that everything else leaves."""
+        resident, held = self._measure_memory(), self.memory.held
+        is_close = resident is not None and resident > TRIM_ABOVE * self._max_memory
         if is_close or self.memory.is_short:
-            # What the allocator keeps is neither in use nor to be had by others.
-            _give_back()
-            resident = resident_bytes()
+            # Freed memory that the allocator holds on to counts as resident.
+            _trim_allocator()
+            resident = self._measure_memory()
         overhead = max(self._least_overhead, (resident or 0) - held)
-        room = self._ceiling - self._set_aside - overhead
+        room = self._max_memory - self._set_aside - overhead
         self.memory.room = max(LEAST_ROOM, room)
         log.debug(
             "%s resident, %s held, %s of %s used, %d waiting, %d at once",
@@ -141,50 +163,32 @@ class Pressure:
 
 
 class DiskWatch:
-    """Whether there is too little room on a disk; once it is so, some more must be free before it is not."""
+    """Tells whether a disk is nearly full. Once it is, some more must be free before it is not."""
 
-    def __init__(self, least: int) -> None:
-        """`least` is bytes; with 0 there is never too little."""
-        self.least = least
+    def __init__(self, min_free: int) -> None:
+        """`min_free`: bytes that must be free; 0 for no limit."""
+        self.min_free = min_free
         self.is_short = False
 
-    def look(self, free: int) -> bool:
-        """Whether it has changed, now that so many bytes are free."""
-        enough = self.least
+    def update(self, free: int) -> bool:
+        """Take in how many bytes are free; return whether `is_short` has changed."""
+        enough = self.min_free
         if self.is_short:
-            enough += min(self.least // 20 + (64 << 20), self.least // 2)
+            enough += min(self.min_free // 20 + (64 << 20), self.min_free // 2)
         before, self.is_short = self.is_short, free < enough
         return before is not self.is_short
 
 
 def fetches_within(max_memory: int, max_body: int) -> int:
-    """How many fetches at once a process has memory for."""
+    """Return how many fetches at once a process has memory for."""
     left = max_memory - _set_aside(max_memory, max_body) - BASE_BYTES - LEAST_ROOM
     return max(1, left // SLOT_BYTES)
 
 
 def _set_aside(max_memory: int, max_body: int) -> int:
-    return READING * max_body + max_memory // MARGIN
+    return BODIES_SET_ASIDE * max_body + max_memory // MARGIN_DIVISOR
 
 
-def free_bytes(directory: Path) -> int | None:
-    """What may still be written to the disk of a directory; None if that cannot be said."""
-    try:
-        found = os.statvfs(directory)
-    except OSError:
-        return None
-    return found.f_bavail * found.f_frsize
-
-
-def resident_bytes() -> int | None:
-    """What this process has in memory; None where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
-    except OSError:
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _give_back() -> None:
+def _trim_allocator() -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

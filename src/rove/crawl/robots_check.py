@@ -1,65 +1,65 @@
-"""Whether a visit may ask for a URL now; the robots.txt of its origin is asked for first where need be.
+"""Decides whether a visit may request a URL now, and fetches the robots.txt of its origin first where needed.
 
-Only one thing is written from here: a Crawl-delay that is longer than the delay in force, which must be in the frontier
-before the page is asked.
+This module shows the whole decision from top to bottom. `RobotsCheck.verdict` looks up the known robots.txt record and
+lets the gate judge the URL by it (policy/gate.py, without I/O). If the record is missing or has expired, robots.txt is
+requested, through its redirects, and the gate judges again. What each answer means is in robots_answer.py.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
+from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import Note
-from rove.crawl.requests import CrawlContext, Requester
-from rove.crawl.robots_fetch import fetch_robots, read_rules
+from rove.crawl.requests import Requester
+from rove.crawl.robots_answer import RobotsAnswer, conditions_for, origin_record
 from rove.crawl.visit_record import VisitRecord
 from rove.model.ledger import DelaySource
-from rove.model.outcomes import Failed
+from rove.model.outcomes import Failed, Redirected
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.policy.gate import Allowed, Blocked, Held, NeedsRobots, Verdict
-from rove.policy.robots import MAX_CRAWL_DELAY
-from rove.urls.canonical import CrawlUrl
+from rove.policy.constants import MAX_ROBOTS_HOPS
+from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
+from rove.policy.robots import LONG_ROBOTS, MAX_CRAWL_DELAY, rules_of
+from rove.urls.canonical import CrawlUrl, canonical, parse_base
 
 log = logging.getLogger(__name__)
 
 
 class RobotsCheck:
-    """What a visit knows of the robots.txt of its domain's origins."""
+    """Checks the URLs of one visit against exclusions and robots.txt."""
 
-    def __init__(
-        self,
-        context: CrawlContext,
-        journal: VisitRecord,
-        requester: Requester,
-        origins: dict[str, OriginRecord | None],
-    ) -> None:
-        """`origins`: the records that the frontier holds for the lease's URLs, None where it has none."""
+    def __init__(self, context: CrawlContext, record: VisitRecord, requester: Requester) -> None:
         self._context = context
-        self._journal = journal
+        self._record = record
         self._requester = requester
-        self._origins = origins
+        self._origins = record.held.origins
+        self._crawl_delay = record.lease.crawl_delay
+        """The longest Crawl-delay known for the domain."""
         self.failures: dict[str, Failed] = {}
-        """By origin: why its robots.txt could not be had in this visit."""
-        self.asked: set[str] = set()
-        """Origins whose robots.txt was asked for in this visit."""
+        """Why a robots.txt could not be fetched in this visit, by origin."""
+        self.requested: set[str] = set()
+        """Origins whose robots.txt was requested in this visit."""
         self.seconds = 0.0
-        """Spent on judging URLs."""
-        self._crawl_delay = journal.lease.crawl_delay
-        """The longest that the domain's origins are known to ask for."""
+        """Time spent judging URLs."""
 
     async def verdict(self, url: CrawlUrl) -> Allowed | Blocked | Held:
-        """The gate's verdict."""
-        origin = await self._origin(url)
-        if origin is not None:
-            await read_rules(origin.body)
+        """Decide whether the URL may be requested now."""
+        if url.origin not in self._origins:
+            records = await self._context.frontier.origins([(url.domain, url.origin)])
+            self._origins[url.origin] = records[0] if records else None
+        origin = self._origins[url.origin]
+        if origin is not None and len(origin.body) > LONG_ROBOTS:
+            # Parsed in a thread, so that the gate finds it in the cache and does not block the event loop.
+            await asyncio.to_thread(rules_of, origin.body)
         verdict = self._judge(url, origin)
         if isinstance(verdict, NeedsRobots):
-            await self._fetch_robots(url)
-            verdict = self._judge(url, self._origins[url.origin])
+            verdict = self._judge(url, await self._fetch(url, origin))
             assert not isinstance(verdict, NeedsRobots), "a fresh robots.txt record is valid"
         return verdict
 
-    def record(self, url: CrawlUrl) -> OriginRecord | None:
-        """The record in force for a URL that was judged."""
+    def origin(self, url: CrawlUrl) -> OriginRecord | None:
+        """Return the robots.txt record that a URL was judged by."""
         return self._origins[url.origin]
 
     def _judge(self, url: CrawlUrl, origin: OriginRecord | None) -> Verdict:
@@ -68,50 +68,63 @@ class RobotsCheck:
         self.seconds += self._context.clock() - started
         return verdict
 
-    async def _origin(self, url: CrawlUrl) -> OriginRecord | None:
-        if url.origin not in self._origins:
-            found = await self._context.frontier.origins([(url.domain, url.origin)])
-            self._origins[url.origin] = found[0] if found else None
-        return self._origins[url.origin]
-
-    async def _fetch_robots(self, url: CrawlUrl) -> None:
-        self.asked.add(url.origin)
-        answer = await fetch_robots(
-            url,
-            ask=self._requester.robots,
-            may_ask=lambda target: self._context.gate.may_lead(target, url),
-            previous=self._origins[url.origin],
-            delay=self._context.delay,
-        )
-        record, before = answer.record, self._origins[url.origin]
+    async def _fetch(self, url: CrawlUrl, before: OriginRecord | None) -> OriginRecord:
+        """Fetch the robots.txt of a URL's origin, and record what it says."""
+        self.requested.add(url.origin)
+        answer = await request_robots(url, before, self._requester, self._context.gate)
+        origin = origin_record(url, answer, before, self._context.settings.delay)
+        if isinstance(answer.outcome, Failed):
+            self.failures[url.origin] = answer.outcome
         if before is not None and before.crawl_delay >= self._crawl_delay:
-            self._crawl_delay = record.crawl_delay
-        self._origins[url.origin] = record
-        self._journal.note_copy(record)
-        self._context.inflight_log.note(_robots_note(self._journal, record))
-        if answer.failure is not None:
-            self.failures[url.origin] = answer.failure
-        if record.crawl_delay > max(self._context.delay, self._journal.lease.crawl_delay):
-            await self._context.frontier.put_origins([record])
+            self._crawl_delay = origin.crawl_delay
+        self._origins[url.origin] = origin
+        self._record.note_robots(origin)
+        self._context.inflight_log.note(_note(self._record, origin))
+        if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
+            # The longer delay must be in the frontier before the page is requested.
+            await self._context.frontier.put_origins([origin])
         else:
-            self._journal.note_origin(record)
-        if record.crawl_delay > MAX_CRAWL_DELAY:
+            self._record.note_origin(origin)
+        if origin.crawl_delay > MAX_CRAWL_DELAY:
             log.warning(
-                "%s asks for a Crawl-delay of %.0f s: %s is left alone",
-                record.origin,
-                record.crawl_delay,
+                "skipping %s: %s sets a Crawl-delay of %.0f s",
                 url.domain_name,
+                origin.origin,
+                origin.crawl_delay,
             )
+        return origin
 
 
-def _robots_note(journal: VisitRecord, record: OriginRecord) -> Note:
-    """What a robots.txt asks for, before anything else is done about it."""
-    is_read = record.status is RobotsStatus.RULES
+async def request_robots(
+    page: CrawlUrl, previous: OriginRecord | None, requester: Requester, gate: Gate
+) -> RobotsAnswer:
+    """Request the robots.txt of a page's origin and follow up to five redirects, to other hosts too."""
+    url = canonical(f"{page.origin}/robots.txt")
+    assert url is not None, "an origin with a path is a URL"
+    hops = 0
+    while True:
+        conditions = conditions_for(url, previous)
+        outcome = await requester.robots(url, conditions)
+        answer = RobotsAnswer(url, outcome, is_conditional=bool(conditions))
+        if not isinstance(outcome, Redirected):
+            return answer
+        target = canonical(outcome.location, parse_base(url.text))
+        if target is None or hops == MAX_ROBOTS_HOPS:
+            return answer
+        if not gate.may_lead(target, page):
+            return RobotsAnswer(url, None)
+        url = target
+        hops += 1
+
+
+def _note(record: VisitRecord, origin: OriginRecord) -> Note:
+    """Return the line of the in-flight log for a robots.txt that was just fetched."""
+    is_read = origin.status is RobotsStatus.RULES
     return Note(
-        visit=journal.lease.token,
-        domain=journal.lease.domain,
-        row=journal.requests[-1] if journal.requests else None,
-        pause=record.crawl_delay,
+        visit=record.lease.token,
+        domain=record.lease.domain,
+        row=record.requests[-1] if record.requests else None,
+        pause=origin.crawl_delay,
         pause_from=DelaySource.CRAWL_DELAY,
-        robots=record.body if is_read else None,
+        robots=origin.body if is_read else None,
     )

@@ -1,10 +1,12 @@
-"""A bounded memory of URLs that are in the frontier for certain.
+"""A bounded set of URLs that are certainly in the frontier.
 
-Most links of a page are known already; dropping them here spares the database. It has no false positives (that
-would be a lost page): a fingerprint enters only after the commit that put it into the frontier. One that is taken out
-later, as its domain has better ones, may stay here for a while: it was not worth a visit, and is hardly so now; the
-writer offers it all the same where a redirect has led there. With --seeds-only, links out of scope enter too, and stay
-so for this process if another machine adds their domain to the seeds. The frontier is correct without it.
+Most links of a page are known, and dropping them here spares the database. The set has no false positives, which would
+lose pages: a fingerprint enters only after the commit that put its URL into the frontier. The frontier is correct
+without the set.
+
+Two kinds of URLs stay in the set although the frontier does not hold them. One that was evicted for lack of room was
+not worth a visit, and hardly is now; the writer adds it all the same if a redirect leads to it. With --seeds-only,
+links out of scope enter too, and this process ignores them even if another machine adds their domain to the seeds.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ DEFAULT_LIMIT = 400_000
 
 
 class Fingerprinted(Protocol):
-    """A URL, however much of it is known."""
+    """Any type of URL that has a fingerprint."""
 
     @property
     def fingerprint(self) -> int:
-        """What it is known by."""
+        """The hash that identifies the URL."""
 
 
 Url = TypeVar("Url", bound=Fingerprinted)
 
 
 class SeenSet:
-    """Two generations: when the young one is full it becomes the old one, and the old one is dropped."""
+    """A set in two generations: when the young one is full it becomes the old one, and the old one is dropped."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._half = max(1, limit // 2)
@@ -41,7 +43,7 @@ class SeenSet:
         return len(self._young) + len(self._old)
 
     def unseen(self, urls: Iterable[Url]) -> list[Url]:
-        """Those that may be new; asked once for many, at half the cost."""
+        """Return the URLs that may be new. One call for many costs half of asking for each."""
         young, old = self._young, self._old
         return [
             url
@@ -50,7 +52,7 @@ class SeenSet:
         ]
 
     def update(self, fingerprints: Sequence[int]) -> None:
-        """Remember these: they are committed."""
+        """Add URLs that are committed to the frontier."""
         start = 0
         while start < len(fingerprints):
             if len(self._young) >= self._half:

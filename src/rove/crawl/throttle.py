@@ -1,7 +1,7 @@
-"""How many fetches a process makes at once: as many as it was told, fewer where the machine cannot bear them.
+"""Limits how many slots of a process may work at once.
 
-Slots are numbered, and one works only while its number is below what is allowed. What is allowed falls at once when
-something runs short and rises again slowly, with the visits that end well. Pure but for the waiting.
+Slots are numbered, and a slot works only while its number is below the limit. The limit drops at once when a resource
+runs short. It rises again slowly, with every visit that ends.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Callable
 
 GROWTH = 0.1
-"""What a visit that ended adds to what is allowed."""
+"""How much each finished visit raises the limit."""
 
 
 class Throttle:
-    """Lets slots work."""
+    """The number of slots that may work, and the slots that wait for their turn."""
 
-    def __init__(self, most: int, *, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._allowed = float(most)
+    def __init__(self, slots: int, *, clock: Callable[[], float]) -> None:
+        self._slots = slots
+        self._allowed = float(slots)
         self._clock = clock
         self._lowered_at = float("-inf")
         self._rests_until = float("-inf")
@@ -27,38 +27,38 @@ class Throttle:
 
     @property
     def allowed(self) -> int:
-        """Visits that may be under way at once."""
+        """How many visits may be in flight at once."""
         return 0 if self._is_shut else int(self._allowed)
 
-    def lower(self, to: float, *, rest: float = 0.0, again: float = 0.0) -> bool:
-        """Allow no more than this, and not more again before `rest` seconds have passed; whether it fell.
+    def lower(self, limit: float, *, rest: float = 0.0, cooldown: float = 0.0) -> bool:
+        """Lower the limit, and keep it there for `rest` seconds; return whether it dropped.
 
-        What was noticed within `again` seconds of the last fall is still its reason, and changes nothing.
+        A call within `cooldown` seconds of the last drop is ignored, because it reports the same shortage.
         """
         now = self._clock()
-        if now - self._lowered_at < again or to >= self._allowed:
+        if now - self._lowered_at < cooldown or limit >= self._allowed:
             return False
         self._lowered_at, self._rests_until = now, now + rest
-        self._allowed = max(1.0, to)
+        self._allowed = max(1.0, limit)
         return True
 
     def shut(self) -> None:
-        """Let nobody begin anything for now."""
+        """Let no slot start a visit until `open` is called."""
         self._is_shut = True
 
     def open(self) -> None:
-        """Let those begin again who may."""
+        """Let slots start visits again."""
         self._is_shut = False
         self._wake()
 
-    def visited(self) -> None:
-        """A visit has ended: perhaps there may be more of them at once."""
-        if self._allowed < self._most and self._clock() >= self._rests_until:
-            self._allowed = min(self._allowed + GROWTH, float(self._most))
+    def note_visit(self) -> None:
+        """Raise the limit a little, because a visit has ended."""
+        if self._allowed < self._slots and self._clock() >= self._rests_until:
+            self._allowed = min(self._allowed + GROWTH, float(self._slots))
             self._wake()
 
-    async def turn(self, number: int) -> None:
-        """Wait until the slot of this number, from 0, may work."""
+    async def wait_for_turn(self, number: int) -> None:
+        """Wait until the slot with this number, counted from 0, may work."""
         while number >= self.allowed:
             self._waiting[number] = asyncio.get_running_loop().create_future()
             try:

@@ -1,8 +1,8 @@
-"""One visit to one domain: robots.txt where it is needed, then one page, with the hops it leads through.
+"""One visit to one domain: robots.txt if it is needed, then one page, with the redirects that lead to it.
 
-The rules of a visit (docs/states.md draws them): at most eight requests, at most three redirect hops inside the
-domain, each allowed by robots.txt and not fetched before; nothing starts after the lease's deadline. What happens is
-noted in a Journal.
+The rules of a visit (docs/states.md draws them): at most eight requests; at most three redirect hops inside the domain,
+each allowed by robots.txt and to a URL that was not fetched before; no request after the deadline of the lease. The
+VisitRecord holds everything that happens.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import assert_never
 
-import msgspec
-
-from rove.crawl.requests import CrawlContext, Requester, VisitOver
+from rove.crawl.context import CrawlContext
+from rove.crawl.https_guess import HttpsGuess, is_wrong_guess
+from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
+from rove.crawl.target import Target, target_of
 from rove.crawl.visit_record import VisitRecord
 from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
@@ -26,364 +27,343 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
-from rove.model.urls import NewUrl, PendingUrl, UrlState
-from rove.model.visits import OriginRecord, RobotsStatus
+from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
+from rove.model.urls import UrlState
+from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource
 from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, Unread
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
 from rove.policy.robots import rules_of
-from rove.store.contract import Page
-from rove.urls.canonical import (
-    CrawlUrl,
-    canonical,
-    fingerprint_bytes,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.store.contract import Keep, Page
+from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from rove.urls.fingerprint import fingerprint_bytes
 
-MORE_URLS = (20, 1_000)
-"""URLs read on when all of the lease's were blocked; and from then on, at a time."""
-MAX_LOOKED_AT = 5_000
-"""URLs that one visit looks at before it gives the domain back."""
-LOOKED_AT_ONCE = 50
-"""URLs that are put to a robots.txt before others have their turn: some texts are made to take long."""
-JUDGING_SECONDS = 1.0
-"""Seconds that one visit may spend on it, likewise."""
-
-
-class _Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A URL that the visit is at, and how it came there."""
-
-    url: CrawlUrl
-    offer: NewUrl
-    attempts: int = 0
-    came_from: tuple[int, ...] = ()
-    """The URLs whose redirects led here in this visit."""
-    guess: _Step | None = None
-    """The https guess for a bare domain that this http URL stands in for."""
+FIRST_REFILL = 20
+"""URLs to read next when all URLs of the lease were blocked."""
+LATER_REFILLS = 1_000
+MAX_URLS_CHECKED = 5_000
+"""URLs that one visit checks before it gives the domain back."""
+CHECKS_PER_TURN = 50
+"""URLs checked against robots.txt before other visits get a turn, because some robots.txt are made to be slow."""
+MAX_CHECK_SECONDS = 1.0
+"""Time that one visit may spend checking URLs, for the same reason."""
 
 
 class Visit:
-    """A visit under way."""
+    """A visit in progress."""
 
-    def __init__(
-        self, context: CrawlContext, journal: VisitRecord, origins: dict[str, OriginRecord | None]
-    ) -> None:
-        """`origins`: the robots.txt records that the frontier holds for the lease's URLs, None where it has none."""
+    def __init__(self, context: CrawlContext, record: VisitRecord) -> None:
+        """`record` is filled in as the visit goes on."""
         self._context = context
-        self._journal = journal
-        self._requester = Requester(context, journal)
-        self._robots_check = RobotsCheck(context, journal, self._requester, origins)
-        self._guess: _Step | None = None
-        self._listed: set[str] = set()
-        """Origins whose sitemaps were offered in this visit."""
+        self._record = record
+        self._requester = Requester(context, record)
+        self._robots_check = RobotsCheck(context, record, self._requester)
+        self._guess: HttpsGuess | None = None
+        self._sitemaps_collected: set[str] = set()
+        """Origins whose sitemaps were collected in this visit."""
 
     async def run(self) -> None:
-        """Make the visit; the journal then says what came of it."""
+        """Make the visit."""
         try:
-            await self._until_one_is_asked()
+            await self._visit_first_allowed()
         except VisitOver:
             return
         finally:
             self._requester.close()
 
-    async def _until_one_is_asked(self) -> None:
-        lease = self._journal.lease
+    async def _visit_first_allowed(self) -> None:
+        """Go through the domain's URLs until one of them has been requested."""
+        lease = self._record.lease
         queue = list(lease.urls)
-        looked_at = 0
-        while queue and looked_at < MAX_LOOKED_AT:
+        checked = 0
+        while queue and checked < MAX_URLS_CHECKED:
             for number, pending in enumerate(queue, start=1):
-                if not number % LOOKED_AT_ONCE:
+                if not number % CHECKS_PER_TURN:
                     await asyncio.sleep(0)
-                if self._robots_check.seconds > JUDGING_SECONDS:
+                if self._robots_check.seconds > MAX_CHECK_SECONDS:
                     return
-                step = _first_step(pending)
-                if self._may_turn_to(step.url) and await self._follow(step):
+                target = target_of(pending)
+                if self._may_turn_to(target.url) and await self._follow(target):
                     return
-            looked_at += len(queue)
-            limit = MORE_URLS[looked_at > len(lease.urls)]
+            checked += len(queue)
+            limit = LATER_REFILLS if checked > len(lease.urls) else FIRST_REFILL
             queue = await self._context.frontier.more(lease, queue[-1], limit)
 
     def _may_turn_to(self, url: CrawlUrl) -> bool:
-        """A visit that has asked for a robots.txt in vain keeps to that origin: another one waits for its turn."""
-        return not self._journal.asked or url.origin in self._robots_check.asked
+        """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit."""
+        return not self._record.requested or url.origin in self._robots_check.requested
 
-    async def _follow(self, first: _Step) -> bool:
-        """Follow one URL through its redirects; whether a page was asked for."""
-        step: _Step | None = first
-        asked = False
-        while step is not None:
-            verdict = await self._robots_check.verdict(step.url)
-            if self._context.sitemaps:
-                self._meet_sitemaps(step.url)
+    async def _follow(self, first: Target) -> bool:
+        """Request a URL and follow its redirects; return whether a page was requested."""
+        target: Target | None = first
+        has_requested = False
+        while target is not None:
+            verdict = await self._robots_check.verdict(target.url)
+            if self._context.settings.sitemaps:
+                self._collect_sitemaps(target.url)
             match verdict:
                 case Allowed():
-                    asked = True
-                    step = await self._after(step, await self._ask(step))
+                    has_requested = True
+                    target = await self._handle(target, await self._request(target))
                 case Blocked(reason=reason):
-                    self._settle(step, UrlState.BLOCKED, reason)
-                    step = None
+                    self._settle(target, UrlState.BLOCKED, reason)
+                    target = None
                 case Held(seconds=seconds, failing=failing):
-                    step = await self._when_held(step, seconds, failing=failing)
+                    target = await self._handle_held(target, seconds, failing=failing)
                 case _:
                     assert_never(verdict)
-        return asked
+        return has_requested
 
-    def _meet_sitemaps(self, url: CrawlUrl) -> None:
-        """Offer the sitemaps that the robots.txt in force names; most are known, and dropped soon."""
-        record = self._robots_check.record(url)
-        if record is None or record.status is not RobotsStatus.RULES or url.origin in self._listed:
+    def _collect_sitemaps(self, url: CrawlUrl) -> None:
+        """Collect the sitemaps that the origin's robots.txt names, once in a visit."""
+        origin = self._robots_check.origin(url)
+        if (
+            origin is None
+            or origin.status is not RobotsStatus.RULES
+            or url.origin in self._sitemaps_collected
+        ):
             return
-        self._listed.add(url.origin)
-        for text in rules_of(record.body).sitemaps:
-            sitemap = canonical(text, None, self._context.reader.drops)
+        self._sitemaps_collected.add(url.origin)
+        for text in rules_of(origin.body).sitemaps:
+            sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
-                self._meet(sitemap, url, depth=0, sitemap_of=url.host)
+                self._add_link(sitemap, url, depth=0, sitemap_of=url.host)
 
-    async def _ask(self, step: _Step) -> Outcome:
-        if step.offer.sitemap_of:
-            return await self._requester.sitemap(step.url)
-        return await self._requester.page(step.url)
+    async def _request(self, target: Target) -> Outcome:
+        if target.sitemap_of:
+            return await self._requester.sitemap(target.url)
+        return await self._requester.page(target.url)
 
-    async def _when_held(self, step: _Step, seconds: float, *, failing: bool) -> _Step | None:
-        """robots.txt cannot be had: try plain http for a bare domain, give up what cannot be mended, or wait."""
-        failure = self._robots_check.failures.get(step.url.origin)
-        if _missed(step, failure):
-            return await self._twin(step)
-        if failure is not None and not _worth_waiting_for(failure):
-            self._settle(step, UrlState.FAILED, failure.kind.value)
+    async def _handle_held(self, target: Target, seconds: float, *, failing: bool) -> Target | None:
+        """Handle a URL whose robots.txt could not be fetched; return the URL to try instead, if any."""
+        failure = self._robots_check.failures.get(target.url.origin)
+        if is_wrong_guess(target, failure):
+            return await self._try_http(target)
+        if failure is not None and not _may_recover(failure):
+            self._settle(target, UrlState.FAILED, failure.kind.value)
         else:
-            self._put_off(step, seconds, attempts=step.attempts, failing=failing)
+            self._defer(target, seconds, attempts=target.attempts, failing=failing)
         return None
 
-    async def _after(self, step: _Step, outcome: Outcome) -> _Step | None:
-        """Draw the consequence of a page's outcome; the step that follows, if one does."""
+    async def _handle(self, target: Target, outcome: Outcome) -> Target | None:
+        """Handle the outcome of a request; return the URL to request next, if any."""
         match outcome:
-            case Fetched() if step.offer.sitemap_of:
-                await self._read_sitemap(step, outcome)
+            case Fetched() if target.sitemap_of:
+                await self._read_sitemap(target, outcome)
             case Fetched():
-                await self._read(step, outcome)
+                await self._read_page(target, outcome)
             case Redirected(location=location):
-                return await self._redirect(step, location)
+                return await self._redirect(target, location)
             case WrongType(response=response):
-                self._settle(step, UrlState.FAILED, f"type {response.media_type}"[:100])
+                self._settle(target, UrlState.FAILED, unread_type(response.media_type))
             case Refused(response=response):
-                self._fail(step, outcome, f"status {response.status}")
+                self._fail(target, outcome, refused_status(response.status))
             case Failed(kind=kind):
-                if _missed(step, outcome):
-                    return await self._twin(step)
-                self._fail(step, outcome, kind.value)
+                if is_wrong_guess(target, outcome):
+                    return await self._try_http(target)
+                self._fail(target, outcome, kind.value)
             case _:
                 assert_never(outcome)
         return None
 
-    async def _read(self, step: _Step, fetched: Fetched) -> None:
-        """Take title, text and links from a page."""
-        document = await self._document(step, fetched)
+    async def _read_page(self, target: Target, fetched: Fetched) -> None:
+        """Take the title, the text and the links from a page."""
+        document = await self._parse(target, fetched)
         if isinstance(document, Unread):
-            self._leave_unread(step, document, TOO_COMPLEX)
+            self._leave_unread(target, document, TOO_COMPLEX)
             return
-        self._journal.mark(*document.marks)
-        self._meet_all(document.links, step.url, depth=step.offer.depth + 1)
+        self._record.mark(*document.marks)
+        self._add_links(document.links, target.url, depth=target.depth + 1)
         if document.noindex:
-            self._settle(step, UrlState.BLOCKED, "noindex")
+            self._settle(target, UrlState.BLOCKED, BlockReason.NOINDEX)
             return
         content_hash = fingerprint_bytes(document.utf8)
         page = Page(
-            url=step.url.text,
-            fetched_at=self._journal.requests[-1].started,
+            url=target.url.text,
+            fetched_at=self._record.requests[-1].started,
             text=document.utf8,
-            source=fetched if self._context.keep_raw else None,
+            source=None if self._context.settings.store == Keep.TEXT else fetched,
             content_hash=content_hash,
         )
-        self._journal.note_page(page, title=document.title, content_hash=content_hash)
-        self._settle(step, UrlState.DONE)
+        self._record.note_page(page, title=document.title, content_hash=content_hash)
+        self._settle(target, UrlState.DONE)
 
-    async def _document(self, step: _Step, fetched: Fetched) -> Document | Unread:
-        """What a page says; at once for most of them, without a turn of the event loop."""
+    async def _parse(self, target: Target, fetched: Fetched) -> Document | Unread:
+        """Parse a page: a short one at once, a long one beside the event loop."""
         reader = self._context.reader
-        answer = PageSource(
+        source = PageSource(
             body=fetched.body,
-            url=step.url.text,
+            url=target.url.text,
             content_type=fetched.response.header("content-type"),
             robots_tags=fetched.response.all_headers("x-robots-tag"),
-            now=self._journal.requests[-1].finished,
+            now=self._record.requests[-1].finished,
             max_links=reader.max_links,
-            canonical_version=reader.canonical_version,
             drop_params=reader.drop_params,
         )
-        is_plain_text = self._journal.requests[-1].media_type == "text/plain"
-        document = reader.read_at_once(answer, is_plain_text=is_plain_text)
+        is_plain_text = self._record.requests[-1].media_type == "text/plain"
+        document = reader.read_at_once(source, is_plain_text=is_plain_text)
         if document is not None:
             return document
-        self._journal.note_body(fetched)
+        self._record.note_body(fetched)
         try:
-            return await reader.read_apart(answer, is_plain_text=is_plain_text)
+            return await reader.read_apart(source, is_plain_text=is_plain_text)
         except asyncio.CancelledError:
-            self._journal.note_unread(FailureKind.ABORTED)
+            self._record.note_unread(FailureKind.ABORTED)
             raise
 
-    async def _read_sitemap(self, step: _Step, fetched: Fetched) -> None:
-        """Take the URLs from a sitemap, some at a time: there may be tens of thousands."""
-        host, url = step.offer.sitemap_of, step.url.text
-        self._journal.note_body(fetched)
+    async def _read_sitemap(self, target: Target, fetched: Fetched) -> None:
+        """Take the URLs from a sitemap, in slices, because there may be tens of thousands."""
+        host, url = target.sitemap_of, target.url.text
+        self._record.note_body(fetched)
         try:
-            found = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
-            if isinstance(found, Unread):
-                self._leave_unread(step, found, SITEMAP_TOO_COMPLEX)
+            sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
+            if isinstance(sitemap, Unread):
+                self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
                 return
-            for pages in found.urls():
-                self._meet_all(pages, step.url, depth=1)
+            for urls in sitemap.urls():
+                self._add_links(urls, target.url, depth=1)
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
-            self._journal.note_unread(FailureKind.ABORTED)
+            self._record.note_unread(FailureKind.ABORTED)
             raise
-        if not step.offer.depth:
-            # An index names sitemaps, and none of these another index.
-            for child in found.sitemaps:
-                self._meet(child, step.url, depth=1, sitemap_of=host)
-        self._settle(step, UrlState.READ)
+        if not target.depth:
+            # Only an index that robots.txt names may name further sitemaps.
+            for child in sitemap.sitemaps:
+                self._add_link(child, target.url, depth=1, sitemap_of=host)
+        self._settle(target, UrlState.READ)
 
-    def _leave_unread(self, step: _Step, why: Unread, mark: str) -> None:
-        match why:
+    def _leave_unread(self, target: Target, reason: Unread, mark: str) -> None:
+        match reason:
             case Unread.TOO_COMPLEX:
-                self._journal.mark(mark)
-                self._settle(step, UrlState.FAILED, "too complex to be read")
+                self._record.mark(mark)
+                self._settle(target, UrlState.FAILED, FailReason.TOO_COMPLEX)
             case Unread.BUSY:
-                self._journal.note_unread(FailureKind.BUSY)
-                self._try_later(step, "could not be read in time")
+                self._record.note_unread(FailureKind.BUSY)
+                self._try_later(target, FailReason.NOT_READ_IN_TIME)
             case _:
-                assert_never(why)
+                assert_never(reason)
 
-    async def _redirect(self, step: _Step, location: str) -> _Step | None:
-        """Follow a redirect at once where the visit may, else leave it to the frontier."""
-        target = self._target(step.url, location)
-        if target is None:
-            self._settle(step, UrlState.FAILED, "redirect to no web address")
+    async def _redirect(self, target: Target, location: str) -> Target | None:
+        """Return the next URL if this visit may follow the redirect; otherwise leave it to the frontier."""
+        url = self._resolve(target.url, location)
+        if url is None:
+            self._settle(target, UrlState.FAILED, FailReason.REDIRECT_TO_NO_URL)
             return None
-        guess = self._guess
-        if guess is not None and target.fingerprint == guess.url.fingerprint:
-            if step.guess is None:
-                self._settle(step, UrlState.REDIRECTED, target.text)
-                self._journal.settled.pop(target.fingerprint, None)
-            self._try_later(guess, "https cannot be reached, and http leads to it")
+        if self._guess is not None and self._guess.leads_back(url):
+            self._return_to_https(target, self._guess)
             return None
-        if target.fingerprint in (step.url.fingerprint, *step.came_from):
-            self._settle(step, UrlState.FAILED, "redirect loop")
+        if url.fingerprint in (target.url.fingerprint, *target.came_from):
+            self._settle(target, UrlState.FAILED, FailReason.REDIRECT_LOOP)
             return None
-        self._settle(step, UrlState.REDIRECTED, target.text)
-        hops = step.offer.hops + 1
-        offer = self._meet(
-            target, step.url, depth=step.offer.depth, hops=hops, sitemap_of=step.offer.sitemap_of
+        self._settle(target, UrlState.REDIRECTED, url.text)
+        following = Target(
+            url=url,
+            depth=target.depth,
+            hops=target.hops + 1,
+            sitemap_of=target.sitemap_of,
+            came_from=(*target.came_from, target.url.fingerprint),
+        )
+        is_accepted = self._add_link(
+            url,
+            target.url,
+            depth=following.depth,
+            hops=following.hops,
+            sitemap_of=following.sitemap_of,
         )
         may_follow = (
-            offer is not None
-            and target.domain == self._journal.lease.domain
-            and len(step.came_from) < self._context.redirect_hops
-            and len(self._journal.requests) < MAX_REQUESTS_PER_VISIT
-            and await self._is_open(target)
+            is_accepted
+            and url.domain == self._record.lease.domain
+            and len(target.came_from) < self._context.settings.redirect_hops
+            and len(self._record.requests) < MAX_REQUESTS_PER_VISIT
+            and await self._state_of(url) is UrlState.PENDING
         )
-        if offer is None or not may_follow:
-            return None
-        came_from = (*step.came_from, step.url.fingerprint)
-        return _Step(url=target, offer=offer, came_from=came_from)
+        return following if may_follow else None
 
-    def _target(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
-        """Where a redirect leads. A server that wants to see its session id before it answers has its way."""
+    def _resolve(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
+        """Return the URL that a redirect leads to.
+
+        A server that redirects a URL to itself with a session id added gets the session id, which is removed otherwise.
+        """
         base = parse_base(url.text)
-        target = canonical(location, base, self._context.reader.drops)
-        is_back = target is not None and target.fingerprint == url.fingerprint
-        return canonical(location, base) if is_back else target
+        target = canonical(location, base, self._context.reader.ignored_params)
+        is_same = target is not None and target.fingerprint == url.fingerprint
+        return canonical(location, base) if is_same else target
 
-    async def _twin(self, step: _Step) -> _Step | None:
-        """Try http in the place of an https guess that cannot be reached."""
-        url = http_twin(step.url)
-        self._guess = step
-        key = (url.domain, url.fingerprint)
-        state = (await self._context.frontier.states([key])).get(key, UrlState.PENDING)
+    async def _try_http(self, target: Target) -> Target | None:
+        """Return the http URL to request in place of an https URL that cannot be reached."""
+        guess = self._guess = HttpsGuess(target)
+        state = await self._state_of(guess.http.url)
+        if state is UrlState.PENDING:
+            return guess.http
         if state is UrlState.REDIRECTED:
-            self._try_later(step, "https cannot be reached, and http leads elsewhere")
-            return None
-        if state is not UrlState.PENDING:
-            self._settle(step, UrlState.REDIRECTED, url.text)
-            return None
-        offer = url.offer(depth=step.offer.depth)
-        return _Step(url=url, offer=offer, attempts=step.attempts, guess=step)
+            self._try_later(target, FailReason.HTTP_LEADS_ELSEWHERE)
+        else:
+            self._settle(target, UrlState.REDIRECTED, guess.http.url.text)
+        return None
 
-    def _fail(self, step: _Step, outcome: Failed | Refused, reason: str) -> None:
+    def _return_to_https(self, target: Target, guess: HttpsGuess) -> None:
+        """Handle a redirect back to the https URL that could not be reached: try that again later."""
+        if target is not guess.http:
+            self._settle(target, UrlState.REDIRECTED, guess.https.url.text)
+            guess.reopen_https(self._record)
+        self._try_later(guess.https, FailReason.HTTP_LEADS_TO_HTTPS)
+
+    def _fail(self, target: Target, outcome: Failed | Refused, reason: str) -> None:
         if is_temporary(outcome):
-            self._try_later(step, reason)
+            self._try_later(target, reason)
         else:
-            self._settle(step, UrlState.FAILED, reason)
+            self._settle(target, UrlState.FAILED, reason)
 
-    def _try_later(self, step: _Step, reason: str) -> None:
-        """Try a URL again after a while, if it has not been tried too often."""
-        attempts = step.attempts + 1
-        wait = retry_in(attempts, self._context.delay)
+    def _try_later(self, target: Target, reason: str) -> None:
+        """Retry a URL later, or fail it if it has been tried too often."""
+        attempts = target.attempts + 1
+        wait = retry_in(attempts, self._context.settings.delay)
         if wait is None:
-            self._settle(step, UrlState.FAILED, reason)
+            self._settle(target, UrlState.FAILED, reason)
         else:
-            self._put_off(step, wait, attempts=attempts, failing=False)
+            self._defer(target, wait, attempts=attempts, failing=False)
 
-    def _settle(self, step: _Step, state: UrlState, reason: str = "") -> None:
-        if step.guess is not None:
-            self._journal.settle(step.guess.url.fingerprint, UrlState.REDIRECTED, step.url.text)
-            self._journal.links.append(step.offer)
-        self._journal.settle(step.url.fingerprint, state, reason)
+    def _settle(self, target: Target, state: UrlState, reason: str = "") -> None:
+        if self._guess is not None and target is self._guess.http:
+            self._guess.settle_https(self._record)
+        self._record.settle(target.url.fingerprint, state, reason)
 
-    def _put_off(self, step: _Step, seconds: float, *, attempts: int, failing: bool) -> None:
-        """Leave a URL for later. A guess stays what it was: neither https nor http answered."""
-        if step.guess is not None:
-            step = step.guess
-        self._journal.defer(step.url.fingerprint, seconds, attempts=attempts, failing=failing)
+    def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool) -> None:
+        if self._guess is not None and target is self._guess.http:
+            target = self._guess.https  # neither answered, so the guess stays
+        self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
-    def _meet_all(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
-        """Offer what a page names to the frontier, but for what is known there: of most pages, most links are."""
-        journal = self._journal
-        journal.links += self._context.gate.admitted(
+    def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
+        """Record the links of a page that may be new to the frontier; most are known."""
+        record = self._record
+        record.links += self._context.gate.admitted(
             self._context.seen.unseen(links),
             depth=depth,
             source=source,
-            refused=journal.not_accepted,
+            refused=record.not_accepted,
         )
 
-    def _meet(
+    def _add_link(
         self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
-    ) -> NewUrl | None:
-        """Offer a URL that another led to, if the gate lets it in, to the frontier."""
+    ) -> bool:
+        """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
         admitted = self._context.gate.admits(url, depth=depth, hops=hops, source=source)
         if not isinstance(admitted, int):
-            self._journal.not_accepted[admitted] += 1
-            return None
-        offer = url.offer(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
-        self._journal.links.append(offer)
-        return offer
+            self._record.not_accepted[admitted] += 1
+            return False
+        self._record.links.append(
+            url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
+        )
+        return True
 
-    async def _is_open(self, url: CrawlUrl) -> bool:
-        """Whether a URL of the leased domain has not been fetched yet."""
+    async def _state_of(self, url: CrawlUrl) -> UrlState:
+        """Return the state of a URL of the leased domain; one that is new counts as pending."""
         key = (url.domain, url.fingerprint)
         states = await self._context.frontier.states([key])
-        return states.get(key, UrlState.PENDING) is UrlState.PENDING
+        return states.get(key, UrlState.PENDING)
 
 
-def _missed(step: _Step, failure: Failed | None) -> bool:
-    """Whether https was only a guess, and one that did not hold."""
-    return step.offer.assume_https and failure is not None and failure.kind in UNREACHABLE_FAILURES
-
-
-def _worth_waiting_for(failure: Failed) -> bool:
+def _may_recover(failure: Failed) -> bool:
     return is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES
-
-
-def _first_step(pending: PendingUrl) -> _Step:
-    url = restored(pending.url, pending.fingerprint)
-    offer = url.offer(
-        depth=pending.depth,
-        hops=pending.hops,
-        assume_https=pending.assume_https,
-        sitemap_of=pending.sitemap_of,
-    )
-    return _Step(url=url, offer=offer, attempts=pending.attempts)

@@ -1,4 +1,4 @@
-"""What happened in one visit, noted as it happens, so that it can be written down whatever ends the visit."""
+"""Records what happens in one visit as it happens, so that it can be written whatever ends the visit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 
+from rove.crawl.held_lease import HeldLease
 from rove.model.ledger import (
     Content,
     RequestKind,
@@ -21,10 +22,10 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
+from rove.model.reasons import RequestError, status_error
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import (
     Deferred,
-    Lease,
     OriginRecord,
     RobotsStatus,
     Settled,
@@ -33,48 +34,55 @@ from rove.model.visits import (
 from rove.policy.pacing import Answers, Pacing, judge
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
-from rove.urls.canonical import CrawlUrl, fingerprint_bytes
+from rove.urls.canonical import CrawlUrl
+from rove.urls.fingerprint import fingerprint_bytes
 
 LINK_BYTES = 320
-"""What a link that waits to be added takes."""
+"""Memory that a link takes while it waits to be added."""
 
 
 class VisitRecord:
-    """The notes of one visit."""
+    """The record of one visit."""
 
     __slots__ = (
-        *("lease", "share", "requests", "pages", "links", "settled", "deferred", "not_accepted"),
-        *("answers", "finished_at", "host", "contents", "_origins", "_page_rows"),
+        *("held", "lease", "share", "requests", "pages", "links", "settled", "deferred"),
+        *("not_accepted", "answers", "finished_at", "requesting_host", "contents"),
+        *("_origins", "_page_rows"),
     )
 
-    def __init__(self, lease: Lease, share: Share | None = None) -> None:
-        """`share` is what it may hold of the process's memory; None: nobody keeps an account."""
-        self.lease = lease
+    def __init__(self, held: HeldLease, share: Share | None = None) -> None:
+        """`share`: the visit's part of the process's memory; None if its memory is not accounted for."""
+        self.held = held
+        self.lease = held.lease
         self.share = share
         self.requests: list[RequestRow] = []
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
-        self._origins: list[tuple[OriginRecord, float]] = []
+        """URLs to add to the frontier."""
         self.settled: dict[int, Settled] = {}
+        """URLs that leave pending, by fingerprint."""
         self.deferred: dict[int, Deferred] = {}
+        """URLs that stay pending for a while, by fingerprint."""
         self.not_accepted: Counter[str] = Counter()
+        """Links that may not enter the frontier, counted by reason."""
         self.answers = Answers()
         self.finished_at = 0.0
-        """Steady-clock seconds at the end of the last request."""
-        self.host = ""
-        """The host that is being asked, '' while none is."""
-        self._page_rows: list[int] = []
+        """End of the last request, by the process's steady clock."""
+        self.requesting_host = ""
+        """Host of the request in flight, '' if there is none."""
         self.contents: list[Content] = []
-        """Where texts lie that the frontier is to know of."""
+        """Locations of texts that the frontier does not know yet."""
+        self._origins: list[tuple[OriginRecord, float]] = []
+        self._page_rows: list[int] = []
 
     @property
-    def asked(self) -> bool:
-        """Whether the domain was asked anything."""
+    def requested(self) -> bool:
+        """Whether the visit made a request."""
         return bool(self.requests)
 
     def begin_request(self, url: CrawlUrl, kind: RequestKind, *, now: float) -> RequestRow:
-        """The row of a request that is about to be made, as it stands if nothing more is ever heard of it."""
-        self.host = url.host
+        """Return the row of a request that is about to be sent. It counts as lost until it has ended."""
+        self.requesting_host = url.host
         began = self._crawl_ms(now)
         return RequestRow(
             visit=self.lease.token,
@@ -91,8 +99,8 @@ class VisitRecord:
         )
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
-        """Note a request that has ended, and what came of it; `now` is steady-clock seconds."""
-        self.host = ""
+        """Record the outcome of a request; `now` is by the process's steady clock."""
+        self.requesting_host = ""
         self.finished_at = now
         ended = max(row.began, self._crawl_ms(now))
         self.answers.note(outcome, (ended - row.began) / 1000)
@@ -100,38 +108,38 @@ class VisitRecord:
         self.requests.append(row)
         return row
 
-    def note_copy(self, record: OriginRecord) -> None:
-        """Note which copy of a robots.txt is in force after the last request."""
-        if record.status is RobotsStatus.RULES:
-            copy = fingerprint_bytes(record.body)
-            self.requests[-1] = self.requests[-1].replace(content_hash=copy)
+    def _crawl_ms(self, now: float) -> int:
+        """Convert a time of the process's steady clock to milliseconds of the crawl's clock."""
+        return int((now + self.held.clock_offset) * 1000)
 
-    def note_origin(self, record: OriginRecord) -> None:
-        """Note a robots.txt record that is to be kept, which the last request brought."""
-        self._origins.append((record, self.finished_at))
+    def note_robots(self, origin: OriginRecord) -> None:
+        """Record with the last request which robots.txt is in force after it."""
+        if origin.status is RobotsStatus.RULES:
+            content_hash = fingerprint_bytes(origin.body)
+            self.requests[-1] = self.requests[-1].replace(content_hash=content_hash)
+
+    def note_origin(self, origin: OriginRecord) -> None:
+        """Record a robots.txt record to be saved; the last request brought it."""
+        self._origins.append((origin, self.finished_at))
 
     def origins(self, now: float) -> list[OriginRecord]:
-        """The records to be kept, as they are now."""
+        """Return the robots.txt records to be saved, with the validity that is left now."""
         return [
-            record.replace(valid_for=record.valid_for - (now - at)) for record, at in self._origins
+            origin.replace(valid_for=origin.valid_for - (now - at)) for origin, at in self._origins
         ]
 
     def note_unread(self, kind: FailureKind) -> None:
-        """Note that nothing comes of the last request: its answer could not be read to the end."""
+        """Record that the answer to the last request could not be read."""
         self.requests[-1] = self.requests[-1].replace(error=kind)
 
-    def _crawl_ms(self, now: float) -> int:
-        """The crawl's clock at a moment of the process's own."""
-        return int((now + self.lease.clock_offset) * 1000)
-
     def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
-        """Note a page to be stored, which the last request brought."""
+        """Record a page to be stored; the last request brought it."""
         self.pages.append(page)
         self._page_rows.append(len(self.requests) - 1)
         self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
 
     def mark(self, *names: str) -> None:
-        """Note what was cut, dropped or doubtful about the answer to the last request."""
+        """Record what was cut, dropped or doubtful about the answer to the last request."""
         if not names:
             return
         row = self.requests[-1]
@@ -139,71 +147,71 @@ class VisitRecord:
         self.requests[-1] = row.replace(marks=tuple(marks))
 
     def note_stored(self, stored: list[Stored]) -> None:
-        """Note where the pages went, in the order in which they were noted."""
+        """Record where the pages are stored, in the order of `pages`."""
         for index, where in zip(self._page_rows, stored, strict=True):
             self.requests[index] = self.requests[index].replace(
                 text=where.text, raw=where.raw, is_copy=where.is_copy
             )
 
     def note_text(self, *, is_repeat: bool, content: Content | None) -> None:
-        """Note whether the domain had given a page's text before, and where it lies if the frontier is to know."""
+        """Record whether the domain repeated a text, and where the text is if the frontier must be told."""
         self.answers.texts.append(is_repeat)
         if content is not None:
             self.contents.append(content)
 
     def note_body(self, fetched: Fetched) -> None:
-        """Enter into the account of memory a body that waits, decoded, to be read."""
+        """Account for a decoded body that waits to be read."""
         if self.share is not None:
             is_coded = fetched.body is not fetched.wire_body
             self.share.keep(len(fetched.body) + (len(fetched.wire_body) if is_coded else 0))
 
-    def account(self) -> None:
-        """Enter into the account of memory what is kept until the visit is written down."""
+    def update_memory(self) -> None:
+        """Account for the pages and links that are held until the visit is written."""
         if self.share is not None:
-            weight = LINK_BYTES * len(self.links)
+            size = LINK_BYTES * len(self.links)
             for page in self.pages:
-                weight += _weight(page)
-            self.share.keep(weight)
+                size += _memory_of(page)
+            self.share.keep(size)
 
-    def forget(self) -> None:
-        """The visit is written down: nothing of it is needed any more."""
+    def release(self) -> None:
+        """Free the memory of a visit that is written."""
         self.pages.clear()
         self.links.clear()
-        self.account()
+        self.update_memory()
 
     def settle(self, fingerprint: int, state: UrlState, reason: str = "") -> None:
-        """Note that a URL leaves pending."""
+        """Record that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
 
     def defer(self, fingerprint: int, seconds: float, *, attempts: int, failing: bool) -> None:
-        """Note that a URL stays pending for a while."""
+        """Record that a URL stays pending and is not due for a while."""
         self.deferred[fingerprint] = Deferred(
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
         )
 
+    def pacing(self, delay: float) -> Pacing:
+        """Decide by the answers so far how long to leave the domain alone; `delay` is the chosen delay."""
+        return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
+
     def result(self, now: float, delay: float) -> VisitResult:
-        """The visit as the frontier settles it; `now` is steady-clock seconds, `delay` what the user chose."""
-        verdict = self.verdict(delay)
+        """Return the visit as the frontier settles it; `now` is by the process's steady clock."""
+        pacing = self.pacing(delay)
         return VisitResult(
             lease=self.lease,
-            asked=self.asked,
-            since_finish=now - self.finished_at if self.asked else 0.0,
+            asked=self.requested,
+            since_finish=now - self.finished_at if self.requested else 0.0,
             settled=tuple(self.settled.values()),
             deferred=tuple(self.deferred.values()),
             requests=tuple(self.requests),
             not_accepted=dict(self.not_accepted),
-            pace=verdict.pace,
-            pause=verdict.pause,
-            pause_from=verdict.reason,
+            pace=pacing.pace,
+            pause=pacing.pause,
+            pause_from=pacing.reason,
             contents=tuple(self.contents),
         )
 
-    def verdict(self, delay: float) -> Pacing:
-        """How the domain is to be treated after what it has answered."""
-        return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
-
-    def asked_only(self, now: float, delay: float) -> VisitResult:
-        """The visit as one that settles no URL: what it found could not be written down."""
+    def requests_only(self, now: float, delay: float) -> VisitResult:
+        """Return a result that settles no URL, for a visit whose pages could not be written."""
         requests = [row.replace(fate=Settlement.LOST) for row in self.requests]
         return self.result(now, delay).replace(
             settled=(),
@@ -214,13 +222,13 @@ class VisitRecord:
         )
 
 
-def _weight(page: Page) -> int:
-    weight = sys.getsizeof(page.text)
+def _memory_of(page: Page) -> int:
+    size = sys.getsizeof(page.text)
     if page.source is not None:
-        weight += len(page.source.wire_body)
+        size += len(page.source.wire_body)
         if page.source.body is not page.source.wire_body:
-            weight += len(page.source.body)
-    return weight
+            size += len(page.source.body)
+    return size
 
 
 def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
@@ -248,6 +256,6 @@ def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
         case Redirected(location=location):
             return row.replace(target=location)
         case Refused():
-            return row.replace(error=f"status-{response.status}")
+            return row.replace(error=status_error(response.status))
         case WrongType():
-            return row.replace(error="wrong-type")
+            return row.replace(error=RequestError.WRONG_TYPE)

@@ -1,8 +1,9 @@
-"""Writing visits down, in groups, in the order that makes a kill harmless.
+"""Writes finished visits in batches, in an order that makes a kill at any moment harmless.
 
-Pages are stored and flushed, then links are added, then the visits are settled: whatever is killed in between, no
-link is lost and nothing is done without its content; at worst a page is fetched again. One group is stored while the
-one before it is settled, so that the store's disk and the frontier's do not wait for each other.
+First the pages are stored and flushed, then their links are added to the frontier, then the visits are settled. If the
+process is killed in between, no link is lost and no URL counts as done without its content; at worst a page is fetched
+again. One batch is stored while the one before it is settled, so that the store and the frontier do not wait for each
+other.
 """
 
 from __future__ import annotations
@@ -12,181 +13,165 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from rove.crawl.inflight_log import InflightLog
+from rove.crawl.context import CrawlContext
 from rove.crawl.known_texts import KnownTexts
-from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
-from rove.frontier.contract import Frontier
 from rove.model.urls import NewUrl, UrlState
-from rove.store.contract import Store
 
-GROUP = 256
-"""Visits written in one go."""
 LINKS_PER_ADD = 8_192
-"""Links added in one transaction: few enough that a claim does not wait long for its turn (a tenth of a second)."""
-GROUP_SECONDS = 0.1
-"""How long a visit waits for others to be written with; and as long again where many come."""
-MANY = 16
-"""Visits that came meanwhile. A busy crawl gathers for longer: the more links, the more share a page of the indexes."""
+"""Links added in one transaction: few enough that a claim waits at most about a tenth of a second for its turn."""
+BUSY_BATCH = 16
+"""With this many visits waiting, wait one more interval: larger batches touch each index page less often."""
 
 log = logging.getLogger(__name__)
 
 
-class GroupWriter:
-    """Takes finished visits and makes them durable."""
+class BatchWriter:
+    """Stores and settles finished visits."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        frontier: Frontier,
-        clock: Callable[[], float],
-        inflight_log: InflightLog,
-        seen: SeenSet,
-        delay: float,
-        only_known_domains: bool,
-        on_settled: Callable[[Sequence[VisitRecord]], None],
+        self, context: CrawlContext, *, on_settled: Callable[[Sequence[VisitRecord]], None]
     ) -> None:
-        self._store = store
-        self._frontier = frontier
-        self._clock = clock
-        self._inflight_log = inflight_log
-        self._delay = delay
-        self._only_known_domains = only_known_domains
+        """`on_settled` is called with each batch once its visits are settled."""
+        self._context = context
+        self._frontier = context.frontier
+        self._delay = context.settings.delay
         self._on_settled = on_settled
-        self._seen = seen
-        self._copies = KnownTexts(frontier)
+        self._known_texts = KnownTexts(context.frontier)
         self._waiting: deque[VisitRecord] = deque()
         self._unsettled: dict[VisitRecord, None] = {}
-        self._something = asyncio.Event()
-        self._finishing = False
+        self._woken = asyncio.Event()
+        self._is_finishing = False
 
     @property
     def unsettled(self) -> int:
         """How many visits are not settled yet."""
         return len(self._unsettled)
 
-    def put(self, journal: VisitRecord) -> None:
-        """Take a visit that is over."""
-        self._waiting.append(journal)
-        self._unsettled[journal] = None
-        self._something.set()
+    def put(self, record: VisitRecord) -> None:
+        """Take a finished visit."""
+        self._waiting.append(record)
+        self._unsettled[record] = None
+        self._woken.set()
 
     def finish(self) -> None:
-        """No more visits will come: write what is there and end."""
-        self._finishing = True
-        self._something.set()
+        """Let `run` return once all visits are written; no more will come."""
+        self._is_finishing = True
+        self._woken.set()
 
     async def run(self) -> None:
-        """Write until `finish` is called and all is written; raises when a backend is lost."""
+        """Write visits until `finish` is called and none is left; raise if the store or the frontier fails."""
         settling: asyncio.Task[None] | None = None
         try:
-            while self._waiting or not self._finishing:
+            while self._waiting or not self._is_finishing:
                 await self._gather()
                 if settling is not None and settling.done():
                     await settling
-                group = [self._waiting.popleft() for _ in range(min(GROUP, len(self._waiting)))]
-                if not group:
+                size = min(self._context.batch_size, len(self._waiting))
+                batch = [self._waiting.popleft() for _ in range(size)]
+                if not batch:
                     continue
-                await self._store_pages(group)
+                await self._store_pages(batch)
                 if settling is not None:
                     await settling
-                settling = asyncio.create_task(self._settle(group))
-                settling.add_done_callback(lambda _: self._something.set())
+                settling = asyncio.create_task(self._settle(batch))
+                settling.add_done_callback(lambda _: self._woken.set())
         finally:
             if settling is not None:
                 await settling
 
     async def salvage(self) -> None:
-        """After a failure: say at least which domains were asked, so that their delay is kept to the second."""
-        now = self._clock()
-        visits = [journal.asked_only(now, self._delay) for journal in self._unsettled]
+        """After a failure, tell the frontier at least which domains were visited, so that their delay is kept."""
+        now = self._context.clock()
+        visits = [record.requests_only(now, self._delay) for record in self._unsettled]
         try:
             await self._frontier.settle(visits)
         except RoveError as error:
-            log.warning("leases stay out until the next start: %s", error)
+            log.warning("could not end %d leases; the next start will: %s", len(visits), error)
         else:
-            self._inflight_log.settled(visit.lease.token for visit in visits)
+            self._context.inflight_log.settled(visit.lease.token for visit in visits)
 
     async def _gather(self) -> None:
-        """Wait for a group's worth of visits, or for as long as the first of them may wait, or for a settle's end."""
-        await self._something.wait()
-        if 0 < len(self._waiting) < GROUP and not self._finishing:
-            await asyncio.sleep(GROUP_SECONDS)
-        if MANY <= len(self._waiting) < GROUP and not self._finishing:
-            await asyncio.sleep(GROUP_SECONDS)
-        if len(self._waiting) <= GROUP and not self._finishing:
-            self._something.clear()
+        """Wait until there is a full batch, or the first visit has waited long enough, or a settle has ended."""
+        await self._woken.wait()
+        full = self._context.batch_size
+        if 0 < len(self._waiting) < full and not self._is_finishing:
+            await asyncio.sleep(self._context.batch_seconds)
+        if BUSY_BATCH <= len(self._waiting) < full and not self._is_finishing:
+            await asyncio.sleep(self._context.batch_seconds)
+        if len(self._waiting) <= full and not self._is_finishing:
+            self._woken.clear()
 
-    async def _store_pages(self, group: Sequence[VisitRecord]) -> None:
-        pages = [page for journal in group for page in journal.pages]
+    async def _store_pages(self, batch: Sequence[VisitRecord]) -> None:
+        pages = [page for record in batch for page in record.pages]
         if not pages:
             return
-        texts = await self._copies.look_up(pages)
-        stored = iter(await self._store.write(pages, texts.known))
-        for journal in group:
-            places = [next(stored) for _ in journal.pages]
-            journal.note_stored(places)
-            for page, where in zip(journal.pages, places, strict=True):
-                journal.note_text(
-                    is_repeat=texts.is_repeat(journal.lease, page, where),
-                    content=texts.content_of(journal.lease, page, where),
+        texts = await self._known_texts.look_up(pages)
+        locations = iter(await self._context.store.write(pages, texts.known))
+        for record in batch:
+            stored = [next(locations) for _ in record.pages]
+            record.note_stored(stored)
+            for page, where in zip(record.pages, stored, strict=True):
+                record.note_text(
+                    is_repeat=texts.is_repeat(record.lease, page, where),
+                    content=texts.content_of(record.lease, page, where),
                 )
-            self._copies.sent(journal.contents)
+            self._known_texts.sent(record.contents)
 
-    async def _settle(self, group: Sequence[VisitRecord]) -> None:
-        now = self._clock()
-        origins = [record for journal in group for record in journal.origins(now)]
+    async def _settle(self, batch: Sequence[VisitRecord]) -> None:
+        now = self._context.clock()
+        origins = [origin for record in batch for origin in record.origins(now)]
         if origins:
             await self._frontier.put_origins(origins)
-        await self._add_links(group)
-        now = self._clock()
-        await self._frontier.settle([journal.result(now, self._delay) for journal in group])
-        self._inflight_log.settled(journal.lease.token for journal in group)
-        for journal in group:
-            self._copies.arrived(journal.contents)
-            del self._unsettled[journal]
-        self._on_settled(group)
-        for journal in group:
-            journal.forget()
-        await self._give_up(group)
+        await self._add_links(batch)
+        now = self._context.clock()
+        await self._frontier.settle([record.result(now, self._delay) for record in batch])
+        self._context.inflight_log.settled(record.lease.token for record in batch)
+        for record in batch:
+            self._known_texts.arrived(record.contents)
+            del self._unsettled[record]
+        self._on_settled(batch)
+        for record in batch:
+            record.release()
+        await self._give_up_domains(batch)
 
-    async def _give_up(self, group: Sequence[VisitRecord]) -> None:
-        """What is left of domains that have not answered for long fails without being asked."""
-        for journal in group:
-            if journal.answers.has_answered:
+    async def _give_up_domains(self, batch: Sequence[VisitRecord]) -> None:
+        """Fail all URLs of domains that have not answered for too long."""
+        for record in batch:
+            if record.answers.has_answered:
                 continue
-            reason = journal.verdict(self._delay).gives_up
+            reason = record.pacing(self._delay).gives_up
             if reason:
-                lease = journal.lease
+                lease = record.lease
                 failed = await self._frontier.withdraw(
                     lease.domain, UrlState.FAILED, reason, lambda _: True, after=lease.token
                 )
-                log.info("%s is given up, with %d URLs: %s", lease.name, failed, reason)
+                log.info("gave up %s with %d URLs: %s", lease.name, failed, reason)
 
-    async def _add_links(self, group: Sequence[VisitRecord]) -> None:
+    async def _add_links(self, batch: Sequence[VisitRecord]) -> None:
+        seen = self._context.seen
         links: dict[int, NewUrl] = {}
-        kept: set[int] = set()
-        for journal in group:
-            offered = self._seen.unseen(journal.links)
-            fetched = {*journal.settled, *journal.deferred}
+        exempt: set[int] = set()
+        for record in batch:
+            unseen = seen.unseen(record.links)
+            fetched = {*record.settled, *record.deferred}
             if len(fetched) > 1:
-                # Where a redirect led was fetched in the same visit. Both ends must be there to be settled: also if the
-                # target was known and has had to make room since, or there is no room for it.
-                kept |= fetched
-                offered += [link for link in journal.links if link.fingerprint in fetched]
-            for link in offered:
+                # The visit followed a redirect. The frontier must hold both ends so that they can be settled, even if
+                # the target was evicted for lack of room since, or there is no room for it now.
+                exempt |= fetched
+                unseen += [link for link in record.links if link.fingerprint in fetched]
+            for link in unseen:
                 known = links.setdefault(link.fingerprint, link)
                 if link.depth < known.depth:
                     links[link.fingerprint] = link
-        fingerprints, offers = list(links), list(links.values())
-        for start in range(0, len(offers), LINKS_PER_ADD):
+        fingerprints, urls = list(links), list(links.values())
+        for start in range(0, len(urls), LINKS_PER_ADD):
             part = fingerprints[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                offers[start : start + LINKS_PER_ADD],
-                only_known_domains=self._only_known_domains,
-                kept=kept,
+                urls[start : start + LINKS_PER_ADD],
+                only_known_domains=self._context.settings.seeds_only,
+                kept=exempt,
             )
             refused = added.refused
-            self._seen.update([f for f in part if f not in refused] if refused else part)
+            seen.update([f for f in part if f not in refused] if refused else part)

@@ -22,7 +22,8 @@ import msgspec
 
 from rove.demo.robots import ROBOTS_PATH, ROBOTS_PATHS
 from rove.demo.web import SmallWeb
-from rove.urls.canonical import canonical, domain_of, parse_base
+from rove.urls.canonical import canonical, parse_base
+from rove.urls.domain import domain_of
 
 MAX_REQUESTS = 8
 MAX_HOPS = 3

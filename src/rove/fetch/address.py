@@ -12,9 +12,12 @@ taken from `ipaddress.is_global`, since what that says differs between releases 
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+ADDRESS_AND_PORT = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<v4>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?")
+"""ADDRESS or ADDRESS:PORT; an IPv6 address is in brackets."""
 _SPECIAL_V4 = tuple(
     ipaddress.IPv4Network(text)
     for text in (

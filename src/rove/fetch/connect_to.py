@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rove.errors import UsageError
-
-_TARGET = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<v4>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?")
+from rove.fetch.address import ADDRESS_AND_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ def parse_connect_to(text: str) -> ConnectRule:
         raise UsageError(
             f"'{text}' is not a connect-to rule: write PATTERN=ADDRESS or PATTERN=ADDRESS:PORT."
         )
-    found = _TARGET.fullmatch(target)
+    found = ADDRESS_AND_PORT.fullmatch(target)
     if found is None:
         raise UsageError(
             f"'{target}' in the connect-to rule '{text}' is not ADDRESS or ADDRESS:PORT"

@@ -8,7 +8,6 @@ names.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ import aiodns
 import pycares
 
 from rove.errors import UsageError
-from rove.fetch.address import is_ip
+from rove.fetch.address import ADDRESS_AND_PORT, is_ip
 from rove.fetch.failure import is_short_of_sockets
 from rove.model.outcomes import Failed, FailureKind
 
@@ -39,7 +38,6 @@ RENEW_AFTER = 50_000
 measured) and without a switch, so now and then a new channel takes over."""
 
 DNS_PORT = 53
-_NAME_SERVER = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<v4>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?")
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 
@@ -233,7 +231,7 @@ def parse_name_server(text: str) -> str:
     >>> parse_name_server("9.9.9.9"), parse_name_server("[2620:fe::fe]:5353")
     ('9.9.9.9:53', '[2620:fe::fe]:5353')
     """
-    found = _NAME_SERVER.fullmatch(text)
+    found = ADDRESS_AND_PORT.fullmatch(text)
     bare = text if found is None else found["v6"] or found["v4"]
     port = int(found["port"] or DNS_PORT) if found else DNS_PORT
     if not is_ip(bare) or not 1 <= port <= 65_535:

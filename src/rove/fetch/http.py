@@ -28,14 +28,15 @@ from rove.fetch.tls import KnownSites
 from rove.fetch.transfer import Times, Transfer
 from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.policy.ports import BAD_PORTS
-from rove.urls.canonical import is_address, parse_base
+from rove.urls.canonical import parse_base
+from rove.urls.domain import is_address
+from rove.urls.origin import DEFAULT_PORTS
 
 NO_WAIT = 0.001
 LATE = 0.2
 """Seconds by which the event loop may be late during a request without a word."""
 MAX_ADDRESSES = 3
 """How many addresses of one name are tried."""
-_PORTS = {"http": 80, "https": 443}
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
 
 
@@ -115,9 +116,9 @@ class CurlFetcher:
         """The addresses that may be dialled for a URL, at most MAX_ADDRESSES."""
         parsed = parse_base(url) if url.isascii() and url.isprintable() else None
         host = None if parsed is None else parsed.host_str
-        if parsed is None or not host or parsed.scheme not in _PORTS:
+        if parsed is None or not host or parsed.scheme not in DEFAULT_PORTS:
             return Failed(kind=FailureKind.PROTOCOL, detail="not a canonical http or https URL")
-        port = _PORTS[parsed.scheme] if parsed.port is None else parsed.port
+        port = DEFAULT_PORTS[parsed.scheme] if parsed.port is None else parsed.port
         if port in BAD_PORTS:
             return Failed(
                 kind=FailureKind.PORT_REFUSED, detail=f"port {port} is not one of the web"

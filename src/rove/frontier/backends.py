@@ -1,4 +1,4 @@
-"""Which database a crawl is in: the only file that names a backend."""
+"""Chooses the database of a crawl. No other module outside the backends names one."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ DEFAULT_CRAWL_NAME = "rove"
 
 
 def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remote | None:
-    """The PostgreSQL that is meant: the one given, or the one that the data directory belongs to."""
+    """Return the crawl in PostgreSQL that the options or the data directory name; None for a crawl in SQLite."""
     known = data.remote()
     if url is None:
         if crawl_name is not None and known is None:
-            raise UsageError("--crawl-name names a crawl in a PostgreSQL: give --frontier as well")
+            raise UsageError("--crawl-name names a crawl in PostgreSQL; give --frontier too")
         if crawl_name is not None and known is not None and known.crawl_name != crawl_name:
             raise UsageError(f"{data.root} belongs to the crawl {known.crawl_name!r}")
         return known
-    if not url.startswith(SCHEMES):
-        raise UsageError("what was given is not a postgresql:// URL")
-    name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
-    if data.frontier.exists() and known is None:
+    remote = remote_for_move(data, url, crawl_name)
+    if known is None and data.frontier.exists():
         raise UsageError(
-            f"{data.root} holds a crawl in SQLite; take it along with 'rove move --to', or choose another --data-dir"
+            f"{data.root} holds a crawl in SQLite; move it with 'rove move --to', or choose another --data-dir"
         )
-    if known is None:
-        return Remote(url=url, crawl_name=name)
-    if known.crawl_name != name:
+    if known is not None and known.crawl_name != remote.crawl_name:
         raise UsageError(
-            f"{data.root} belongs to the crawl {known.crawl_name!r}; choose another --data-dir for {name!r}"
+            f"{data.root} belongs to the crawl {known.crawl_name!r}; choose another --data-dir for "
+            f"{remote.crawl_name!r}"
         )
-    return Remote(url=url, crawl_name=name, machine=known.machine)
+    return remote
 
 
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
-    """The PostgreSQL that a crawl is moved to; the same machine again where a move is gone on with."""
+    """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
     if not url.startswith(SCHEMES):
-        raise UsageError("what was given is not a postgresql:// URL")
+        # The message does not repeat the text: it may hold a password.
+        raise UsageError("the database must be given as a URL that begins with postgresql://")
     known = data.remote()
     name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
-    return Remote(url=url, crawl_name=name, **({"machine": known.machine} if known else {}))
+    if known is None:
+        return Remote(url=url, crawl_name=name)
+    return Remote(url=url, crawl_name=name, node_key=known.node_key)
 
 
 def backend_for(
@@ -59,15 +59,15 @@ def backend_for(
     read_only: bool = False,
     on_news: Callable[[str], None] | None = None,
 ) -> Backend:
-    """The database of a crawl; `on_news` is told when it goes away and comes back, or is brought up to date."""
+    """Return the database of a crawl. `on_news` is told about outages and upgrades."""
     if remote is None:
         return SqliteBackend(data.frontier, read_only=read_only, on_news=on_news)
-    from rove.frontier.postgres.backend import PostgresBackend  # its driver takes a while to load
+    from rove.frontier.postgres.backend import PostgresBackend  # its driver loads slowly
 
     return PostgresBackend(
         remote.url,
         remote.crawl_name,
-        machine_of(data, remote),
+        node_of(data, remote),
         register=not read_only,
         on_news=on_news,
     )
@@ -75,7 +75,7 @@ def backend_for(
 
 @asynccontextmanager
 async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIterator[Backend]:
-    """The database of a crawl that is there, running or not."""
+    """Open the database of an existing crawl, whether it is running or not."""
     backend = backend_for(data, data.remote(), read_only=read_only)
     try:
         if not await backend.exists():
@@ -88,13 +88,13 @@ async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIter
         await backend.close()
 
 
-def machine_of(data: DataDir, remote: Remote) -> Node:
-    """The data directory as other machines know it."""
-    return Node(key=remote.machine, host=socket.gethostname(), path=str(data.root.resolve()))
+def node_of(data: DataDir, remote: Remote) -> Node:
+    """Return the data directory as other machines see it."""
+    return Node(key=remote.node_key, host=socket.gethostname(), path=str(data.root.resolve()))
 
 
 def policy_of(settings: Settings) -> Policy:
-    """What the settings ask of the frontier."""
+    """Return the settings that the frontier needs."""
     return Policy(
         delay=settings.delay,
         budget=VISIT_BUDGET,

@@ -1,16 +1,18 @@
-"""The crawl's clock: the time that politeness is reckoned in.
+"""The crawl's clock, which decides when a domain may be visited again (SQLite).
 
-A wall clock can be set back (the crawl would stall) or forward (delays would be cut short). So the crawl's
-time runs with the machine's boot-time clock, which nobody sets and which goes on through a suspend; the
-frontier keeps how the two are related. After a reboot, or on another machine, the wall clock says how much
-time has passed, but never less than none.
+The wall clock can be set back, which would stall the crawl, or forward, which would cut delays short. So the crawl's
+time follows the machine's boot-time clock, which nobody sets and which runs during suspend. The frontier stores the
+offset between the two. After a reboot, or on another machine, the wall clock tells how much time has passed, and the
+crawl's clock never goes back.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,8 +20,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+def steady_seconds() -> float:
+    """Read a clock that is never set and that runs during suspend."""
+    return time.clock_gettime(_STEADY)
+
+
 class Anchor(msgspec.Struct, frozen=True):
-    """How the crawl's time is related to the boot-time clock of one boot of one machine."""
+    """The offset from the boot-time clock of one boot of one machine to the crawl's clock."""
 
     boot: str
     offset_ms: int
@@ -27,31 +34,44 @@ class Anchor(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CrawlClock:
-    """Milliseconds of the crawl's time."""
+    """Returns the crawl's time in milliseconds."""
 
     anchor: Anchor
+    steady: Callable[[], float] = steady_seconds
 
     def __call__(self) -> int:
-        return self.anchor.offset_ms + int(steady_seconds() * 1000)
+        return self.anchor.offset_ms + int(self.steady() * 1000)
 
 
-def steady_seconds() -> float:
-    """Seconds of a clock that is never set and that runs in suspend."""
-    return time.clock_gettime(_STEADY)
+class MachineTime(NamedTuple):
+    """The clocks of a machine at one moment."""
+
+    boot: str
+    steady: float
+    wall: float
 
 
-def current_boot() -> str:
-    """A name for this boot of this machine."""
+def machine_time(boot_id: Path = _BOOT_ID) -> MachineTime:
+    """Read the clocks of this machine."""
+    steady, wall = steady_seconds(), time.time()
     try:
-        return _BOOT_ID.read_text().strip()
+        boot = boot_id.read_text().strip()
     except OSError:
-        return f"booted-{round(time.time() - steady_seconds(), -1):.0f}"
+        boot = boot_by_time(steady, wall)
+    return MachineTime(boot, steady, wall)
 
 
-def anchor_for(previous: Anchor | None, last_seen_ms: int) -> Anchor:
-    """The anchor to go on with: the old one within the same boot, else one that loses no time."""
-    boot = current_boot()
-    if previous is not None and previous.boot == boot:
+def boot_by_time(steady: float, wall: float) -> str:
+    """Name a boot by its time, where the kernel gives it no name. Rounded, because the wall clock drifts."""
+    return f"booted-{round(wall - steady, -1):.0f}"
+
+
+def anchor_for(
+    previous: Anchor | None, last_seen_ms: int, now: MachineTime | None = None
+) -> Anchor:
+    """Return the previous anchor within the same boot, else one with which the clock does not go back."""
+    now = now or machine_time()
+    if previous is not None and previous.boot == now.boot:
         return previous
-    resumed_at = max(int(time.time() * 1000), last_seen_ms)
-    return Anchor(boot=boot, offset_ms=resumed_at - int(steady_seconds() * 1000))
+    resumed_at = max(int(now.wall * 1000), last_seen_ms)
+    return Anchor(boot=now.boot, offset_ms=resumed_at - int(now.steady * 1000))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_SECTION = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
+_FRAGMENT = re.compile(r"\{([a-z_]+)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 
 
@@ -21,9 +22,14 @@ class NumberedQuery:
 
 def load_queries(backend: str) -> dict[str, str]:
     """Return the queries of a backend by name, without their comments."""
-    file = _folder(backend).joinpath("queries.sql")
-    parts = _NAME.split(file.read_text("utf-8"))
-    return {name: _uncommented(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    parts = _SECTION.split(_folder(backend).joinpath("queries.sql").read_text("utf-8"))
+    sections = list(zip(parts[1::3], parts[2::3], map(_uncommented, parts[3::3]), strict=True))
+    fragments = {name: text for kind, name, text in sections if kind == "fragment"}
+    return {
+        name: _FRAGMENT.sub(lambda match: fragments[match[1]], text)
+        for kind, name, text in sections
+        if kind == "name"
+    }
 
 
 def load_numbered_queries(backend: str) -> dict[str, NumberedQuery]:

@@ -23,7 +23,7 @@ from rove.model.visits import (
     RobotsStatus,
     VisitResult,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 REQUEST_COLUMNS = (
     *("visit", "seq", "domain", "kind", "url", "fingerprint", "started", "status", "error"),

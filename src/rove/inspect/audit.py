@@ -17,10 +17,11 @@ from rove.inspect.audit_checks import (
     VisitOrderCheck,
     VisitSoFar,
 )
-from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable, origin_of
+from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.outcomes import UNREACHABLE_FAILURES
+from rove.urls.origin import origin_of
 
 
 async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> AuditReport:

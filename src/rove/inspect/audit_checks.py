@@ -16,8 +16,6 @@ from rove.inspect.audit_findings import (
     Unverifiable,
     domain_name,
     evidence,
-    host_of,
-    origin_of,
 )
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.outcomes import (
@@ -27,10 +25,12 @@ from rove.model.outcomes import (
     Refused,
     Response,
 )
+from rove.model.reasons import is_status_error
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry import is_temporary
 from rove.urls.canonical import canonical, parse_base
+from rove.urls.origin import host_of, origin_of
 
 ROUNDING_MS = 5
 """Times are noted in whole milliseconds, and computed from two clocks: so much is not meant."""
@@ -266,7 +266,7 @@ def _is_front_page(url: str, scheme: str) -> bool:
 @lru_cache(maxsize=1_024)
 def _failed_for_a_time(error: str, status: int) -> bool:
     """Whether the crawl tries again what is noted like this in the ledger."""
-    if error.startswith("status-"):
+    if is_status_error(error):
         response = Response(url="", status=status, status_line="", headers=(), address="")
         return is_temporary(Refused(response=response))
     if error == FailureKind.ABORTED:

@@ -173,18 +173,3 @@ def domain_name(url: str) -> str:
     """The registrable domain of a URL in the ledger."""
     found = canonical(url)
     return url if found is None else found.domain_name
-
-
-def origin_of(url: str) -> str:
-    """The origin of a canonical URL: what comes before its path."""
-    return url[: url.find("/", len("https://"))]
-
-
-def host_of(origin: str) -> str:
-    """The host of an origin, as a URL has it: an address in brackets keeps them.
-
-    >>> host_of("https://a.test:8443"), host_of("http://[::1]"), host_of("http://[::1]:80")
-    ('a.test', '[::1]', '[::1]')
-    """
-    host = origin.partition("://")[2]
-    return host.rpartition(":")[0] if host.rfind(":") > host.rfind("]") else host

@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable, origin_of
+from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
+from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
 from rove.policy.robots import Rules
 from rove.urls.canonical import canonical, parse_base
+from rove.urls.origin import origin_of
 
 RobotsText = Callable[[int], Awaitable[bytes | None]]
 """The copy of a robots.txt, by the hash that the ledger names it with."""
@@ -188,9 +190,9 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
     """What a request for a robots.txt means for the origin (as in robots_fetch), and where it leads if it does."""
     if row.target and not row.error:
         return _redirect(row, origin, hops)
-    if row.error == "wrong-type":
+    if row.error == RequestError.WRONG_TYPE:
         return _Answer.NO_RULES, None
-    if row.error and not row.error.startswith("status-"):
+    if row.error and not is_status_error(row.error):
         return _Answer.NOTHING, None
     if row.content_hash is not None and (row.status == _UNCHANGED or not row.error):
         return _Answer.RULES, None

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from rove.humanize import counted
 from rove.inspect.audit_findings import AuditReport, Check, Evidence, Finding, Margin, Unverifiable
 from rove.inspect.pages import iso_time
 from rove.inspect.requests import one_line
@@ -65,21 +66,21 @@ def as_json(report: AuditReport) -> dict[str, Any]:
 def as_lines(report: AuditReport) -> Iterator[str]:
     """What `audit` prints for people; the first line is the verdict."""
     yield (
-        f"{_counted(report.total, 'violation', none='no')} in {_counted(report.requests, 'request')} "
-        f"of {_counted(report.visits, 'visit')} to {_counted(report.domains, 'domain')}"
+        f"{counted(report.total, 'violation', none='no')} in {counted(report.requests, 'request')} "
+        f"of {counted(report.visits, 'visit')} to {counted(report.domains, 'domain')}"
     )
     for check in Check:
-        checked = _counted(report.checked[check], *_CHECKED[check])
-        yield f"{check:<20}{checked}: {_counted(report.violations[check], 'violation', none='no')}"
+        checked = counted(report.checked[check], *_CHECKED[check])
+        yield f"{check:<20}{checked}: {counted(report.violations[check], 'violation', none='no')}"
     if report.smallest_margin is not None:
         yield from _margin_lines(report.smallest_margin)
     if report.elsewhere:
         where = "to another domain, where a robots.txt led"
-        yield f"{'out of turn':<20}{_counted(report.elsewhere, 'request')} {where}"
+        yield f"{'out of turn':<20}{counted(report.elsewhere, 'request')} {where}"
     for reason in Unverifiable:
         if report.unverifiable[reason]:
-            counted = _counted(report.unverifiable[reason], *_UNVERIFIABLE_UNIT[reason])
-            yield f"{'not verifiable':<20}{counted} {_UNVERIFIABLE[reason]}"
+            number = counted(report.unverifiable[reason], *_UNVERIFIABLE_UNIT[reason])
+            yield f"{'not verifiable':<20}{number} {_UNVERIFIABLE[reason]}"
     for check in Check:
         yield from _violation_lines(report, check)
 
@@ -88,7 +89,7 @@ def _violation_lines(report: AuditReport, check: Check) -> Iterator[str]:
     if not report.violations[check]:
         return
     yield ""
-    yield f"{check}: {_counted(report.violations[check], 'violation')}"
+    yield f"{check}: {counted(report.violations[check], 'violation')}"
     for finding in islice((f for f in report.findings if f.check is check), MAX_SHOWN):
         yield f"  {finding.domain}: {one_line(finding.what)}"
         for request in finding.requests:
@@ -162,14 +163,3 @@ def _request_json(request: Evidence) -> dict[str, Any]:
         "status": request.status,
         "error": request.error or None,
     }
-
-
-def _counted(count: int, one: str, many: str = "", *, none: str = "0") -> str:
-    """A number with its noun.
-
-    >>> _counted(1, "visit"), _counted(2_000, "visit"), _counted(0, "violation", none="no")
-    ('1 visit', '2,000 visits', 'no violation')
-    """
-    if count == 0 and none != "0":
-        return f"{none} {one}"
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

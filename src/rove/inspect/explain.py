@@ -18,6 +18,7 @@ from rove.inspect.known import UrlFacts
 from rove.inspect.pages import url_given
 from rove.inspect.requests import one_line, utc_text
 from rove.model.ledger import DelaySource, RequestKind, RequestRow
+from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.exclusions import Exclusions
@@ -185,8 +186,7 @@ def _crawl_delay(known: UrlFacts) -> float:
 
 def _dropped(given: str, url: CrawlUrl, settings: Settings) -> list[str]:
     in_full = url_given(given).text
-    drops = settings.drops
-    return [] if drops is None or in_full == url.text else drops.dropped(in_full)
+    return [] if in_full == url.text else settings.ignored_params.names_in(in_full)
 
 
 def _verdict(
@@ -230,18 +230,18 @@ def _settled(known: UrlFacts, record: UrlRecord, robots: Robots) -> tuple[Explai
             return ExplainVerdict.REDIRECTED, f"{_fetched(known)} and leads to {reason}"
         case UrlState.FAILED:
             return ExplainVerdict.FAILED, f"is given up: {reason or 'it could not be fetched'}"
-    if record.reason == "robots.txt":
+    if record.reason == BlockReason.ROBOTS:
         if robots.is_allowed and robots.record is not None:
             return ExplainVerdict.FORBIDDEN, (
                 "is not fetched: robots.txt forbade it when its turn came; "
                 "the copy held now allows it, but a URL is judged once"
             )
         return ExplainVerdict.FORBIDDEN, "is not fetched: robots.txt forbids it"
-    if record.reason.startswith("Crawl-delay"):
+    if record.reason == BlockReason.CRAWL_DELAY:
         return ExplainVerdict.LEFT_ALONE, "is not fetched: its domain asks to be left alone"
-    if record.reason == "noindex":
+    if record.reason == BlockReason.NOINDEX:
         return ExplainVerdict.BLOCKED, f"{_fetched(known)} and not kept: the page says noindex"
-    if record.reason == "excluded":
+    if record.reason == BlockReason.EXCLUDED:
         return ExplainVerdict.BLOCKED, "is not fetched: it was excluded when its turn came"
     return ExplainVerdict.BLOCKED, f"is not fetched: {reason or 'it is blocked'}"
 

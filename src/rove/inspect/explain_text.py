@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import Exclusion
-from rove.humanize import seconds_text
+from rove.humanize import counted, seconds_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.pages import iso_time
 from rove.inspect.requests import (
@@ -156,7 +156,7 @@ def _delays(found: Explanation) -> list[str]:
     domain = found.known.domain
     if domain is not None and domain.pace.failures:
         count = domain.pace.failures
-        lines.append(f"{count} visit{'s' if count > 1 else ''} in a row without an answer")
+        lines.append(f"{counted(count, 'visit')} in a row without an answer")
     return lines
 
 
@@ -186,7 +186,7 @@ def _state(found: Explanation) -> str:
         return "not known"
     parts = [record.state.name.lower() + (f" ({one_line(record.reason)})" if record.reason else "")]
     if record.attempts:
-        parts.append(f"{record.attempts} failed attempt{'s' if record.attempts > 1 else ''}")
+        parts.append(counted(record.attempts, "failed attempt"))
     return ", ".join(parts)
 
 
@@ -196,7 +196,7 @@ def _history(found: Explanation) -> list[str]:
         return ["never asked for"]
     shown = len(past.newest)
     more = f", the last {shown} of them" if shown < past.requests else ""
-    count = f"{past.requests:,} request{'s' if past.requests > 1 else ''}{more}"
+    count = f"{counted(past.requests, 'request')}{more}"
     return [count, *(_request_line(row) for row in past.newest)]
 
 

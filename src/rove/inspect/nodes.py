@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rove.frontier.contract import Participant
+from rove.datadir import DataDir
+from rove.frontier.contract import FrontierReader, Participant
 from rove.humanize import seconds_text
 
 ALIVE_SECONDS = 15.0
@@ -50,6 +51,16 @@ class NodeStatus:
 def is_alive(process: Participant) -> bool:
     """Whether a process is still heard of."""
     return not process.has_left and process.silent_for < ALIVE_SECONDS
+
+
+async def is_running(data: DataDir, reader: FrontierReader) -> bool:
+    """Whether the crawl of a data directory is running, here or on another machine."""
+    return data.in_use() or runs_elsewhere(await reader.participants())
+
+
+def runs_elsewhere(participants: Sequence[Participant]) -> bool:
+    """Whether a process on another machine is alive. Those on this machine hold a lock on the data directory."""
+    return any(is_alive(process) and not process.is_here for process in participants)
 
 
 def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:

@@ -8,14 +8,17 @@ from typing import Any
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
+from rove.humanize import hash_text
 from rove.model.ledger import (
     Content,
     Location,
     RequestKind,
     RequestRow,
 )
-from rove.urls.canonical import CrawlUrl, canonical, domain_of, parse_seed
+from rove.urls.canonical import CrawlUrl, canonical
+from rove.urls.domain import domain_of
 from rove.urls.ignored_params import IgnoredParams
+from rove.urls.seed import parse_seed
 
 
 def domain_id(name: str) -> int:
@@ -56,9 +59,7 @@ def page_json(row: RequestRow) -> dict[str, Any]:
         "truncated": row.truncated,
         "redirect_to": row.target or None,
         "title": row.title,
-        "content_hash": None
-        if row.content_hash is None
-        else f"{row.content_hash & (2**64 - 1):016x}",
+        "content_hash": hash_text(row.content_hash),
         "visit": row.visit,
     }
     own = "revisit_record" if row.is_copy else "text_record"

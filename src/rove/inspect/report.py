@@ -25,7 +25,8 @@ from rove.model.ledger import (
     Settlement,
 )
 from rove.policy.exclusions import Exclusions, domain_around
-from rove.urls.canonical import domain_of, parse_seed
+from rove.urls.domain import domain_of
+from rove.urls.seed import parse_seed
 
 MOST_COPIES = 100
 """Copies of robots.txt that are listed, the newest; a site of many hosts may have had any number."""

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
-from rove.humanize import counted, size_text
+from rove.humanize import counted, hash_text, size_text
 from rove.inspect.explain_text import exclusion_json, exclusion_text
 from rove.inspect.pages import iso_time
 from rove.inspect.report import (
@@ -21,7 +21,6 @@ from rove.inspect.report import (
 from rove.inspect.requests import (
     DELAY_REASONS,
     fate_text,
-    hash_text,
     one_line,
     outcome_text,
     precise,

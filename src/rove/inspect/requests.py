@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from rove.humanize import seconds_text
+from rove.humanize import hash_text, seconds_text
 from rove.inspect.pages import iso_time
 from rove.model.ledger import DelaySource, RequestRow, Settlement
+from rove.model.reasons import status_error
 
 DELAY_REASONS = {
     DelaySource.DELAY: "chosen by who runs the crawl",
@@ -74,7 +75,7 @@ def outcome_text(row: RequestRow) -> str:
     """What a request came to, in a word or two."""
     if not row.status:
         return row.error or "no answer known"
-    if row.error and row.error != f"status-{row.status}":
+    if row.error and row.error != status_error(row.status):
         return f"{row.status} {row.error}"
     return str(row.status)
 
@@ -110,8 +111,3 @@ def request_json(row: RequestRow) -> dict[str, Any]:
         "delay_after_s": row.delay,
         "delay_from": row.delay_from.value,
     }
-
-
-def hash_text(hash: int | None) -> str | None:
-    """A content hash as it is written everywhere."""
-    return None if hash is None else f"{hash & (2**64 - 1):016x}"

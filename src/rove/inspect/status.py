@@ -8,7 +8,7 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader, crawled_seconds
 from rove.humanize import seconds_text, size_text
-from rove.inspect.nodes import is_alive
+from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
 
@@ -30,8 +30,9 @@ class Status:
 async def read_status(reader: FrontierReader, *, running: bool) -> Status:
     """The state of a crawl, from kept counters; `running`: it is known to run on this machine."""
     counts, runs = await reader.counts(), await reader.runs()
-    alive = [process for process in await reader.participants() if is_alive(process)]
-    running = running or any(not process.is_here for process in alive)
+    participants = await reader.participants()
+    alive = [process for process in participants if is_alive(process)]
+    running = running or runs_elsewhere(participants)
     elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
     return Status(

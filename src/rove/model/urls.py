@@ -1,4 +1,4 @@
-"""A URL on its way into the frontier and out of it, and its states."""
+"""URLs as they enter and leave the frontier, and their states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class UrlState(enum.IntEnum):
-    """Where a URL stands; the numbers are stored in the frontier."""
+    """The state of a URL; the frontier stores the numbers."""
 
     PENDING = 0
     DONE = 1
@@ -15,11 +15,11 @@ class UrlState(enum.IntEnum):
     FAILED = 3
     REDIRECTED = 4
     READ = 5
-    """Fetched for the URLs that it lists, not stored: a sitemap."""
+    """A sitemap that was read for the URLs that it lists; it is not stored."""
 
 
 class NewUrl(NamedTuple):
-    """A URL offered to the frontier. A tuple, as a page makes sixty."""
+    """A URL to add to the frontier. It is a tuple because a page yields sixty of them."""
 
     domain: int
     domain_name: str
@@ -27,17 +27,17 @@ class NewUrl(NamedTuple):
     url: str
     depth: int
     hops: int = 0
-    """Redirects that led here since the last page or seed; bounds endless chains."""
+    """Redirects that led here since the last page or seed; it bounds endless chains."""
     assume_https: bool = False
-    """From a bare domain in the seeds: https is a guess, http will do."""
+    """The URL comes from a bare domain in the seeds, so https is a guess and http will do."""
     sitemap_of: str = ""
-    """A sitemap, and the host whose URLs it may list; '' for what is a page."""
+    """The host whose URLs this sitemap may list; '' for a page."""
     penalty: int = 0
-    """How much deeper it counts than it is, as it looks like a trap."""
+    """Levels of depth added to the URL's priority because it looks like a trap."""
 
 
 class PendingUrl(NamedTuple):
-    """A URL waiting in a leased domain. A tuple, as a claim brings a thousand."""
+    """A pending URL of a leased domain. It is a tuple because a claim returns a thousand of them."""
 
     fingerprint: int
     url: str
@@ -51,7 +51,7 @@ class PendingUrl(NamedTuple):
 
 
 class NotAccepted(enum.StrEnum):
-    """Why a URL that was met was not taken into the frontier."""
+    """Why a URL that was found did not enter the frontier."""
 
     EXCLUDED = "excluded"
     TOO_DEEP = "too-deep"
@@ -60,4 +60,4 @@ class NotAccepted(enum.StrEnum):
     PORT = "port"
     TRAP = "trap"
     BUDGET = "budget"
-    """Its domain has more pending than can be visited before the crawl ends."""
+    """Its domain has more pending URLs than can be visited before the crawl ends."""

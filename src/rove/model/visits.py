@@ -1,4 +1,4 @@
-"""A lease, the visit made with it, and the result that the frontier settles."""
+"""A lease, and the result of the visit that is made with it."""
 
 from __future__ import annotations
 
@@ -8,46 +8,43 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rove.model.ledger import Content, DelaySource, RequestRow
+from rove.model.reasons import NoRequestReason
 from rove.model.struct import Record
 from rove.model.urls import PendingUrl, UrlState
 
 
 class Pace(Record, frozen=True, kw_only=True, gc=False):
-    """What a domain's answers have taught about how often it may be asked; kept with it."""
+    """What the answers of a domain say about how often it may be visited; saved with the domain."""
 
     backoff: float = 0.0
-    """Seconds between visits that its 429 and 503 answers have led to, 0 if none."""
+    """Seconds between visits because of 429 and 503 answers, 0 if there is no back-off."""
     failures: int = 0
-    """Visits in a row that brought no answer at all."""
+    """Visits in a row without any answer."""
     repeats: float = 0.0
-    """The share of its latest pages whose text it had given before."""
+    """Share of the latest pages whose text the domain had given before."""
 
 
 class Lease(Record, frozen=True, kw_only=True, gc=False):
-    """The right to visit one domain once, and the next URLs to visit there.
+    """The right to visit one domain once, and its next URLs.
 
-    A Struct, as are all the parts of a visit: it takes a fifth of the time that a dataclass takes to make, and most
-    visits make all of them. None can be part of a cycle, and the garbage collector leaves them alone.
+    All parts of a visit are Structs, because most visits create all of them and a Struct takes a fifth of the time of a
+    dataclass. None of them can be part of a cycle, so the garbage collector need not track them.
     """
 
     domain: int
     name: str
     token: int
-    """Fencing: a settle counts only while the domain still carries it. Also the number of the visit."""
+    """Fencing token: a settle counts only while the domain still carries it. It is also the number of the visit."""
     crawl_delay: float
-    """The longest Crawl-delay known for the domain, 0 if none."""
+    """The longest Crawl-delay known for the domain, 0 if there is none."""
     urls: Sequence[PendingUrl]
     pace: Pace = Pace()
     claimed_ms: int = 0
-    """When it was leased, by the crawl's clock."""
-    deadline: float = 0.0
-    """By the process's own steady clock: nothing may be asked after it."""
-    clock_offset: float = 0.0
-    """Seconds that the crawl's clock is ahead of the process's steady clock."""
+    """When the domain was claimed, by the crawl's clock."""
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A URL of the visit that leaves pending."""
+    """A URL that leaves pending."""
 
     fingerprint: int
     state: UrlState
@@ -55,48 +52,47 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A URL of the visit that stays pending, behind all others, for at least so many seconds."""
+    """A URL that stays pending, behind all others, and is not due for a while."""
 
     fingerprint: int
     seconds: float
     attempts: int
     failing: bool
-    """It waits for an origin that keeps failing: a crawl does not stay up for it."""
+    """The URL waits for an origin that keeps failing. A crawl does not stay up for it."""
 
 
 class VisitResult(Record, frozen=True, kw_only=True, gc=False):
-    """What one lease came to; the frontier's settle takes these."""
+    """The result of one visit, for the frontier to settle."""
 
     lease: Lease
     asked: bool
-    """A request was sent: the domain's delay is due."""
+    """Whether a request was sent, so that the domain's delay applies."""
     since_finish: float
-    """Seconds from the end of the last request to now, by the crawl's steady clock."""
+    """Seconds from the end of the last request to now."""
     settled: Sequence[Settled] = ()
     deferred: Sequence[Deferred] = ()
     requests: Sequence[RequestRow] = ()
     not_accepted: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """URLs that were met and not offered to the frontier, by reason."""
+    """Links that may not enter the frontier, counted by reason."""
     pace: Pace = Pace()
-    """What is kept of how the domain answers."""
     pause: float = 0.0
-    """Seconds after its end for which the visit itself gives reason to leave the domain alone."""
+    """Seconds after the visit for which its answers ask to leave the domain alone."""
     pause_from: DelaySource = DelaySource.DELAY
     contents: Sequence[Content] = ()
-    """Where the texts of its pages lie that the frontier did not know of."""
+    """Locations of page texts that the frontier does not know yet."""
 
     @property
-    def unasked_because(self) -> str:
-        """Why no request was made; '' if one was."""
+    def unasked_because(self) -> NoRequestReason | None:
+        """Why no request was made; None if one was."""
         if self.asked:
-            return ""
+            return None
         if self.settled:
-            return "blocked"
-        return "deferred" if self.deferred else "given-back"
+            return NoRequestReason.BLOCKED
+        return NoRequestReason.DEFERRED if self.deferred else NoRequestReason.GIVEN_BACK
 
 
 class RobotsStatus(enum.StrEnum):
-    """What asking for a robots.txt came to."""
+    """The result of the last request for a robots.txt."""
 
     RULES = "rules"
     NONE = "none"
@@ -104,7 +100,7 @@ class RobotsStatus(enum.StrEnum):
 
 
 class OriginRecord(Record, frozen=True, kw_only=True, gc=False):
-    """The robots.txt of one origin, and how it fares."""
+    """The robots.txt of one origin, and for how long it is valid."""
 
     domain: int
     origin: str
@@ -112,12 +108,12 @@ class OriginRecord(Record, frozen=True, kw_only=True, gc=False):
     body: bytes = b""
     crawl_delay: float = 0.0
     failures: int = 0
-    """How often in a row it could not be had."""
+    """How many requests for it in a row have failed."""
     valid_for: float
-    """Seconds from now for which this record holds; not above 0 means: ask again."""
+    """Seconds from now for which this record is valid; 0 or less if it has expired."""
     age: float = 0.0
-    """Seconds since it was asked for."""
+    """Seconds since it was fetched."""
     source: str = ""
-    """The URL that gave the body, where redirects led; '' if there is no body."""
+    """The URL that returned the body, at the end of the redirects; '' if there is no body."""
     etag: str = ""
     last_modified: str = ""

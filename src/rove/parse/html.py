@@ -41,7 +41,7 @@ from rove.parse.links import followed, refresh_target, resolve
 from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.canonical import CrawlUrl
-from rove.urls.ignored_params import CANONICAL_VERSION, IgnoredParams, drops_of
+from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 
 MAX_TITLE_LENGTH = 1_000
 MAX_TEXT_LENGTH = 1024 * 1024
@@ -86,13 +86,12 @@ class PageSource:
     """Wall-clock seconds, against which dates after which it is not to be kept are held."""
     max_links: int = DEFAULT_MAX_LINKS
     max_text: int = MAX_TEXT_LENGTH
-    canonical_version: int = CANONICAL_VERSION
     drop_params: tuple[str, ...] = ()
 
     @property
-    def drops(self) -> IgnoredParams | None:
-        """What is left out of its links."""
-        return drops_of(self.canonical_version, self.drop_params)
+    def ignored_params(self) -> IgnoredParams:
+        """The parameters removed from its links."""
+        return ignored_params_with(self.drop_params)
 
 
 class _TooManyNodes(Exception):
@@ -206,7 +205,7 @@ def _read(raw: bytes, encoding: str, answer: PageSource, *, most: int | None) ->
             url=answer.url,
             base_href=found.base_href,
             limit=answer.max_links,
-            drops=answer.drops,
+            ignored=answer.ignored_params,
         )
     cuts = {TEXT_CUT: text_is_cut, LINKS_CUT: links_are_cut}
     return Document(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from rove.policy.constants import DEFAULT_MAX_LINKS
-from rove.urls.canonical import MAX_URL_LENGTH, Base, CrawlUrl, canonical, parse_base
+from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, LinkBase, canonical, parse_base
 from rove.urls.ignored_params import IgnoredParams
 
 _MAX_UNFIT = 3_000
@@ -69,14 +69,14 @@ def resolve(
     url: str,
     base_href: str | None = None,
     limit: int = DEFAULT_MAX_LINKS,
-    drops: IgnoredParams | None = None,
+    ignored: IgnoredParams | None = None,
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
     """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
-    page = canonical(url, None, drops)
+    page = canonical(url, None, ignored)
     own = None if page is None else page.fingerprint
-    base = Base(parse_base(url), page, drops)
+    base = LinkBase(parse_base(url), page, ignored)
     if base_href is not None and (moved := canonical(base_href, parse_base(url))) is not None:
-        base = Base(parse_base(moved.text), moved, drops)
+        base = LinkBase(parse_base(moved.text), moved, ignored)
     found: dict[int, CrawlUrl] = {}
     candidates = _candidates(hrefs)
     if limit:

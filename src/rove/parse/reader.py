@@ -31,7 +31,7 @@ from rove.parse.reading_process import (
     list_sitemap_at_once,
 )
 from rove.policy.constants import DEFAULT_MAX_LINKS
-from rove.urls.ignored_params import CANONICAL_VERSION, IgnoredParams, drops_of
+from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 
 MAX_CPU_SECONDS = 2.0
 """Ten times what the longest ordinary page takes, 5 MiB."""
@@ -65,14 +65,12 @@ class PageReader:
         self,
         *,
         max_links: int = DEFAULT_MAX_LINKS,
-        canonical_version: int = CANONICAL_VERSION,
         drop_params: tuple[str, ...] = (),
         max_cpu_seconds: float = MAX_CPU_SECONDS,
         max_memory: int = MAX_MEMORY,
     ) -> None:
         """`max_memory`: bytes that the process apart may take, within LEAST_MEMORY and MAX_MEMORY."""
         self.max_links = max_links
-        self.canonical_version = canonical_version
         self.drop_params = drop_params
         self._max_cpu_seconds = max_cpu_seconds
         self._max_memory = min(MAX_MEMORY, max(LEAST_MEMORY, max_memory))
@@ -80,9 +78,9 @@ class PageReader:
         self._turn = asyncio.Lock()
 
     @property
-    def drops(self) -> IgnoredParams | None:
-        """What is left out of URLs."""
-        return drops_of(self.canonical_version, self.drop_params)
+    def ignored_params(self) -> IgnoredParams:
+        """The parameters removed from URLs."""
+        return ignored_params_with(self.drop_params)
 
     def read_at_once(self, answer: PageSource, *, is_plain_text: bool) -> Document | None:
         """The document, if reading it does not take long; None: it is to be read apart."""
@@ -100,7 +98,6 @@ class PageReader:
             body=body,
             url=url,
             content_type=None,
-            canonical_version=self.canonical_version,
             drop_params=self.drop_params,
         )
         found = list_sitemap_at_once(answer, host)

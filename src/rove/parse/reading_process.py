@@ -72,15 +72,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_sitemap(answer: PageSource, host: str) -> Listing:
     """What a sitemap may list for the host whose robots.txt named it."""
-    url, drops = answer.url, answer.drops
+    url, ignored = answer.url, answer.ignored_params
     sitemap = read_sitemap(answer.body, url=url)
-    pages = listed(sitemap, url=url, host=host, drops=drops)
+    pages = listed(sitemap, url=url, host=host, ignored=ignored)
     return Listing(
         packed=tuple(
             msgspec.msgpack.encode(pages[start : start + URLS_AT_ONCE])
             for start in range(0, len(pages), URLS_AT_ONCE)
         ),
-        sitemaps=tuple(children(sitemap, url=url, host=host, drops=drops)),
+        sitemaps=tuple(children(sitemap, url=url, host=host, ignored=ignored)),
     )
 
 

@@ -86,21 +86,21 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
 
 
 def listed(
-    sitemap: Sitemap, *, url: str, host: str, drops: IgnoredParams | None = None
+    sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
     """The URLs of a sitemap, fetched from url, that it may list for `host`, whose robots.txt named it.
 
     They are those of that host and of the sitemap's own, over http or https, at any port: the protocol's «cross
     submits», with which a robots.txt vouches for a sitemap. The sitemap's directory then does not matter.
     """
-    return _permitted(sitemap.urls, url=url, host=host, drops=drops)
+    return _permitted(sitemap.urls, url=url, host=host, ignored=ignored)
 
 
 def children(
-    sitemap: Sitemap, *, url: str, host: str, drops: IgnoredParams | None = None
+    sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
     """The sitemaps that an index, fetched from url, may name: the same hosts as for `listed`."""
-    return _permitted(sitemap.sitemaps, url=url, host=host, drops=drops)
+    return _permitted(sitemap.sitemaps, url=url, host=host, ignored=ignored)
 
 
 def unpacked(body: bytes) -> bytes:
@@ -209,14 +209,14 @@ def _distinct(texts: Iterable[str], limit: int) -> tuple[str, ...]:
 
 
 def _permitted(
-    texts: Iterable[str], *, url: str, host: str, drops: IgnoredParams | None
+    texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None
 ) -> list[CrawlUrl]:
     """The canonical URLs on a host or on that of url, each once, without url itself."""
     own = canonical(url)
     hosts = {host} if own is None else {host, own.host}
     found: dict[int, CrawlUrl] = {}
     for text in texts:
-        listed_url = canonical(text, None, drops)
+        listed_url = canonical(text, None, ignored)
         if listed_url is not None and listed_url.host in hosts:
             found.setdefault(listed_url.fingerprint, listed_url)
     if own is not None:

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable
 
 from rove.errors import UsageError
-from rove.urls.canonical import canonical, domain_of, is_address, is_in_one_domain
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of, is_address, is_within_domain
 
 _NO_PATTERN = re.compile(r"[\x00-\x20\x7f]|^=?/")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
@@ -137,7 +138,7 @@ def domain_around(pattern: str) -> int | None:
         _, dot, host = host.partition(".")
         if not dot or is_address(host):
             return None
-    return domain_of(host)[1] if is_in_one_domain(host) else None
+    return domain_of(host)[1] if is_within_domain(host) else None
 
 
 def _glob(pattern: str) -> re.Pattern[str]:

@@ -6,6 +6,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy import ports
@@ -26,7 +27,7 @@ class Allowed:
 class Blocked:
     """Never."""
 
-    reason: str
+    reason: BlockReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Gate:
             if refusal is None:
                 found = penalty(link.text, year)
                 if found < REFUSED:
-                    offers.append(link.offer(depth=depth, penalty=found))
+                    offers.append(link.new_url(depth=depth, penalty=found))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1
@@ -130,11 +131,11 @@ class Gate:
         `crawl_delay` is the longest that the origins of its domain ask for.
         """
         if self.exclusions.covers(url.host):
-            return Blocked("excluded")
+            return Blocked(BlockReason.EXCLUDED)
         if origin is not None and origin.crawl_delay > MAX_CRAWL_DELAY and origin.valid_for <= 0:
             return NeedsRobots()  # it may have changed its mind
         if max(crawl_delay, origin.crawl_delay if origin else 0.0) > MAX_CRAWL_DELAY:
-            return Blocked("Crawl-delay over a day")
+            return Blocked(BlockReason.CRAWL_DELAY)
         if origin is None or origin.valid_for <= 0:
             return NeedsRobots()
         match origin.status:
@@ -144,4 +145,4 @@ class Gate:
                 return Allowed()
             case RobotsStatus.RULES:
                 rules = rules_of(origin.body)
-                return Allowed() if rules.allows(url.text) else Blocked("robots.txt")
+                return Allowed() if rules.allows(url.text) else Blocked(BlockReason.ROBOTS)

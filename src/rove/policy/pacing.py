@@ -31,6 +31,7 @@ from rove.model.outcomes import (
     Response,
     WrongType,
 )
+from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
 
 DAY = 86_400.0
@@ -151,7 +152,7 @@ def _unanswered(answers: Answers, before: Pace, delay: float) -> Pacing:
         pace=before.replace(failures=failures),
         pause=pause,
         reason=reason,
-        gives_up=f"domain given up: {answers.failure.value}" if gives_up else "",
+        gives_up=domain_given_up(answers.failure.value) if gives_up else "",
     )
 
 

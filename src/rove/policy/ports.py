@@ -8,7 +8,7 @@ Some ports are not asked for a seed either: what listens there may take a reques
 
 from __future__ import annotations
 
-from functools import lru_cache
+from rove.urls.origin import host_and_port
 
 WEB_PORTS = frozenset({80, 81, 443, 8000, 8008, 8080, 8081, 8088, 8443, 8880, 8888})
 """Ports on which public web servers are found."""
@@ -22,7 +22,6 @@ BAD_PORTS = frozenset(
         *(5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
     }
 )
-_DEFAULT = {"http": 80, "https": 443}
 
 
 def may_lead(target: str, *, source: str) -> bool:
@@ -37,8 +36,8 @@ def may_lead(target: str, *, source: str) -> bool:
     """
     if target.count(":") == 1:
         return True  # it names no port, so it is the scheme's own
-    host, port = _host_and_port(target)
-    return port in WEB_PORTS or (host, port) == _host_and_port(source)
+    host, port = host_and_port(target)
+    return port in WEB_PORTS or (host, port) == host_and_port(source)
 
 
 def port_of(origin: str) -> int:
@@ -47,13 +46,4 @@ def port_of(origin: str) -> int:
     >>> port_of("https://a.test"), port_of("http://[2001:db8::1]:81")
     (443, 81)
     """
-    return _host_and_port(origin)[1]
-
-
-@lru_cache(maxsize=8_192)
-def _host_and_port(origin: str) -> tuple[str, int]:
-    scheme, _, rest = origin.partition("://")
-    host, colon, port = rest.rpartition(":")
-    if not colon or not port.isdigit():  # without a port, an IPv6 address ends in a bracket
-        return rest, _DEFAULT[scheme]
-    return host, int(port)
+    return host_and_port(origin)[1]

@@ -1,1 +1,1 @@
-"""What the machine has to give: memory, open files, the interpreter's settings."""
+"""What a process takes from its machine: memory, open files, the interpreter's settings."""

@@ -1,15 +1,18 @@
-"""An account of the memory that bodies and pages take, so that a process keeps under its ceiling.
+"""Accounts for the memory that bodies and pages take, so that a process stays below its ceiling.
 
-Every visit has a share: what it has received, and later what it keeps until that is written down. A small body is
-within what is set aside for each fetch. Up to half of the room larger ones just grow. Beyond that a body goes on only
-when all that it may come to is promised to it, in the order in which they asked; until then its transfer is paused.
-Nobody can wait for ever: what has a promise comes to its end without asking again, what is kept is written down
-without asking anybody, and the paused have at most the half that every promise fits beside.
+Every visit has a share: the bytes it has received, and later the bytes it holds until they are written. A small body
+is covered by an amount that is set aside for every fetch. Larger bodies grow freely while less than half of the room is
+used. Beyond that, a body must reserve the most it can still need. Reservations are granted in the order of the
+requests, and until then the transfer is paused.
 
-Decoding and reading a page takes much more for a moment. There is one event loop, so that this is one page at a time,
-and room for it is set aside; it begins only while the account is not overdrawn. Large pages are read by turns, each in
-a round of the event loop of its own: many in a row would keep it from its sockets for so long that servers which have
-answered seem not to have. No I/O happens here.
+Nothing waits for ever. A body with a reservation ends without asking again. A page that is held is written without
+asking. And the paused bodies together hold at most half of the room, so that a reservation, which is at most the other
+half, always fits at some point.
+
+Decoding and reading a page takes much more memory for a moment. That happens in the event loop, so it is one page at a
+time, and room for it is set aside. It begins only while the account is not overdrawn. Large pages take turns, each in
+its own round of the event loop: several in a row would keep the loop from its sockets for so long that servers which
+have answered seem to have timed out.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 SMALL = 32 * 1024
 """Bytes of a body that are set aside for every fetch."""
 LARGE = 256 * 1024
-"""Bytes of a body from which on it is read by turns."""
+"""Bodies of more bytes take turns to be read."""
 
 
 @dataclass(slots=True)
@@ -32,7 +35,7 @@ class _Waiter:
 
 
 class Memory:
-    """What all visits of a process may hold."""
+    """The memory that all visits of a process may hold."""
 
     def __init__(
         self,
@@ -41,21 +44,21 @@ class Memory:
         on_short: Callable[[], None] = lambda: None,
         on_eased: Callable[[], None] = lambda: None,
     ) -> None:
-        """`room` is bytes; `on_short` is told that it is short, `on_eased` that it is not any more."""
+        """`room` is in bytes. `on_short` and `on_eased` are called when memory gets short and when it no longer is."""
         self._room = room
         self._used = 0
         self.held = 0
-        """Bytes that are really there."""
+        """Bytes that are really held, without reservations."""
         self._waiting: dict[Share, _Waiter] = {}
         self._on_short = on_short
         self._on_eased = on_eased
         self._was_short = False
         self._readers: deque[asyncio.Future[None]] = deque()
-        self._turn_comes = False
+        self._is_turn_scheduled = False
 
     @property
     def used(self) -> int:
-        """Bytes held and promised, over what is set aside for each fetch."""
+        """Bytes held and reserved, beyond what is set aside for each fetch."""
         return self._used
 
     @property
@@ -66,37 +69,37 @@ class Memory:
     @room.setter
     def room(self, room: int) -> None:
         self._room = room
-        self._look()
+        self._grant()
 
     @property
     def waiting(self) -> int:
-        """How many transfers are paused."""
+        """The number of paused transfers."""
         return len(self._waiting)
 
     @property
     def is_short(self) -> bool:
-        """Whether it is not the time to begin something new."""
+        """Whether nothing new should begin."""
         return bool(self._waiting) or self._used > self._room
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more is used than there is room: pages were read that are larger than their bodies."""
+        """Whether more is used than there is room: a page can take more memory than its body."""
         return self._used > self._room
 
     async def turn(self) -> None:
-        """Wait for the turn to decode and read a page, which is to be done at once then."""
+        """Wait for the turn to decode and read a page. The caller does that before its next await."""
         turn = asyncio.get_running_loop().create_future()
         self._readers.append(turn)
-        self._call_reader()
+        self._schedule_turn()
         await turn
 
-    def _call_reader(self) -> None:
-        if self._readers and not self._turn_comes and not self.is_overdrawn:
-            self._turn_comes = True
+    def _schedule_turn(self) -> None:
+        if self._readers and not self._is_turn_scheduled and not self.is_overdrawn:
+            self._is_turn_scheduled = True
             asyncio.get_running_loop().call_soon(self._give_turn)
 
     def _give_turn(self) -> None:
-        self._turn_comes = False
+        self._is_turn_scheduled = False
         if self.is_overdrawn:
             return
         while self._readers:
@@ -104,19 +107,19 @@ class Memory:
             if not turn.done():
                 turn.set_result(None)
                 break
-        self._call_reader()
+        self._schedule_turn()
 
-    def _grows_freely(self, size: int) -> bool:
+    def _may_grow_freely(self, size: int) -> bool:
         return not self._waiting and self._used + size <= self._room // 2
 
-    def _promise(self, share: Share, need: int, go_on: Callable[[], None]) -> bool:
-        """Whether so much is promised at once; if not, `go_on` is called when it is."""
+    def _reserve(self, share: Share, need: int, go_on: Callable[[], None]) -> bool:
+        """Reserve memory now, or call `go_on` when it is reserved."""
         need = min(need, self._room // 2)
         if not self._waiting and self._used + need <= self._room:
-            share._take_promise(need)
+            share._take_reservation(need)
             return True
         self._waiting[share] = _Waiter(need, go_on)
-        self._tell()
+        self._report()
         return False
 
     def _change(self, size: int) -> None:
@@ -124,27 +127,27 @@ class Memory:
             return
         self._used += size
         if size < 0:
-            self._look()
+            self._grant()
         else:
-            self._tell()
+            self._report()
 
     def _leave(self, share: Share) -> None:
         if self._waiting.pop(share, None) is not None:
-            self._look()
+            self._grant()
 
-    def _look(self) -> None:
-        """There may be room again: whoever waits longest has it first."""
+    def _grant(self) -> None:
+        """Grant reservations for which there is room now, in the order of the requests."""
         while self._waiting:
             share, waiter = next(iter(self._waiting.items()))
             if self._used + min(waiter.need, self._room // 2) > self._room:
                 break
             del self._waiting[share]
-            share._take_promise(waiter.need)
+            share._take_reservation(waiter.need)
             waiter.go_on()
-        self._call_reader()
-        self._tell()
+        self._schedule_turn()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         is_short = self.is_short
         if self._was_short is not is_short:
             self._was_short = is_short
@@ -152,25 +155,25 @@ class Memory:
 
 
 class Share:
-    """What one visit holds of it."""
+    """The part of the memory that one visit uses."""
 
-    __slots__ = ("_charged", "_has_promise", "_held", "memory")
+    __slots__ = ("_charged", "_has_reservation", "_held", "memory")
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._held = 0
-        """Bytes received or kept."""
+        """Bytes received or held."""
         self._charged = 0
-        """Bytes in the account: held over what is set aside, or promised."""
-        self._has_promise = False
+        """Bytes in the account: those held beyond SMALL, or reserved."""
+        self._has_reservation = False
 
     def grow(self, size: int) -> bool:
-        """Whether so many more bytes may be held now; they are, then."""
+        """Hold `size` more bytes if that is possible now; return whether it was."""
         held = self._held + size
         over = held - SMALL
         if over > self._charged:
-            # Whoever holds a promise never asks again: two of them would wait for each other.
-            if not (self._has_promise or self.memory._grows_freely(over - self._charged)):
+            # A body with a reservation never waits again: two of them could wait for each other.
+            if not (self._has_reservation or self.memory._may_grow_freely(over - self._charged)):
                 return False
             self._charge(over)
         self._held = held
@@ -178,26 +181,28 @@ class Share:
         return True
 
     def ask(self, most: int, go_on: Callable[[], None]) -> bool:
-        """Whether room for a body of at most so many bytes is promised at once; else `go_on` is called when it is."""
+        """Reserve memory for a body of at most `most` bytes. If that must wait, return False and call `go_on` later."""
         need = max(most - SMALL - self._charged, 0)
-        return self.memory._promise(self, need, go_on)
+        return self.memory._reserve(self, need, go_on)
 
     def wait_no_more(self) -> None:
-        """The transfer is over: nothing more comes."""
+        """Stop waiting for a reservation, because the transfer has ended."""
         self.memory._leave(self)
 
     def keep(self, size: int) -> None:
-        """From now on so much is held, and nothing promised: the body is gone, and this is what came of it."""
-        if size == self._held == self._charged and not (self._has_promise or self.memory._waiting):
-            return  # as it is
+        """Hold `size` bytes in place of the body and of any reservation."""
+        if size == self._held == self._charged and not (
+            self._has_reservation or self.memory._waiting
+        ):
+            return
         self.memory.held += size - self._held
         self._held = size
-        self._has_promise = False
+        self._has_reservation = False
         self.wait_no_more()
         self._charge(size)
 
-    def _take_promise(self, size: int) -> None:
-        self._has_promise = True
+    def _take_reservation(self, size: int) -> None:
+        self._has_reservation = True
         self._charge(self._charged + size)
 
     def _charge(self, size: int) -> None:

@@ -1,7 +1,7 @@
-"""Open files held in reserve, so that a crawl whose fetches have taken all of them can still write down what it has.
+"""Holds open files in reserve, so that a crawl whose fetches use all open files can still write its results.
 
-A process that may open no more files loses nothing but fetches by it, which wait; but a WARC file or a spool that
-cannot be begun would end the crawl. Below everything that opens files while crawling.
+A process without free file descriptors only has to delay fetches. But a WARC file or an in-flight log that cannot be
+opened would end the crawl.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import suppress
 from typing import TypeVar
 
 SPARES = 4
-"""More than anyone here opens in one go."""
-_NO_MORE = frozenset({errno.EMFILE, errno.ENFILE})
+"""More than any caller opens at a time."""
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 _T = TypeVar("_T")
 
 
 class SpareFiles:
-    """A few open files that lead nowhere; any thread may use them."""
+    """A few open files, to be closed when others are needed. Any thread may use them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,19 +29,19 @@ class SpareFiles:
         self._fill()
 
     def opened(self, open_file: Callable[[], _T]) -> _T:
-        """What a function returns that opens files, with ours given up for it if there are no others."""
+        """Call a function that opens files; if there are too many open files, close the spares and call it again."""
         with self._lock:
             self._fill()
             try:
                 return open_file()
             except OSError as error:
-                if error.errno not in _NO_MORE:
+                if error.errno not in _TOO_MANY_FILES:
                     raise
                 self._empty()
                 return open_file()
 
     def close(self) -> None:
-        """Give them all back."""
+        """Close the spares."""
         with self._lock:
             self._empty()
 
@@ -56,5 +56,5 @@ class SpareFiles:
 
 
 def at_once(open_file: Callable[[], _T]) -> _T:
-    """In the place of `SpareFiles.opened` where none are held."""
+    """Call a function that opens files, without spares to close."""
     return open_file()

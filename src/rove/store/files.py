@@ -11,13 +11,11 @@ import fcntl
 import os
 from pathlib import Path
 
-from rove.errors import DiskFull, StoreError
+from rove.errors import DiskFull, StoreError, is_disk_full
 
 OPEN_SUFFIX = ".open"
 FLUSH_BYTES = 4 * 1024 * 1024
 """Members are handed to the kernel in lumps of about this size."""
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class OpenFile:
@@ -126,14 +124,9 @@ def hold(fd: int) -> bool:
 def store_error(error: OSError, directory: Path) -> StoreError:
     """The sentence for a person, from what the kernel said."""
     reason = error.strerror or str(error)
-    if is_full(error):
+    if is_disk_full(error):
         return DiskFull(f"no room left for pages in {directory} ({reason}); make room and resume")
     return StoreError(f"pages cannot be written to {directory}: {reason}")
-
-
-def is_full(error: OSError) -> bool:
-    """Whether there is no room, as opposed to other trouble."""
-    return error.errno in _FULL
 
 
 def open_name(path: Path) -> Path:

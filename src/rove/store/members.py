@@ -21,7 +21,7 @@ from rove.store.record import (
     content_length,
     parse_head,
 )
-from rove.urls.canonical import signed
+from rove.urls.fingerprint import signed
 
 _IsalError: type[Exception] = isal_zlib.error  # type: ignore[assignment]
 """Its stubs call the class an instance."""

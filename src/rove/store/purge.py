@@ -31,8 +31,8 @@ from pathlib import Path
 
 import msgspec
 
-from rove.errors import DiskFull, StoreError
-from rove.store.files import is_full, sync_directory, write_all
+from rove.errors import DiskFull, StoreError, is_disk_full
+from rove.store.files import sync_directory, write_all
 from rove.store.members import members
 from rove.store.purge_copy import Copied, Heirs, Inherited, Moves, Plan, copy, new_file, nobody
 from rove.store.record import NotARecord
@@ -247,7 +247,7 @@ def _as_store_errors(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        if is_full(error):
+        if is_disk_full(error):
             raise DiskFull(
                 f"no room left to rewrite pages in {directory} ({reason}): a purge needs as much as the"
                 " largest file there; make room and purge again"

@@ -1,1 +1,1 @@
-"""URLs: canonical form, domain, origin, fingerprint, ignored parameters."""
+"""URLs: canonical form, domain, origin, fingerprint, ignored parameters, seeds."""

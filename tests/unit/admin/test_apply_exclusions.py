@@ -1,4 +1,4 @@
-"""A running crawl hears of other exclusions; what they do in the frontier is in tests/contract."""
+"""Running processes follow changed exclusions. tests/contract tests the effect on the frontier."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import cast
 
 import pytest
 
-import rove.admin.apply_exclusions
-from rove.admin.apply_exclusions import follow_exclusions, include
+from rove.admin.apply_exclusions import follow_exclusions, reopen_covered
 from rove.errors import FrontierError
 from rove.frontier.contract import Catalog
 from rove.policy.exclusions import Exclusions
@@ -18,7 +17,7 @@ from tests.unit.crawl.scripted import World, page
 
 
 class ScriptedCatalog:
-    """Answers as scripted, one step each time that it is asked for the revision; then nothing more happens."""
+    """Takes one step of its script each time the revision is read, then blocks."""
 
     def __init__(self, *steps: tuple[int, list[str] | BaseException] | BaseException) -> None:
         self._steps = list(steps)
@@ -41,19 +40,15 @@ class ScriptedCatalog:
         return self._patterns
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rove.admin.apply_exclusions, "FOLLOW_SECONDS", 0.0)
+async def followed(catalog: ScriptedCatalog) -> list[int]:
+    """Return the number of exclusions that each reported change had."""
+    reported: list[int] = []
 
+    def report(exclusions: Exclusions) -> None:
+        reported.append(len(exclusions))
 
-async def heard(catalog: ScriptedCatalog) -> list[int]:
-    """How many exclusions each change was told with."""
-    told: list[int] = []
-
-    def tell(exclusions: Exclusions) -> None:
-        told.append(len(exclusions))
-
-    task = asyncio.create_task(follow_exclusions(cast(Catalog, catalog), tell))
+    following = follow_exclusions(cast(Catalog, catalog), report, interval=0.0)
+    task = asyncio.create_task(following)
     over = asyncio.create_task(catalog.over.wait())
     await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED, timeout=10)
     task.cancel()
@@ -61,46 +56,46 @@ async def heard(catalog: ScriptedCatalog) -> list[int]:
     await asyncio.gather(over, return_exceptions=True)
     with suppress(asyncio.CancelledError):
         await task
-    return told
+    return reported
 
 
-async def test_those_that_hold_are_told_at_once() -> None:
-    assert await heard(ScriptedCatalog((0, ["a.test", "b.test"]))) == [2]
+async def test_the_exclusions_are_reported_at_once() -> None:
+    assert await followed(ScriptedCatalog((0, ["a.test", "b.test"]))) == [2]
 
 
-async def test_only_changes_are_told() -> None:
+async def test_only_changes_are_reported() -> None:
     one, two = ["a.test"], ["a.test", "*b*"]
     catalog = ScriptedCatalog((3, one), (3, one), (4, two), (4, two), (4, two), (5, []), (5, []))
-    assert await heard(catalog) == [1, 2, 0]
+    assert await followed(catalog) == [1, 2, 0]
 
 
 async def test_a_database_that_is_away_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     error = FrontierError("away")
     catalog = ScriptedCatalog((1, ["a.test"]), error, (1, ["a.test"]), error, (2, []))
-    assert await heard(catalog) == [1, 0]
-    assert caplog.messages.count("whether exclusions have changed could not be seen: away") == 2
+    assert await followed(catalog) == [1, 0]
+    assert caplog.messages.count("Could not check for changed exclusions: away") == 2
 
 
 async def test_a_change_that_could_not_be_read_is_not_missed() -> None:
     catalog = ScriptedCatalog((1, []), (2, FrontierError("away")), (2, ["a.test"]), (2, ["a.test"]))
-    assert await heard(catalog) == [0, 1]
+    assert await followed(catalog) == [0, 1]
 
 
-async def test_a_mistake_of_ours_is_not_hidden() -> None:
+async def test_a_bug_is_not_hidden() -> None:
     with pytest.raises(RuntimeError, match="broken"):
-        await heard(ScriptedCatalog(RuntimeError("broken")))
+        await followed(ScriptedCatalog(RuntimeError("broken")))
 
 
-async def test_what_a_visit_blocked_by_a_pattern_of_any_domain_comes_back_when_it_is_lifted(
+async def test_urls_blocked_by_a_pattern_for_any_domain_are_pending_again_when_it_is_lifted(
     tmp_path: Path,
 ) -> None:
-    """The domain itself was not covered, only one of its hosts."""
+    """The pattern covers one host, not the domain."""
     world = World(tmp_path)
     urls = ["http://ads.a.test/", "http://a.test/"]
     await world.open(*urls, script={"http://a.test/": page()}, exclude=["ads.*"])
     await world.visit()
     before = await world.states()
-    opened = await include(world.frontier, ["ads.*"], Exclusions())
+    opened = await reopen_covered(world.frontier, ["ads.*"], Exclusions())
     after = await world.states()
     world.inflight_log.close()
     await world.harness.close()

@@ -171,33 +171,6 @@ async def test_on_resume_a_changed_setting_is_checked(data: DataDir, seeds: Path
             pytest.fail("a short delay")
 
 
-async def test_a_crawl_of_another_canonical_form_is_not_gone_on_with(
-    data: DataDir, seeds: Path
-) -> None:
-    async with prepared(order_for(data, seeds), data) as (settings, backend):
-        text = settings.to_json().replace('"canonical_version":2', '"canonical_version":99')
-        assert "99" in text
-        await backend.catalog.save(text, None)
-    with pytest.raises(UsageError, match="version 99 of the canonical"):
-        async with prepared(order_for(data, None, resume=True, options={}), data):
-            pytest.fail("resumed")
-
-
-async def test_a_crawl_keeps_the_canonical_form_it_was_started_with(
-    data: DataDir, seeds: Path
-) -> None:
-    async with prepared(order_for(data, seeds), data) as (settings, backend):
-        assert settings.canonical_version == 2 and settings.drops is not None
-        old = settings.to_json().replace(
-            '"canonical_version":2,"drop_params":[]', '"canonical_version":1'
-        )
-        assert "drop_params" not in old, "as it was before there was a second version"
-        await backend.catalog.save(old, None)
-    for _ in range(2):
-        async with prepared(order_for(data, None, resume=True, options={}), data) as (again, _):
-            assert again.canonical_version == 1 and again.drops is None
-
-
 @pytest.mark.parametrize(
     ("first", "then", "complaint"),
     [

@@ -1,4 +1,4 @@
-"""Seed files: how lines are read, and how loading goes on from its bookmark."""
+"""Seed files: reading lines, and resuming at the bookmark."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rove.app.seeds
-from rove.app.seeds import LONGEST_LINE, BadLine, SeedLoader, has_good_line, read_lines
+from rove.app.seeds import LONGEST_LINE, BatchSizes, SeedLoader, has_good_line, read_lines
 from rove.errors import FrontierError
-from rove.frontier.contract import Added, SeedSource
-from rove.frontier.sqlite.catalog import SqliteCatalog
+from rove.frontier.contract import Added, Catalog, SeedSource
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.urls.ignored_params import IgnoredParams, drops_of
+from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 from tests.unit.crawl.scripted import World
 
 
@@ -59,24 +57,24 @@ def test_lines(data: bytes, expected: list[str | None]) -> None:
 def test_an_overlong_line_is_one_bad_line(extra: int) -> None:
     line = b"x" * (LONGEST_LINE - 1 + extra)
     data = b"a.test\n" + line + b"\nb.test\n"
-    found = texts(data)
-    assert [found[0], *found[2:]] == ["a.test", "b.test"]
-    assert (found[1] is None) is (len(line) + 1 > LONGEST_LINE)
+    lines = texts(data)
+    assert [lines[0], *lines[2:]] == ["a.test", "b.test"]
+    assert (lines[1] is None) is (len(line) + 1 > LONGEST_LINE)
     assert [size for size, _ in read_lines(io.BytesIO(data))] == [7, len(line) + 1, 7]
 
 
 def test_an_overlong_line_is_read_in_pieces() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     class Endless(io.BytesIO):
         def readline(self, size: int | None = -1) -> bytes:
             assert size is not None
-            asked.append(size)
+            sizes.append(size)
             return super().readline(size)
 
     lines = read_lines(Endless(b"x" * (1 << 20) + b"\na.test\n"))
     assert [text for _, text in lines] == [None, "a.test"]
-    assert len(asked) > 200 and set(asked) == {LONGEST_LINE}
+    assert len(sizes) > 200 and set(sizes) == {LONGEST_LINE}
 
 
 @settings(deadline=None)
@@ -96,7 +94,7 @@ def test_the_sizes_add_up_to_the_file(data: bytes) -> None:
         (b"http://a.test/", True),
     ],
 )
-def test_whether_there_is_any_seed(tmp_path: Path, data: bytes, expected: bool) -> None:
+def test_a_good_line_is_found(tmp_path: Path, data: bytes, expected: bool) -> None:
     path = tmp_path / "seeds.txt"
     path.write_bytes(data)
     assert has_good_line(path) is expected
@@ -107,29 +105,37 @@ class Loading:
 
     def __init__(self, folder: Path) -> None:
         self.world = World(folder)
+        self.folder = folder
         self.path = folder / "seeds.txt"
-        self.bad: list[BadLine] = []
+        self.said: list[str] = []
         self.batches = 0
+        self.catalog: Catalog
 
     async def open(self, data: bytes) -> None:
         self.path.write_bytes(data)
         await self.world.open()
-        self.catalog = SqliteCatalog(self.world.harness._databases[-1])
+        self.catalog = self.world.harness.catalog()
         await self.catalog.save("{}", SeedSource(id=0, path="seeds.txt", name="mine"))
 
     async def load(
-        self, *, frontier: Any = None, gate: Gate | None = None, drops: IgnoredParams | None = None
+        self,
+        *,
+        frontier: Any = None,
+        ignored_params: IgnoredParams | None = None,
+        sizes: BatchSizes | None = None,
     ) -> SeedSource:
-        (source,) = await self.catalog.seed_sources()
         loader = SeedLoader(
             frontier=frontier or self.world.frontier,
             catalog=self.catalog,
-            gate=gate or Gate(Exclusions()),
-            drops=drops,
-            on_added=self.added,
-            on_bad=lambda source, line: self.bad.append(line),
+            gate=Gate(Exclusions(await self.catalog.exclusions())),
+            directory=self.folder,
+            ignored_params=ignored_params,
+            say=self.said.append,
+            sizes=sizes,
         )
-        return await loader.load(source, self.path)
+        await loader.run(self.added)
+        (source,) = await self.catalog.seed_sources()
+        return source
 
     def added(self) -> None:
         self.batches += 1
@@ -142,15 +148,11 @@ def loading(tmp_path: Path) -> Iterator[Loading]:
     made.world.close()
 
 
-@pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(rove.app.seeds, "FIRST_BATCH", 10)
-    monkeypatch.setattr(rove.app.seeds, "LARGEST_BATCH", 10)
-    return 10
+TENS = BatchSizes(first=10, largest=10)
 
 
 class FailsAfter:
-    """A frontier that is lost after so many adds."""
+    """A frontier that fails after a number of adds."""
 
     def __init__(self, frontier: Any, adds: int, *, committed: bool) -> None:
         self._frontier = frontier
@@ -180,34 +182,39 @@ async def test_good_lines_become_seeds(loading: Loading) -> None:
         ("https://a.test/", 0, 0, 1),
         ("https://c.test/y", 0, 0, 0),
     ]
-    assert loading.bad == [BadLine(5, "bad line")]
-    assert await loading.catalog.seed_sources() == [source]
+    assert loading.said == [
+        "mine, line 5: 'bad line' is not a domain or URL",
+        "mine: 3 seeds, 1 bad line skipped",
+    ]
 
 
-async def test_lines_that_are_no_text_are_named_too(loading: Loading) -> None:
+async def test_lines_that_are_not_text_are_shown_too(loading: Loading) -> None:
     await loading.open(b"a.test\n\xff\n" + b"x" * 5000 + b"\nb.test\n")
     source = await loading.load()
     assert (source.good, source.bad) == (2, 2)
-    assert [line.number for line in loading.bad] == [2, 3]
-    assert all("not UTF-8" in line.text for line in loading.bad)
+    assert loading.said[:2] == [
+        f"mine, line {number}: is not UTF-8 text, or too long" for number in (2, 3)
+    ]
+
+
+async def test_only_the_first_bad_lines_are_shown(loading: Loading) -> None:
+    await loading.open(b"bad line\n" * 50)
+    source = await loading.load()
+    assert (source.good, source.bad) == (0, 50)
+    assert len(loading.said) == 6
+    assert loading.said[-1] == "mine: 0 seeds, 50 bad lines skipped"
 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 20, 35])
-async def test_files_of_any_length_are_loaded_whole(
-    loading: Loading, small_batches: int, count: int
-) -> None:
+async def test_files_of_any_length_are_loaded_completely(loading: Loading, count: int) -> None:
     await loading.open(b"".join(b"h%d.test\n" % i for i in range(count)))
-    source = await loading.load()
+    source = await loading.load(sizes=TENS)
     assert source.finished and source.lines == source.good == count
     assert len(await loading.world.states()) == count
-    assert loading.batches == count // small_batches + 1
+    assert loading.batches == count // 10 + 1
 
 
-async def test_batches_grow_so_that_the_first_fetch_need_not_wait(
-    loading: Loading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rove.app.seeds, "FIRST_BATCH", 2)
-    monkeypatch.setattr(rove.app.seeds, "LARGEST_BATCH", 8)
+async def test_batches_grow_so_that_the_first_fetch_starts_early(loading: Loading) -> None:
     await loading.open(b"".join(b"h%d.test\n" % i for i in range(25)))
     sizes = []
 
@@ -216,31 +223,32 @@ async def test_batches_grow_so_that_the_first_fetch_need_not_wait(
             sizes.append(len(urls))
             return await super().add(urls)
 
-    await loading.load(frontier=Watching(loading.world.frontier, 99, committed=True))
+    frontier = Watching(loading.world.frontier, 99, committed=True)
+    await loading.load(frontier=frontier, sizes=BatchSizes(first=2, largest=8))
     assert sizes == [2, 4, 8, 8, 3]
 
 
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize("adds", [0, 1, 2, 3])
-async def test_loading_goes_on_from_its_bookmark(
-    loading: Loading, small_batches: int, adds: int, committed: bool
+async def test_loading_resumes_at_the_bookmark(
+    loading: Loading, adds: int, committed: bool
 ) -> None:
-    """Killed before or after the commit of a batch, the rest is loaded, and bad lines keep their numbers."""
+    """After a failure before or after a commit, the rest is loaded, and bad lines keep their numbers."""
     lines = [b"bad line" if i % 7 == 3 else b"h%d.test" % i for i in range(35)]
     await loading.open(b"\r\n".join(lines))
     lost = FailsAfter(loading.world.frontier, adds, committed=committed)
     with pytest.raises(FrontierError):
-        await loading.load(frontier=lost)
+        await loading.load(frontier=lost, sizes=TENS)
     (source,) = await loading.catalog.seed_sources()
-    assert source.lines == adds * small_batches and not source.finished
-    loading.bad.clear()
-    source = await loading.load()
+    assert source.lines == adds * 10 and not source.finished
+    loading.said.clear()
+    source = await loading.load(sizes=TENS)
     assert source.finished and (source.lines, source.good, source.bad) == (35, 30, 5)
     assert set(await loading.world.states()) == {
         f"https://h{i}.test/" for i in range(35) if i % 7 != 3
     }
-    bad = [i + 1 for i in range(35) if i % 7 == 3 and i >= adds * small_batches]
-    assert [line.number for line in loading.bad] == bad
+    bad = [i + 1 for i in range(35) if i % 7 == 3 and i >= adds * 10]
+    assert loading.said[:-1] == [f"mine, line {n}: 'bad line' is not a domain or URL" for n in bad]
 
 
 async def test_a_finished_file_is_not_loaded_again(loading: Loading) -> None:
@@ -256,7 +264,7 @@ async def test_the_bookmark_moves_after_the_seeds_are_added(loading: Loading) ->
     offsets = []
 
     class Watching(FailsAfter):
-        async def add(self, urls: Any) -> int:
+        async def add(self, urls: Any) -> Added:
             offsets.append((await loading.catalog.seed_sources())[0].offset)
             return await super().add(urls)
 
@@ -265,27 +273,28 @@ async def test_the_bookmark_moves_after_the_seeds_are_added(loading: Loading) ->
     assert (await loading.catalog.seed_sources())[0].offset == 7
 
 
-async def test_excluded_seeds_are_good_lines_that_are_not_accepted(loading: Loading) -> None:
+async def test_excluded_seeds_are_good_lines_but_not_accepted(loading: Loading) -> None:
     await loading.open(b"a.test\nwww.x.test\nhttp://x.test/\n")
-    source = await loading.load(gate=Gate(Exclusions(["x.test"])))
+    await loading.catalog.add_exclusions(["x.test"], who="me", reason="")
+    source = await loading.load()
     assert (source.good, source.bad) == (3, 0)
     assert list(await loading.world.states()) == ["https://a.test/"]
     counts = await loading.world.frontier.counts()
     assert counts.not_accepted == {"excluded": 2}
 
 
-async def test_seeds_are_put_into_the_form_of_the_crawl_and_are_never_traps(
+async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(
     loading: Loading,
 ) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
-    await loading.load(drops=drops_of(2, ("mark",)))
+    await loading.load(ignored_params=ignored_params_with(("mark",)))
     assert await loading.world.rows("SELECT url, bare, priority FROM url ORDER BY url") == [
         ("https://a.test/", 1, 0),
         ("https://b.test/x/x/x/x/x?sid=1", 0, 0),
     ]
 
 
-async def test_a_seed_twice_is_one_url(loading: Loading) -> None:
+async def test_a_repeated_seed_is_one_url(loading: Loading) -> None:
     await loading.open(b"a.test\nA.TEST/\nhttps://a.test\n")
     source = await loading.load()
     assert source.good == 3

@@ -19,8 +19,8 @@ from rove.app import supervisor, worker
 from rove.app.supervisor import FIRST_PAUSE, Supervisor, WorkerFailed
 from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
 from rove.config import Limits, Settings
-from rove.crawl.loop import Ending
 from rove.crawl.progress import Progress
+from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
 
 PATIENCE = 10.0

@@ -1,19 +1,26 @@
-"""A web that answers as scripted, and a world around it with a real frontier and a clock that the test moves."""
+"""A scripted web, and around it a real frontier, a real store and a clock that the test moves."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+from rove.config import Settings
+from rove.crawl.context import CrawlContext
+from rove.crawl.held_lease import HeldLease
 from rove.crawl.inflight_log import InflightLog
-from rove.crawl.requests import CrawlContext
-from rove.crawl.seen import SeenSet
+from rove.crawl.pressure import Pressure
+from rove.crawl.progress import Progress
+from rove.crawl.shutdown import Ending, Shutdown
 from rove.crawl.visit import Visit
 from rove.crawl.visit_record import VisitRecord
+from rove.crawl.writer import BatchWriter
 from rove.fetch.contract import Request
 from rove.frontier.contract import Frontier
 from rove.model.outcomes import (
@@ -32,17 +39,18 @@ from rove.parse.reader import PageReader
 from rove.policy.constants import DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
-from rove.store.contract import Stored
+from rove.store.contract import Keep, Page
+from rove.store.warc import WarcStore
 from rove.urls.canonical import CrawlUrl, canonical
 from tests.contract.harness import SqliteHarness
 
 DELAY = 70.0
-Answer = Outcome | Sequence[Outcome]
-Script = Mapping[str, Answer]
+Script = Mapping[str, Any]
+"""For each URL its answer, or a list of answers that are given one after the other; each is an Outcome."""
 
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
-    """The head of an answer; the fetcher puts the URL in."""
+    """Return the head of an answer; the fetcher fills in the URL."""
     return Response(
         url="",
         status=status,
@@ -55,61 +63,61 @@ def response(status: int, *headers: tuple[str, str]) -> Response:
 def page(
     html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html"
 ) -> Fetched:
-    """A page."""
+    """Return a page."""
     body = html.encode()
     head = response(200, ("Content-Type", f"{media_type}; charset=utf-8"))
     return Fetched(response=head, body=body, wire_body=body, truncated=False)
 
 
 def page_with_links(*hrefs: str) -> Fetched:
-    """A page that links to others."""
+    """Return a page with links."""
     return page("<title>Links</title>" + "".join(f'<a href="{href}">x</a> ' for href in hrefs))
 
 
 def robots(text: str) -> Fetched:
-    """A robots.txt."""
+    """Return a robots.txt."""
     return page(text, "text/plain")
 
 
 def redirect(location: str, status: int = 301) -> Redirected:
-    """A redirect."""
+    """Return a redirect."""
     return Redirected(response=response(status, ("Location", location)), location=location)
 
 
 def refused(status: int, *headers: tuple[str, str]) -> Refused:
-    """A status that is no page."""
+    """Return an answer with an error status."""
     return Refused(response=response(status, *headers))
 
 
 def wrong_type(media_type: str = "image/png") -> WrongType:
-    """Something that is not read."""
+    """Return an answer of a type that rove does not read."""
     return WrongType(response=response(200, ("Content-Type", media_type)))
 
 
 def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
-    """No answer."""
+    """Return a failure without an answer."""
     return Failed(kind=kind, detail="as scripted")
 
 
 class ScriptedFetcher:
-    """Stands in the network's place: answers each URL as scripted, a list of answers one after the other.
+    """Replaces the network: gives each URL its answer, or the next one of its list of answers.
 
-    A robots.txt that is not in the script is a 404; any other URL that is not is a mistake of the crawl.
+    A robots.txt that is not in the script is a 404. Any other URL that is not in the script fails the test.
     """
 
     def __init__(self, script: Script | None = None) -> None:
-        self.script: dict[str, Answer] = dict(script or {})
-        self.asked: list[str] = []
+        self.script: dict[str, Any] = dict(script or {})
+        self.requested: list[str] = []
         self.requests: list[Request] = []
         self.before_answer: Callable[[Request], Awaitable[None]] | None = None
 
     @property
-    def pages_asked(self) -> list[str]:
-        """What was asked but for robots.txt."""
-        return [url for url in self.asked if not url.endswith("/robots.txt")]
+    def pages_requested(self) -> list[str]:
+        """The URLs requested, without robots.txt."""
+        return [url for url in self.requested if not url.endswith("/robots.txt")]
 
     async def fetch(self, request: Request) -> Outcome:
-        self.asked.append(request.url)
+        self.requested.append(request.url)
         self.requests.append(request)
         if self.before_answer is not None:
             await self.before_answer(request)
@@ -119,33 +127,37 @@ class ScriptedFetcher:
         return
 
     def _answer(self, url: str) -> Outcome:
-        found = self.script.get(url)
-        if found is None:
-            assert url.endswith("/robots.txt"), f"{url} was not to be asked"
-            found = refused(404)
-        if isinstance(found, Sequence):
-            assert found, f"{url} was asked too often"
-            found, self.script[url] = found[0], found[1:]
-        if isinstance(found, Failed):
-            return found
-        return replace(found, response=replace(found.response, url=url))
+        answer = self.script.get(url)
+        if answer is None:
+            assert url.endswith("/robots.txt"), f"{url} must not be requested"
+            answer = refused(404)
+        if isinstance(answer, Sequence):
+            assert answer, f"{url} was requested too often"
+            answer, self.script[url] = answer[0], answer[1:]
+        if isinstance(answer, Failed):
+            return answer
+        return replace(answer, response=replace(answer.response, url=url))
 
 
 class World:
-    """One crawl's frontier, in which visits are made one by one."""
+    """One crawl's frontier and store, in which a test makes visits one by one."""
 
     def __init__(self, folder: Path) -> None:
         self.harness = SqliteHarness(folder)
         self.fetcher = ScriptedFetcher()
-        self.stopping = False
         self.keep_raw = False
         self.redirect_hops = DEFAULT_REDIRECT_HOPS
         self.sitemaps = False
         self.gate = Gate(Exclusions())
         self.reader = PageReader()
-        self.spool_folder = folder / "spool"
-        self.inflight_log = InflightLog(self.spool_folder, 1)
+        self.log_folder = folder / "inflight"
+        self.inflight_log = InflightLog(self.log_folder, 1)
+        self._folder = folder
+        self._store = WarcStore(folder / "warc", keep=Keep.TEXT, name="visit", software="rove/test")
+        self.pages: list[Page] = []
+        """The pages of the visit that was written last."""
         self._frontier: Frontier | None = None
+        self._shutdown: Shutdown | None = None
 
     @property
     def frontier(self) -> Frontier:
@@ -153,12 +165,17 @@ class World:
         return self._frontier
 
     def now(self) -> float:
-        """Steady-clock seconds."""
-        return self.harness._now / 1000
+        """Return the time of the steady clock in seconds."""
+        return self.harness.now() / 1000
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self.harness.advance(seconds)
+
+    def stop(self) -> None:
+        """Shut the crawl down."""
+        assert self._shutdown is not None, "the world is not open"
+        self._shutdown.begin(Ending.STOPPED)
 
     async def open(
         self,
@@ -171,76 +188,93 @@ class World:
         self.gate = Gate(Exclusions(exclude), max_depth=max_depth)
         self.fetcher = ScriptedFetcher(script)
         self._frontier = await self.harness.open(delay=DELAY, budget=VISIT_BUDGET)
-        await self.frontier.add([offered(url) if isinstance(url, str) else url for url in urls])
+        self._shutdown = Shutdown(self._frontier)
+        await self.frontier.add([new_url(url) if isinstance(url, str) else url for url in urls])
 
     def close(self) -> None:
-        """Close the frontier."""
+        """Close everything."""
         self.inflight_log.close()
         asyncio.run(self.reader.close())
+        asyncio.run(self._store.close())
         asyncio.run(self.harness.close())
 
-    async def claim(self) -> Lease | None:
-        """The next lease, with its deadline."""
-        leases = await self.frontier.claim(1)
-        return self.timed(leases[0]) if leases else None
-
-    def timed(self, lease: Lease) -> Lease:
-        """A lease as the crawl takes it: with its deadline, and what the crawl's clock is ahead."""
-        now = self.now()
-        return lease.replace(
-            deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now
-        )
-
-    async def start(self, lease: Lease) -> tuple[VisitRecord, Visit]:
-        """A visit with its journal, not begun yet."""
-        found = {canonical(pending.url) for pending in lease.urls}
-        keys = [(url.domain, url.origin) for url in found if url is not None]
-        origins: dict[str, OriginRecord | None] = {origin: None for _, origin in keys}
-        origins |= {record.origin: record for record in await self.frontier.origins(keys)}
-        journal = VisitRecord(lease)
-        context = CrawlContext(
-            frontier=self.frontier,
-            fetcher=self.fetcher,
-            gate=self.gate,
-            reader=self.reader,
-            inflight_log=self.inflight_log,
-            seen=SeenSet(),
+    def context(self) -> CrawlContext:
+        """Return a context with the settings that the test has chosen."""
+        assert self._shutdown is not None, "the world is not open"
+        settings = Settings(
+            email="me@example.org",
             delay=DELAY,
             max_body=1 << 20,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
-            keep_raw=self.keep_raw,
-            clock=self.now,
-            is_stopping=lambda: self.stopping,
+            store=Keep.BOTH if self.keep_raw else Keep.TEXT,
         )
-        return journal, Visit(context, journal, origins)
+        return CrawlContext(
+            settings=settings,
+            frontier=self.frontier,
+            fetcher=self.fetcher,
+            store=self._store,
+            gate=self.gate,
+            reader=self.reader,
+            inflight_log=self.inflight_log,
+            pressure=Pressure(
+                settings,
+                concurrency=1,
+                directory=self._folder,
+                clock=self.now,
+                on_news=lambda _: None,
+            ),
+            progress=Progress(started=0.0),
+            shutdown=self._shutdown,
+            clock=self.now,
+            batch_seconds=0.0,
+        )
 
-    async def write_down(self, journal: VisitRecord) -> None:
-        """Settle a visit as the crawl does."""
-        both = set(journal.settled) & set(journal.deferred)
-        assert not both, "what is settled is not put off"
-        journal.note_stored([Stored(text=None, raw=None) for _ in journal.pages])
-        origins = journal.origins(self.now())
-        if origins:
-            await self.frontier.put_origins(origins)
-        await self.frontier.add(journal.links)
-        await self.frontier.settle([journal.result(self.now(), DELAY)])
-        self.inflight_log.settled([journal.lease.token])
+    async def claim(self) -> HeldLease:
+        """Claim the next domain that is due."""
+        leases = await self.frontier.claim(1)
+        assert leases, "no domain is due"
+        return await self.hold(leases[0])
+
+    async def hold(self, lease: Lease) -> HeldLease:
+        """Complete a lease as the claimer does."""
+        keys = {(lease.domain, crawl_url(pending.url).origin) for pending in lease.urls}
+        origins: dict[str, OriginRecord | None] = {origin: None for _, origin in keys}
+        origins |= {record.origin: record for record in await self.frontier.origins(keys)}
+        now = self.now()
+        return HeldLease(
+            lease=lease,
+            deadline=now + VISIT_BUDGET,
+            clock_offset=lease.claimed_ms / 1000 - now,
+            origins=origins,
+        )
+
+    def start(self, held: HeldLease) -> tuple[VisitRecord, Visit]:
+        """Return a visit that has not begun yet, and its record."""
+        record = VisitRecord(held)
+        return record, Visit(self.context(), record)
+
+    async def write(self, record: VisitRecord) -> None:
+        """Write and settle a visit."""
+        assert not set(record.settled) & set(record.deferred), "a settled URL is not deferred"
+        self.pages = list(record.pages)
+        writer = BatchWriter(self.context(), on_settled=lambda _: None)
+        writer.put(record)
+        writer.finish()
+        await writer.run()
 
     async def visit(self) -> VisitRecord:
-        """Claim a domain, visit it, and write the visit down."""
-        lease = await self.claim()
-        assert lease is not None, "no domain is due"
-        journal, visit = await self.start(lease)
+        """Claim a domain, visit it, and write the visit."""
+        record, visit = self.start(await self.claim())
         await visit.run()
-        await self.write_down(journal)
-        return journal
+        await self.write(record)
+        return record
 
     async def visit_next(self, *, within: float = 1e9) -> tuple[float, VisitRecord]:
-        """Wait for the next domain that is due, whatever it waits for; how long that took, and the visit."""
+        """Wait for the next domain that is due, and visit it; return the seconds waited, and the visit."""
         rows = await self.rows("SELECT min(ready_at) FROM domain WHERE ready_at IS NOT NULL")
         assert rows[0][0] is not None, "nothing is pending"
-        waited = max(0, rows[0][0] - self.harness._now) / 1000
+        waited = max(0, rows[0][0] - self.harness.now()) / 1000
         assert waited <= within, f"the next visit is {waited} s away"
         self.advance(waited)
         return waited, await self.visit()
@@ -258,39 +292,47 @@ class World:
         await self.frontier.put_origins([record])
 
     async def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """What the database says."""
-        database = self.harness._databases[-1]
-        assert database._connection is not None, "the database is open"
-        connection = database._connection
-        return await database.run(lambda: connection.execute(sql, values).fetchall())
+        """Run a statement on the database."""
+        return query(self._folder, sql, *values)
 
     async def states(self) -> dict[str, str]:
-        """All URLs of the frontier by state."""
-        rows = await self.rows("SELECT url, state FROM url")
-        return {url: UrlState(state).name.lower() for url, state in rows}
+        """Return all URLs of the frontier with their states."""
+        return states(self._folder)
 
     async def reason(self, url: str) -> str:
-        """Why a URL is in its state."""
+        """Return why a URL is in its state."""
         ((reason,),) = await self.rows("SELECT reason FROM url WHERE url = ?", url)
         return str(reason)
 
     async def counters(self) -> dict[str, int]:
-        """The kept counters."""
+        """Return the counters of the frontier."""
         return dict(await self.rows("SELECT name, value FROM counter"))
 
 
+def query(folder: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """Run a statement on the frontier in a folder, over a connection of its own."""
+    with closing(sqlite3.connect(folder / "frontier.sqlite", timeout=20)) as connection, connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def states(folder: Path) -> dict[str, str]:
+    """Return all URLs of the frontier in a folder, with their states."""
+    rows = query(folder, "SELECT url, state FROM url")
+    return {url: UrlState(state).name.lower() for url, state in rows}
+
+
 def crawl_url(text: str) -> CrawlUrl:
-    """A canonical URL."""
-    found = canonical(text)
-    assert found is not None, f"{text} is no URL"
-    return found
+    """Return a canonical URL."""
+    url = canonical(text)
+    assert url is not None, f"{text} is not a URL"
+    return url
 
 
-def offered(text: str, depth: int = 0, **more: Any) -> NewUrl:
-    """A URL to add."""
-    return crawl_url(text).offer(depth=depth, **more)
+def new_url(text: str, depth: int = 0, **more: Any) -> NewUrl:
+    """Return a URL to add to the frontier."""
+    return crawl_url(text).new_url(depth=depth, **more)
 
 
-def assume_https(text: str) -> NewUrl:
-    """The guess that a bare domain in the seeds is."""
-    return offered(f"https://{text}/", assume_https=True)
+def bare_domain(name: str) -> NewUrl:
+    """Return the URL to add for a bare domain in the seeds."""
+    return new_url(f"https://{name}/", assume_https=True)

@@ -1,4 +1,4 @@
-"""What a process has asked, in a file that outlives it."""
+"""The in-flight log: requests of a process, in files that survive it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-import rove.crawl.inflight_log
 from rove.app.application import _recover_requests
-from rove.crawl.inflight_log import InflightLog, Note, _encode, lost_visits, spool_files
+from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
 from rove.model.ledger import (
     DelaySource,
@@ -44,58 +43,64 @@ ROW = RequestRow(
 
 
 def row(visit: int = 1, seq: int = 0, **more: object) -> RequestRow:
-    return ROW.replace(visit=visit, seq=seq, **more)  # type: ignore[arg-type]
+    return ROW.replace(visit=visit, seq=seq, **more)
 
 
 def begun(visit: int = 1, seq: int = 0) -> Note:
-    """A request is about to be made."""
+    """Return the note of a request that is about to be sent."""
     return Note(visit=visit, domain=-5, row=row(visit, seq))
 
 
 def ended(visit: int = 1, seq: int = 0, *, after: int = 500, **more: object) -> Note:
-    """A request has ended."""
+    """Return the note of a request that has ended."""
     done = row(visit, seq, ended=T0 + after, error="", status=200)
     return Note(visit=visit, domain=-5, row=done, **more)  # type: ignore[arg-type]
 
 
 def long(visit: int, size: int = 100_000) -> Note:
-    """A note that takes room."""
+    """Return a long note."""
     return Note(visit=visit, domain=-5, robots=b"x" * size)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "spool"
+    return tmp_path / "inflight"
 
 
 @pytest.fixture
-def inflight_log(folder: Path) -> Iterator[InflightLog]:
-    made = InflightLog(folder, 7)
+def inflight_log(folder: Path, request: pytest.FixtureRequest) -> Iterator[InflightLog]:
+    """A log; its files have another size in tests that are marked with `file_bytes`."""
+    made = InflightLog(folder, 7, file_bytes=getattr(request, "param", FILE_BYTES))
     yield made
     made.close()
 
 
+def file_bytes(size: int) -> pytest.MarkDecorator:
+    """Give the files of the log this size."""
+    return pytest.mark.parametrize("inflight_log", [size], indirect=True)
+
+
 def files(folder: Path) -> dict[str, int]:
-    """The files by name, and how many lines each has."""
-    return {path.name: path.read_bytes().count(b"\n") for _, path in spool_files(folder)}
+    """Return the number of lines of each file."""
+    return {path.name: path.read_bytes().count(b"\n") for _, path in inflight_files(folder)}
 
 
 def visits(folder: Path) -> list[int]:
-    paths = [path for _, path in spool_files(folder)]
+    paths = [path for _, path in inflight_files(folder)]
     return [lost.visit for lost in lost_visits(7, paths, DELAY)]
 
 
 class TestWriting:
-    """Notes, and the files that they are in."""
+    """Notes and their files."""
 
-    def test_nothing_is_made_before_there_is_something_to_note(self, folder: Path) -> None:
+    def test_no_file_is_created_before_the_first_note(self, folder: Path) -> None:
         inflight_log = InflightLog(folder, 7)
         assert not folder.exists()
         inflight_log.settled([1])
         inflight_log.close()
         assert not folder.exists()
 
-    def test_a_note_is_a_line_at_once(self, folder: Path, inflight_log: InflightLog) -> None:
+    def test_a_note_is_in_the_file_at_once(self, folder: Path, inflight_log: InflightLog) -> None:
         for number in range(1, 4):
             inflight_log.note(begun(number))
             assert files(folder) == {"requests-7-1.jsonl": number}
@@ -107,30 +112,28 @@ class TestWriting:
         inflight_log.note(ended(1))
         del inflight_log
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert [found.status for found in lost.rows] == [200]
+        assert [row.status for row in lost.rows] == [200]
 
-    def test_what_is_settled_is_forgotten_with_its_file(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+    @file_bytes(300_000)
+    def test_a_file_is_deleted_when_all_its_visits_are_settled(
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 2 * len(_encode(long(1))) + 10)
         for visit in range(4):
             inflight_log.note(long(visit))
         inflight_log.settled([0])
-        assert visits(folder) == [0, 1, 2, 3], "not while one of them is not settled"
+        assert visits(folder) == [0, 1, 2, 3], "each file has an unsettled visit"
         inflight_log.settled([1])
         assert visits(folder) == [2, 3]
 
-    def test_the_file_that_is_written_to_stays(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_the_current_file_stays(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(begun(1))
         inflight_log.settled([1])
         assert visits(folder) == [1]
 
+    @file_bytes(1_000_000)
     def test_a_visit_noted_again_after_it_was_settled_is_not_settled(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000_000)
         for visit in (1, 2, 3):
             inflight_log.note(long(visit))
         inflight_log.settled([1, 2])
@@ -138,16 +141,16 @@ class TestWriting:
         inflight_log.settled([3])
         assert set(visits(folder)) == {1, 2, 3}
 
-    def test_what_is_settled_may_be_unknown(self, folder: Path, inflight_log: InflightLog) -> None:
+    def test_unknown_visits_may_be_settled(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(begun(1))
         inflight_log.settled([5, 6])
         inflight_log.settled([])
         assert visits(folder) == [1]
 
+    @file_bytes(300_000)
     def test_a_file_that_is_full_is_followed_by_another(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
         for visit in range(5):
             inflight_log.note(long(visit))
         assert files(folder) == {
@@ -160,19 +163,19 @@ class TestWriting:
         inflight_log.settled([1])
         assert visits(folder) == [4]
 
-    def test_a_full_file_of_settled_visits_does_not_stay(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+    @file_bytes(300_000)
+    def test_a_full_file_with_only_settled_visits_is_deleted(
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 300_000)
         inflight_log.note(long(1, 150_000))
         inflight_log.settled([1])
         inflight_log.note(long(2, 150_000))
         assert files(folder) == {"requests-7-2.jsonl": 1}
 
+    @file_bytes(150_000)
     def test_a_visit_in_two_files_is_in_both_until_it_is_settled(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
         inflight_log.note(long(1))
         inflight_log.note(long(1))
         inflight_log.note(long(2))
@@ -180,19 +183,16 @@ class TestWriting:
         inflight_log.settled([1])
         assert files(folder) == {"requests-7-3.jsonl": 1}
 
-    def test_a_note_longer_than_a_file_is_written_all_the_same(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+    @file_bytes(1_000)
+    def test_a_note_may_be_longer_than_a_file(
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 1_000)
         inflight_log.note(long(1))
         inflight_log.note(long(2))
         assert visits(folder) == [1, 2]
 
-    def test_closing_leaves_only_what_is_not_settled(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
-        inflight_log = InflightLog(folder, 7)
+    def test_closing_leaves_only_files_with_unsettled_visits(self, folder: Path) -> None:
+        inflight_log = InflightLog(folder, 7, file_bytes=150_000)
         for visit in (1, 2, 3):
             inflight_log.note(long(visit))
         inflight_log.settled([1, 3])
@@ -200,14 +200,14 @@ class TestWriting:
         assert files(folder) == {"requests-7-2.jsonl": 1}
         inflight_log.close()
 
-    def test_closing_leaves_nothing_where_all_is_settled(self, folder: Path) -> None:
+    def test_closing_leaves_no_file_if_all_visits_are_settled(self, folder: Path) -> None:
         inflight_log = InflightLog(folder, 7)
         inflight_log.note(begun(1))
         inflight_log.settled([1])
         inflight_log.close()
         assert list(folder.iterdir()) == []
 
-    def test_two_processes_do_not_meet(self, folder: Path) -> None:
+    def test_two_processes_do_not_share_files(self, folder: Path) -> None:
         one, two = InflightLog(folder, 1), InflightLog(folder, 2)
         one.note(begun(10))
         two.note(begun(20))
@@ -218,12 +218,14 @@ class TestWriting:
 
 
 class TestFiles:
-    """Which files there are."""
+    """Finding the files."""
 
-    def test_where_there_is_no_directory_there_are_none(self, folder: Path) -> None:
-        assert spool_files(folder) == []
+    def test_without_a_directory_there_are_none(self, folder: Path) -> None:
+        assert inflight_files(folder) == []
 
-    def test_they_come_by_process_and_number_and_others_do_not(self, folder: Path) -> None:
+    def test_they_are_sorted_by_process_and_number_and_others_are_ignored(
+        self, folder: Path
+    ) -> None:
         folder.mkdir()
         names = ["requests-2-10.jsonl", "requests-2-9.jsonl", "requests-10-1.jsonl"]
         for name in (
@@ -234,15 +236,15 @@ class TestFiles:
             "requests-1-1.jsonl~",
         ):
             (folder / name).touch()
-        found = [(process, path.name) for process, path in spool_files(folder)]
-        assert found == [
+        names_found = [(process, path.name) for process, path in inflight_files(folder)]
+        assert names_found == [
             (2, "requests-2-9.jsonl"),
             (2, "requests-2-10.jsonl"),
             (10, "requests-10-1.jsonl"),
         ]
 
     @pytest.mark.parametrize(
-        ("of", "but", "expected"),
+        ("processes", "except_process", "expected"),
         [
             (None, 0, [1, 2, 3]),
             (None, 2, [1, 3]),
@@ -253,17 +255,22 @@ class TestFiles:
             ([2], 2, [2]),
         ],
     )
-    def test_those_of_some_or_of_all_but_one(
-        self, folder: Path, of: list[int] | None, but: int, expected: list[int]
+    def test_they_can_be_chosen_by_process(
+        self, folder: Path, processes: list[int] | None, except_process: int, expected: list[int]
     ) -> None:
         folder.mkdir()
         for process in (1, 2, 3):
             (folder / f"requests-{process}-1.jsonl").touch()
-        assert [process for process, _ in spool_files(folder, of=of, but=but)] == expected
+        assert [
+            process
+            for process, _ in inflight_files(
+                folder, processes=processes, except_process=except_process
+            )
+        ] == expected
 
 
 class TestReading:
-    """What is made of the notes of a dead process."""
+    """Reading the notes of a dead process."""
 
     @pytest.fixture
     def path(self, inflight_log: InflightLog, folder: Path) -> Path:
@@ -272,7 +279,7 @@ class TestReading:
         inflight_log.note(begun(2))
         return folder / "requests-7-1.jsonl"
 
-    def test_a_request_that_had_ended_is_there_once_with_its_end(self, path: Path) -> None:
+    def test_a_request_that_had_ended_appears_once_with_its_end(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
         assert (first.domain, first.visit) == (-5, 1)
         assert first.rows == [
@@ -292,9 +299,9 @@ class TestReading:
     def test_the_domain_may_be_visited_again_after_its_delay(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
         assert first.earliest == T0 + 500 + 70_000
-        assert second.earliest == T0 + 70_000, "as far as it is known"
+        assert second.earliest == T0 + 70_000, "the end of the request is unknown"
 
-    def test_half_a_line_is_none(self, path: Path) -> None:
+    def test_an_incomplete_line_is_ignored(self, path: Path) -> None:
         whole = path.read_bytes().rstrip(b"\0")
         lines = whole.splitlines(keepends=True)
         for length in range(len(whole) - len(lines[-1]), len(whole) - 1):
@@ -304,11 +311,11 @@ class TestReading:
         assert [lost.visit for lost in lost_visits(7, [path], DELAY)] == [1, 2]
 
     @pytest.mark.parametrize(
-        "rubbish",
+        "garbage",
         [b"\n", b"{}\n", b"null\n", b"\0" * 100 + b"\n", b"\xff\xfe\n", b'{"visit":"x"}\n'],
     )
-    def test_what_is_no_note_is_passed_over(self, path: Path, rubbish: bytes) -> None:
-        path.write_bytes(rubbish + path.read_bytes() + rubbish)
+    def test_garbage_is_ignored(self, path: Path, garbage: bytes) -> None:
+        path.write_bytes(garbage + path.read_bytes() + garbage)
         assert [lost.visit for lost in lost_visits(7, [path], DELAY)] == [1, 2]
 
     def test_an_empty_file_holds_nothing(self, path: Path) -> None:
@@ -333,7 +340,7 @@ class TestReading:
             ),
         ],
     )
-    def test_the_longest_that_was_asked_for_is_kept_to(
+    def test_the_longest_pause_counts(
         self,
         inflight_log: InflightLog,
         folder: Path,
@@ -345,41 +352,39 @@ class TestReading:
         for seq, (pause, pause_from) in enumerate(pauses):
             inflight_log.note(ended(1, seq, after=1_000, pause=pause, pause_from=pause_from))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert {(found.delay, found.delay_from) for found in lost.rows} == {(delay, source)}
+        assert {(row.delay, row.delay_from) for row in lost.rows} == {(delay, source)}
         last = T0 + (1_000 if pauses else 0)
         assert lost.earliest == last + round(1_000 * delay)
 
-    def test_it_counts_from_the_end_of_the_last_request(
+    def test_the_delay_counts_from_the_end_of_the_last_request(
         self, inflight_log: InflightLog, folder: Path
     ) -> None:
         inflight_log.note(ended(1, 0, after=9_000))
         inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.earliest == T0 + 9_000 + 70_000
-        assert [found.seq for found in lost.rows] == [0, 1]
+        assert [row.seq for row in lost.rows] == [0, 1]
 
-    def test_the_texts_of_robots_txt_come_along(
-        self, inflight_log: InflightLog, folder: Path
-    ) -> None:
+    def test_robots_txts_are_included(self, inflight_log: InflightLog, folder: Path) -> None:
         texts = [b"", b"User-agent: *\n", bytes(range(256))]
         for text in texts:
             inflight_log.note(Note(visit=1, domain=-5, robots=text))
         inflight_log.note(Note(visit=1, domain=-5, robots=None, pause=500.0))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.robots == texts
-        assert (lost.rows, lost.earliest) == ([], 0), "nothing is known of when"
+        assert (lost.rows, lost.earliest) == ([], 0), "no request is known"
 
-    def test_a_visit_in_two_files_is_one(
-        self, inflight_log: InflightLog, folder: Path, monkeypatch: pytest.MonkeyPatch
+    @file_bytes(10)
+    def test_a_visit_in_two_files_is_read_as_one(
+        self, inflight_log: InflightLog, folder: Path
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 10)
         inflight_log.note(begun(1))
         inflight_log.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
-        paths = [path for _, path in spool_files(folder)]
+        paths = [path for _, path in inflight_files(folder)]
         (lost,) = lost_visits(7, paths, DELAY)
-        assert [(found.status, found.delay) for found in lost.rows] == [(200, 100.0)]
+        assert [(row.status, row.delay) for row in lost.rows] == [(200, 100.0)]
 
-    def test_what_was_noted_is_what_is_read(self, inflight_log: InflightLog, folder: Path) -> None:
+    def test_unusual_values_survive(self, inflight_log: InflightLog, folder: Path) -> None:
         odd = row(
             1,
             url="http://a.test/%00?\u2028",
@@ -398,7 +403,7 @@ class TestReading:
 
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """A disk that holds no more than so much of a file."""
+    """Limit the size of files, like a disk that is full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -408,17 +413,17 @@ def file_size_limit(size: int) -> Iterator[None]:
 
 
 class TestFullDisk:
-    """A note that cannot be written is an error, before anything is asked."""
+    """A note that cannot be written raises an error, so that no request is made."""
 
-    def test_a_full_disk_is_said(self, folder: Path, inflight_log: InflightLog) -> None:
+    def test_a_full_disk_is_an_error(self, folder: Path, inflight_log: InflightLog) -> None:
         with file_size_limit(1_000), pytest.raises(DiskFull, match=r"requests-7-1\.jsonl"):
             inflight_log.note(begun(1))
         assert files(folder) == {}
 
-    def test_so_is_one_that_fills_up_later(
-        self, folder: Path, inflight_log: InflightLog, monkeypatch: pytest.MonkeyPatch
+    @file_bytes(150_000)
+    def test_a_disk_that_fills_up_later_is_an_error(
+        self, folder: Path, inflight_log: InflightLog
     ) -> None:
-        monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 150_000)
         inflight_log.note(long(1))
         with file_size_limit(1_000):
             for _ in range(2):
@@ -426,39 +431,37 @@ class TestFullDisk:
                     inflight_log.note(long(2))
         assert visits(folder) == [1]
         inflight_log.note(long(3))
-        assert visits(folder) == [1, 3], "when there is room again"
+        assert visits(folder) == [1, 3], "once there is room again"
 
-    def test_a_directory_that_cannot_be_made_is_another_error(self, tmp_path: Path) -> None:
-        (tmp_path / "spool").write_text("a file")
-        with pytest.raises(StoreError, match="cannot be written") as caught:
-            InflightLog(tmp_path / "spool", 7).note(begun(1))
+    def test_a_directory_that_cannot_be_created_is_another_error(self, tmp_path: Path) -> None:
+        (tmp_path / "inflight").write_text("a file")
+        with pytest.raises(StoreError, match="could not write") as caught:
+            InflightLog(tmp_path / "inflight", 7).note(begun(1))
         assert not isinstance(caught.value, DiskFull)
 
 
 WRITER = """
 import os, sys
 from pathlib import Path
-import rove.crawl.inflight_log
 from rove.model.ledger import RequestKind, RequestRow
-from rove.crawl.inflight_log import Note, _encode, InflightLog
+from rove.crawl.inflight_log import InflightLog, Note
 
-rove.crawl.inflight_log.FILE_BYTES = 20_000
-spool = InflightLog(Path(sys.argv[1]), 7)
+inflight_log = InflightLog(Path(sys.argv[1]), 7, file_bytes=20_000)
 settled = 0
 for visit in range(1, 1_000_000):
     row = RequestRow(visit=visit, seq=0, domain=visit, kind=RequestKind.PAGE, url="http://a.test/" + "x" * (visit % 50),
                      fingerprint=1, started=1.0, began=visit, ended=visit)
-    spool.note(Note(visit=visit, domain=visit, row=row))
+    inflight_log.note(Note(visit=visit, domain=visit, row=row))
     os.write(1, b"%d\\n" % visit)
     if visit % 30 == 0:
         settled = visit - 17
         os.write(1, b"settled %d\\n" % settled)
-        spool.settled(range(settled + 1))
+        inflight_log.settled(range(settled + 1))
 """
 
 
 @pytest.mark.parametrize("lines", [1, 10, 777])
-def test_every_note_that_was_written_outlives_a_killed_process(folder: Path, lines: int) -> None:
+def test_every_written_note_survives_a_kill(folder: Path, lines: int) -> None:
     command = [sys.executable, "-c", WRITER, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -469,22 +472,21 @@ def test_every_note_that_was_written_outlives_a_killed_process(folder: Path, lin
     numbers = [int(line) for line in said if line.strip().isdigit() and line.endswith(b"\n")]
     settled = max((int(line.split()[1]) for line in said if line.startswith(b"settled")), default=0)
     assert len(numbers) >= lines * 30 // 31 - 1
-    found = visits(folder)
-    assert set(numbers) - set(range(settled + 1)) <= set(found), "none is missing"
-    assert set(found) <= {*numbers, numbers[-1] + 1}, "at most one was written and not said"
-    assert len(files(folder)) <= 3, "what is settled does not pile up"
+    survivors = visits(folder)
+    assert set(numbers) - set(range(settled + 1)) <= set(survivors), "no note is missing"
+    assert set(survivors) <= {*numbers, numbers[-1] + 1}, "at most one was written but not reported"
+    assert len(files(folder)) <= 3, "files of settled visits are deleted"
 
 
-async def test_a_request_whose_end_is_in_another_file_is_entered_with_its_end(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_request_whose_end_is_in_another_file_enters_the_ledger_with_its_end(
+    tmp_path: Path, folder: Path
 ) -> None:
-    """What is entered first stays: nothing in the ledger is ever changed."""
-    monkeypatch.setattr(rove.crawl.inflight_log, "FILE_BYTES", 10)
+    """Both files are read together, because a row in the ledger is never changed."""
     world = World(tmp_path)
     await world.open("http://a.test/")
-    lease = await world.claim()
-    assert lease is not None
-    inflight_log = InflightLog(folder, world.frontier.process)
+    held = await world.claim()
+    inflight_log = InflightLog(folder, world.frontier.process, file_bytes=10)
+    lease = held.lease
     for note in (begun(lease.token), ended(lease.token, pause=900.0)):
         assert note.row is not None
         whose = note.row.replace(domain=lease.domain)

@@ -1,4 +1,4 @@
-"""Which texts a process takes to be stored, and which to be repeated by their domain."""
+"""Which texts a process knows to be stored, and which to be repeated by their domain."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Known:
 
     def __init__(self, *contents: Content) -> None:
         self.contents = {content.hash: content for content in contents}
-        self.asked: list[set[int]] = []
+        self.looked_up: list[set[int]] = []
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        self.asked.append(set(hashes))
+        self.looked_up.append(set(hashes))
         return {hash: self.contents[hash] for hash in hashes if hash in self.contents}
 
 
@@ -45,7 +45,7 @@ def content(hash: int, *, domain: int = 1, visit: int = 1, checked: int = 7) -> 
     )
 
 
-def copies(*contents: Content) -> KnownTexts:
+def known_texts(*contents: Content) -> KnownTexts:
     return KnownTexts(Known(*contents))  # type: ignore[arg-type]
 
 
@@ -54,8 +54,8 @@ COPY = Stored(text=PLACE, raw=None, is_copy=True, checked=7)
 SHORT = Stored(text=PLACE, raw=None)
 
 
-async def test_the_frontier_is_told_of_a_new_text_and_not_of_one_that_it_knows() -> None:
-    texts = await copies(content(2)).look_up([page(1), page(2), page(3)])
+async def test_the_frontier_is_told_of_new_texts_only() -> None:
+    texts = await known_texts(content(2)).look_up([page(1), page(2), page(3)])
     assert set(texts.known) == {2}
     assert texts.content_of(lease(1), page(1), NEW) == content(1)
     assert texts.content_of(lease(1), page(2), COPY) is None
@@ -63,25 +63,25 @@ async def test_the_frontier_is_told_of_a_new_text_and_not_of_one_that_it_knows()
     assert texts.content_of(lease(1), page(None), NEW) is None
 
 
-async def test_another_text_of_a_known_hash_is_kept_out() -> None:
-    texts = await copies(content(2, checked=8)).look_up([page(2)])
+async def test_a_second_text_with_a_known_hash_is_ignored() -> None:
+    texts = await known_texts(content(2, checked=8)).look_up([page(2)])
     assert texts.content_of(lease(1), page(2), NEW) is None
 
 
-async def test_a_copy_brings_along_what_it_relies_on() -> None:
+async def test_a_copy_carries_the_location_of_its_text() -> None:
     """The visit that stored the text may turn out not to count."""
-    texts = await copies().look_up([page(1), page(1)])
+    texts = await known_texts().look_up([page(1), page(1)])
     first = texts.content_of(lease(1, token=10), page(1), NEW)
     assert first is not None and first.visit == 10
     assert texts.content_of(lease(2, token=11), page(1), COPY) == first
 
 
-async def test_the_group_before_is_remembered_until_it_has_arrived() -> None:
+async def test_the_batch_before_is_remembered_until_it_is_settled() -> None:
     known = Known()
     process = KnownTexts(known)  # type: ignore[arg-type]
     process.sent([content(1)])
     texts = await process.look_up([page(1), page(2)])
-    assert known.asked == [{2}] and set(texts.known) == {1}
+    assert known.looked_up == [{2}] and set(texts.known) == {1}
     process.arrived([content(1)])
     assert texts.content_of(lease(2), page(1), COPY) == content(1)
     assert (await process.look_up([page(1)])).known == {}
@@ -91,29 +91,28 @@ def is_repeat(texts: BatchTexts, domain: int, hash: int, stored: Stored) -> bool
     return texts.is_repeat(lease(domain), page(hash), stored)
 
 
-async def test_a_domain_repeats_what_it_gave_itself() -> None:
-    process = copies(content(1, domain=1))
+async def test_a_domain_repeats_only_its_own_texts() -> None:
+    process = known_texts(content(1, domain=1))
     texts = await process.look_up([page(1), page(2)])
-    assert is_repeat(texts, 1, 1, COPY), "its own page was the first"
-    assert not is_repeat(texts, 2, 1, COPY), "a copy of another domain's"
-    assert is_repeat(texts, 2, 1, COPY), "which it has given by now"
+    assert is_repeat(texts, 1, 1, COPY), "the domain had the text first"
+    assert not is_repeat(texts, 2, 1, COPY), "another domain had the text first"
+    assert is_repeat(texts, 2, 1, COPY), "the domain has given it by now"
     assert not is_repeat(texts, 1, 2, NEW)
-    assert is_repeat(texts, 1, 2, COPY), "within the group"
+    assert is_repeat(texts, 1, 2, COPY), "within the batch"
     later = await process.look_up([page(2), page(3)])
-    assert is_repeat(later, 1, 2, SHORT), "remembered over groups, without a row too"
+    assert is_repeat(later, 1, 2, SHORT), "over batches, even for a short text"
     assert not is_repeat(later, 3, 2, SHORT)
     assert not texts.is_repeat(lease(1), page(None), NEW)
 
 
-async def test_another_text_of_the_same_hash_is_no_repeat() -> None:
-    texts = await copies(content(1, checked=8)).look_up([page(1)])
+async def test_a_second_text_with_the_same_hash_is_not_a_repeat() -> None:
+    texts = await known_texts(content(1, checked=8)).look_up([page(1)])
     assert not is_repeat(texts, 1, 1, NEW)
 
 
 async def test_what_is_remembered_is_bounded() -> None:
-    process = KnownTexts(Known(), remembered=100)  # type: ignore[arg-type]
+    process = KnownTexts(Known(), max_remembered=100)  # type: ignore[arg-type]
     texts = await process.look_up([])
     for number in range(1_000):
         assert not is_repeat(texts, 1, number, SHORT)
-    assert len(process._given) <= 100
     assert is_repeat(texts, 1, 999, SHORT) and not is_repeat(texts, 1, 0, SHORT)

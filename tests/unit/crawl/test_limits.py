@@ -1,4 +1,4 @@
-"""What is left of a limit, by a clock that the test turns."""
+"""The rest of the time and page limits, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -33,16 +33,14 @@ def test_without_limits_there_is_no_end() -> None:
         (150.0, 20.0, -10.0),
     ],
 )
-def test_time_runs_from_where_earlier_runs_have_left_it(
-    now: float, before: float, left: float
-) -> None:
-    found = remaining_limits(
+def test_time_of_earlier_runs_counts(now: float, before: float, left: float) -> None:
+    seconds_left = remaining_limits(
         Limits(max_duration=60.0), seconds_before=before, now=now
     ).seconds_left()
-    assert found == pytest.approx(left)
+    assert seconds_left == pytest.approx(left)
 
 
-def test_time_is_read_at_every_question() -> None:
+def test_the_clock_is_read_at_every_call() -> None:
     now = iter([100.0, 101.0, 105.0])
     limited = RemainingLimits(
         limits=Limits(max_duration=10.0),
@@ -53,8 +51,8 @@ def test_time_is_read_at_every_question() -> None:
     assert [limited.seconds_left() for _ in range(3)] == [10.0, 9.0, 5.0]
 
 
-def test_what_was_used_before_the_limit_was_given_is_taken_off_by_the_caller() -> None:
-    """`seconds_before` of the limits is where it counts from, which is in the run's own already."""
+def test_the_caller_subtracts_the_time_before_the_limit_was_set() -> None:
+    """RemainingLimits ignores `Limits.seconds_before`, because its own `seconds_before` takes it into account."""
     limits = Limits(max_duration=60.0, seconds_before=1000.0)
     assert remaining_limits(limits, seconds_before=10.0).seconds_left() == pytest.approx(50.0)
 
@@ -64,13 +62,13 @@ def test_pages_count_over_all_processes(stored: int, left: int) -> None:
     assert remaining_limits(Limits(max_pages=100)).pages_left(stored) == left
 
 
-def test_pages_stored_before_the_limit_was_given_do_not_count() -> None:
+def test_pages_stored_before_the_limit_was_set_do_not_count() -> None:
     limited = remaining_limits(Limits(max_pages=100, pages_before=1000))
     assert limited.pages_left(1000) == 100
     assert limited.pages_left(1040) == 60
 
 
-def test_the_limits_do_not_touch_each_other() -> None:
+def test_the_limits_are_independent() -> None:
     only_pages = remaining_limits(Limits(max_pages=5), now=1e9)
     assert (only_pages.seconds_left(), only_pages.pages_left(2)) == (None, 3)
     only_time = remaining_limits(Limits(max_duration=5.0), now=102.0)

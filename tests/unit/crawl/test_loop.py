@@ -1,4 +1,4 @@
-"""The loop end to end: a scripted web, a real frontier and a real store, and what happens when one of them fails."""
+"""The crawl loop end to end, with a scripted web, a real frontier and a real store; also when one of them fails."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import rove.crawl.loop
-import rove.crawl.writer
 from rove.config import Limits, Settings
-from rove.crawl.inflight_log import InflightLog, Note, lost_visits, spool_files
+from rove.crawl.claimer import CLAIM_WHILE_SEEDING, PAUSE_WHILE_SEEDING
+from rove.crawl.context import CrawlContext
+from rove.crawl.inflight_log import InflightLog, Note, inflight_files, lost_visits
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.loop import CLAIM_WHILE_FEEDING, REST_WHILE_FEEDING, Crawl, Ending
+from rove.crawl.loop import Crawl
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
-from rove.crawl.seen import SeenSet
-from rove.crawl.writer import GroupWriter
+from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
@@ -52,25 +50,21 @@ from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
 from tests.unit.crawl.scripted import (
-    DELAY,
     ScriptedFetcher,
     World,
     failed,
-    offered,
+    new_url,
     page,
     page_with_links,
+    query,
     redirect,
     refused,
+    states,
 )
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rove.crawl.writer, "GROUP_SECONDS", 0.0)
-
-
 class Wrapped:
-    """A real part of which some calls are made to fail, or are written down."""
+    """A real part that logs its calls, and fails some of them on demand."""
 
     def __init__(self, part: Any, calls: list[tuple[str, Any]] | None = None) -> None:
         self._part = part
@@ -78,7 +72,7 @@ class Wrapped:
         self._failures: dict[str, list[BaseException | None]] = defaultdict(list)
 
     def fail(self, name: str, *errors: BaseException | None) -> Wrapped:
-        """Let the next calls of a verb raise these, None for one that works."""
+        """Let the next calls of a method raise these errors; None lets a call succeed."""
         self._failures[name].extend(errors)
         return self
 
@@ -102,23 +96,34 @@ class Wrapped:
         return call
 
 
-async def no_seeds() -> None:
-    return
+LoadSeeds = Callable[[Callable[[], None]], Awaitable[None]]
+Follow = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
 
 
-class Place:
-    """Where a crawl runs, again and again on the same data."""
+class Seeds:
+    """A seed loader that does what the test says."""
+
+    def __init__(self, load: LoadSeeds) -> None:
+        self._load = load
+
+    async def run(self, on_added: Callable[[], None]) -> None:
+        await self._load(on_added)
+
+
+class Workspace:
+    """A data directory in which crawls run, one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.database = Database(folder / "frontier.sqlite")
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
-        self.fed = True
+        self.seeds_loaded = True
         self.news: list[str] = []
         self.exclusions: asyncio.Queue[list[str]] = asyncio.Queue()
         self.real_frontier: SqliteFrontier | None = None
-        self._spools: dict[int, InflightLog] = {}
+        self._logs: dict[int, InflightLog] = {}
+        self.pressure: Pressure | None = None
 
     async def open(self, *urls: str, delay: float = 0.0, horizon: float = math.inf) -> None:
         """Open the frontier, as one more run, with these URLs in it."""
@@ -127,17 +132,17 @@ class Place:
         policy = Policy(delay=delay, budget=VISIT_BUDGET, horizon=horizon)
         self.real_frontier = SqliteFrontier(self.database, policy)
         await self.real_frontier.begin(run=1)
-        await self.frontier.add([offered(url) for url in urls])
+        await self.frontier.add([new_url(url) for url in urls])
 
     @property
     def frontier(self) -> Frontier:
-        assert self.real_frontier is not None, "the place is not open"
+        assert self.real_frontier is not None, "the workspace is not open"
         return self.real_frontier
 
     def inflight_log(self) -> InflightLog:
-        """That of the process which was opened last."""
+        """Return the in-flight log of the process that was opened last."""
         process = self.frontier.process
-        return self._spools.setdefault(process, InflightLog(self.folder / "spool", process))
+        return self._logs.setdefault(process, InflightLog(self.folder / "inflight", process))
 
     def store(self) -> WarcStore:
         return WarcStore(self.folder / "warc", keep=Keep.TEXT, name="crawl", software="rove/test")
@@ -148,109 +153,117 @@ class Place:
         frontier: Any = None,
         store: Any = None,
         clock: Callable[[], float] = steady_seconds,
-        **settings: Any,
+        batch_size: int = 256,
+        grace_seconds: float = GRACE_SECONDS,
+        follow_exclusions: Follow | None = None,
+        **changes: Any,
     ) -> Crawl:
-        """A crawl of this place, not begun yet."""
+        """Return a crawl that has not begun yet."""
+        chosen: dict[str, Any] = {"delay": 0.0, "concurrency": 4} | changes
+        settings = Settings(email="me@example.org", **chosen)
         self.progress = Progress(started=clock())
-        given = {"email": "me@example.org", "delay": 0.0, "concurrency": 4} | settings
-        made = Settings(**given)
-        return Crawl(
-            frontier=frontier or self.frontier,
+        self.pressure = Pressure(
+            settings,
+            concurrency=settings.concurrency,
+            directory=self.folder,
+            clock=clock,
+            on_news=self.news.append,
+        )
+        frontier = frontier or self.frontier
+        context = CrawlContext(
+            settings=settings,
+            frontier=frontier,
             fetcher=self.fetcher,
             store=store or self.store(),
             gate=Gate(Exclusions()),
             reader=PageReader(),
             inflight_log=self.inflight_log(),
-            settings=made,
-            concurrency=made.concurrency,
+            pressure=self.pressure,
             progress=self.progress,
+            shutdown=Shutdown(frontier, grace_seconds=grace_seconds),
             clock=clock,
+            batch_size=batch_size,
+            batch_seconds=0.0,
+        )
+        return Crawl(
+            context,
             remaining_limits=RemainingLimits(
-                limits=made.limits, seconds_before=0.0, started=clock(), clock=clock
+                limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock
             ),
-            all_fed=self._all_fed,
-            follow_exclusions=self._follow,
-            machine=Pressure(
-                made,
-                concurrency=made.concurrency,
-                directory=self.folder,
-                clock=clock,
-                on_news=self.news.append,
-            ),
+            all_seeds_loaded=self._all_seeds_loaded,
+            follow_exclusions=follow_exclusions or self._follow,
         )
 
     def close(self) -> None:
-        for inflight_log in self._spools.values():
+        for inflight_log in self._logs.values():
             inflight_log.close()
         asyncio.run(self.database.close())
 
     async def _follow(self, tell: Callable[[Exclusions], None]) -> None:
-        """In the catalog's place: tells each time that the test has put other exclusions in."""
+        """Pass on each list of exclusions that the test puts into the queue."""
         while True:
             tell(Exclusions(await self.exclusions.get()))
             self.exclusions.task_done()
 
-    async def _all_fed(self) -> bool:
-        return self.fed
+    async def _all_seeds_loaded(self) -> bool:
+        return self.seeds_loaded
 
-    async def run(self, feed: Callable[[], Awaitable[None]] = no_seeds, **more: Any) -> Ending:
-        """Crawl to the end."""
+    async def run(self, load: LoadSeeds | None = None, **more: Any) -> Ending:
+        """Crawl to the end, while `load` loads the seeds."""
         store = more.setdefault("store", self.store())
         try:
             async with asyncio.timeout(20):
-                return await self.crawl(**more).run(self._feeding(feed))
+                return await self.crawl(**more).run(None if load is None else self.seeds(load))
         finally:
             await store.close()
 
-    def _feeding(self, feed: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-        self.fed = False
+    def seeds(self, load: LoadSeeds) -> Seeds:
+        """Return a seed loader; the seeds count as loaded when it has run."""
+        self.seeds_loaded = False
 
-        async def whole() -> None:
-            await feed()
-            self.fed = True
+        async def run(on_added: Callable[[], None]) -> None:
+            await load(on_added)
+            self.seeds_loaded = True
 
-        return whole
+        return Seeds(run)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the database says."""
-        connection = self.database._connection
-        assert connection is not None, "the database is open"
-        return await self.database.run(lambda: connection.execute(sql).fetchall())
+        """Run a statement on the database."""
+        return query(self.folder, sql)
 
     async def states(self) -> dict[str, str]:
-        """All URLs by state."""
-        rows = await self.rows("SELECT url, state FROM url")
-        return {url: UrlState(state).name.lower() for url, state in rows}
+        """Return all URLs with their states."""
+        return states(self.folder)
 
     async def counts(self) -> Counts:
         return await self.frontier.counts()
 
     async def some_turns(self) -> None:
-        """Let the crawl do what it would do: it shares the database's one thread, and the event loop."""
+        """Give the crawl time to work: it shares the thread of the database and the event loop with this call."""
         for _ in range(20):
             await self.counts()
 
     async def pages(self) -> dict[str, RequestRow]:
-        """What the crawl holds of the pages that it stored, by URL."""
+        """Return the requests whose pages were stored, by URL."""
         rows = [row async for row in SqliteReader(self.database).pages()]
         return {row.url: row for row in rows if row.text is not None}
 
     async def text(self, url: str) -> str:
-        """The stored text of a page."""
+        """Return the stored text of a page."""
         row = (await self.pages())[url]
         assert row.text is not None
         return WarcReader(self.folder / "warc").read_text(row.text, expect_url=url)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    made = Place(tmp_path)
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    made = Workspace(tmp_path)
     yield made
     made.close()
 
 
 def chain_of_hosts(hosts: int, pages: int) -> dict[str, Any]:
-    """Hosts of so many pages each, of which the first links to the others and to the next host."""
+    """Script hosts with several pages each; the first page links to the others and to the next host."""
     script: dict[str, Any] = {}
     for host in range(hosts):
         names = [f"http://h{host}.test/{n or ''}" for n in range(pages)]
@@ -264,44 +277,46 @@ def front_pages(count: int) -> list[str]:
     return [f"http://h{i}.test/" for i in range(count)]
 
 
-async def test_a_crawl_runs_until_nothing_is_left(place: Place) -> None:
+async def test_a_crawl_runs_until_nothing_is_left(workspace: Workspace) -> None:
     script = chain_of_hosts(hosts=5, pages=4)
-    place.fetcher = ScriptedFetcher(script)
-    await place.open("http://h0.test/")
-    assert await place.run() is Ending.EXHAUSTED
-    assert await place.states() == dict.fromkeys(script, "done")
-    assert Counter(place.fetcher.pages_asked) == Counter(list(script))
-    robots = Counter(place.fetcher.asked) - Counter(list(script))
+    workspace.fetcher = ScriptedFetcher(script)
+    await workspace.open("http://h0.test/")
+    assert await workspace.run() is Ending.EXHAUSTED
+    assert await workspace.states() == dict.fromkeys(script, "done")
+    assert Counter(workspace.fetcher.pages_requested) == Counter(list(script))
+    robots = Counter(workspace.fetcher.requested) - Counter(list(script))
     assert robots == Counter(f"{front}robots.txt" for front in front_pages(5))
-    assert place.progress.pages == 20 and place.progress.visits == 20
-    assert place.progress.requests == 25 == len(place.fetcher.asked)
-    assert place.progress.in_flight == 0
-    assert place.progress.errors == {"status-404": 5}
+    assert workspace.progress.pages == 20 and workspace.progress.visits == 20
+    assert workspace.progress.requests == 25 == len(workspace.fetcher.requested)
+    assert workspace.progress.in_flight == 0
+    assert workspace.progress.errors == {"status-404": 5}
 
 
-async def test_every_page_that_is_done_has_its_text_in_the_store(place: Place) -> None:
+async def test_every_page_that_is_done_has_its_text_in_the_store(workspace: Workspace) -> None:
     script = chain_of_hosts(hosts=2, pages=3)
-    place.fetcher = ScriptedFetcher(script)
-    await place.open("http://h0.test/")
-    await place.run()
-    assert set(await place.pages()) == set(script)
+    workspace.fetcher = ScriptedFetcher(script)
+    await workspace.open("http://h0.test/")
+    await workspace.run()
+    assert set(await workspace.pages()) == set(script)
     for url in script:
         if not url.endswith(".test/"):
-            assert await place.text(url) == f"This is {url}"
-    assert [path.suffix for path in (place.folder / "warc").iterdir()] == [".gz"]
+            assert await workspace.text(url) == f"This is {url}"
+    assert [path.suffix for path in (workspace.folder / "warc").iterdir()] == [".gz"]
 
 
 def links_of(url: str, script: dict[str, Any]) -> set[str]:
-    """What a scripted page links to, but for itself."""
+    """Return the links of a scripted page, without the link to itself."""
     return set(re.findall(r'href="([^"]+)"', script[url].body.decode())) - {url}
 
 
-async def test_pages_are_stored_then_links_added_then_visits_settled(place: Place) -> None:
+async def test_pages_are_stored_then_links_added_then_visits_settled(workspace: Workspace) -> None:
     calls: list[tuple[str, Any]] = []
     script = chain_of_hosts(hosts=6, pages=5)
-    place.fetcher = ScriptedFetcher(script)
-    await place.open("http://h0.test/")
-    await place.run(frontier=Wrapped(place.frontier, calls), store=Wrapped(place.store(), calls))
+    workspace.fetcher = ScriptedFetcher(script)
+    await workspace.open("http://h0.test/")
+    await workspace.run(
+        frontier=Wrapped(workspace.frontier, calls), store=Wrapped(workspace.store(), calls)
+    )
     stored: set[str] = set()
     added: set[str] = set()
     settled: set[str] = set()
@@ -313,19 +328,19 @@ async def test_pages_are_stored_then_links_added_then_visits_settled(place: Plac
         elif name == "settle begins":
             rows = [row for visit in argument for row in visit.requests]
             done = {row.url for row in rows if row.text is not None}
-            assert done <= stored, "nothing is done without its content"
+            assert done <= stored, "no URL is done without its content"
             for url in done:
                 assert links_of(url, script) <= added, "no link is lost"
             settled |= done
     assert settled == set(script)
 
 
-async def test_a_known_link_is_offered_once(place: Place) -> None:
+async def test_a_link_is_added_once(workspace: Workspace) -> None:
     calls: list[tuple[str, Any]] = []
     urls = [f"http://h{i}.test/" for i in range(10)]
-    place.fetcher = ScriptedFetcher({url: page_with_links(*urls) for url in urls})
-    await place.open("http://h0.test/")
-    await place.run(frontier=Wrapped(place.frontier, calls), concurrency=1)
+    workspace.fetcher = ScriptedFetcher({url: page_with_links(*urls) for url in urls})
+    await workspace.open("http://h0.test/")
+    await workspace.run(frontier=Wrapped(workspace.frontier, calls), concurrency=1)
     offers = Counter(link.url for name, links in calls if name == "add begins" for link in links)
     assert set(offers.values()) == {1}
 
@@ -334,27 +349,31 @@ LINKED = [f"http://h0.test/{i}" for i in range(1, 6)]
 
 
 class TestRoom:
-    """A domain of which more is offered than there is room for."""
+    """A domain with more links than the frontier has room for."""
 
     @pytest.fixture(autouse=True)
     def room_for_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "FEWEST_VISITS", 3)
         monkeypatch.setattr(budget, "MULTIPLE", 1)
 
-    async def test_what_was_not_taken_is_offered_again(self, place: Place) -> None:
+    async def test_links_that_were_refused_are_added_again_later(
+        self, workspace: Workspace
+    ) -> None:
         calls: list[tuple[str, Any]] = []
         urls = ["http://h0.test/", *LINKED]
-        place.fetcher = ScriptedFetcher({url: page_with_links(*LINKED) for url in urls})
-        await place.open("http://h0.test/", horizon=0.1)
-        await place.run(frontier=Wrapped(place.frontier, calls), concurrency=1)
-        assert await place.states() == dict.fromkeys(urls[:3], "done")
+        workspace.fetcher = ScriptedFetcher({url: page_with_links(*LINKED) for url in urls})
+        await workspace.open("http://h0.test/", horizon=0.1)
+        await workspace.run(frontier=Wrapped(workspace.frontier, calls), concurrency=1)
+        assert await workspace.states() == dict.fromkeys(urls[:3], "done")
         offered = [link.url for name, links in calls if name == "add begins" for link in links]
         assert Counter(offered) == dict.fromkeys(urls[1:3], 1) | dict.fromkeys(urls[3:], 3)
-        assert (await place.counts()).not_accepted == {"budget": 9}
+        assert (await workspace.counts()).not_accepted == {"budget": 9}
 
-    async def test_where_a_redirect_led_is_settled_all_the_same(self, place: Place) -> None:
+    async def test_the_target_of_a_redirect_is_settled_even_without_room(
+        self, workspace: Workspace
+    ) -> None:
         first, second, *_ = LINKED
-        place.fetcher = ScriptedFetcher(
+        workspace.fetcher = ScriptedFetcher(
             {
                 "http://h0.test/": page_with_links(*LINKED),
                 first: redirect("/new1"),
@@ -363,106 +382,110 @@ class TestRoom:
                 "http://h0.test/new2": page(),
             }
         )
-        await place.open("http://h0.test/", horizon=0.1)
-        await place.run(concurrency=1)
+        await workspace.open("http://h0.test/", horizon=0.1)
+        await workspace.run(concurrency=1)
         done = ["http://h0.test/", "http://h0.test/new1", "http://h0.test/new2"]
-        assert await place.states() == dict.fromkeys(done, "done") | dict.fromkeys(
+        assert await workspace.states() == dict.fromkeys(done, "done") | dict.fromkeys(
             [first, second], "redirected"
         )
-        assert (await place.counts()).pages == 3
+        assert (await workspace.counts()).pages == 3
 
     @pytest.mark.parametrize("target", ["2", "new"])
-    async def test_both_ends_of_a_redirect_are_settled_although_others_need_the_room(
-        self, place: Place, target: str
+    async def test_both_ends_of_a_redirect_are_settled_even_if_better_urls_need_the_room(
+        self, workspace: Workspace, target: str
     ) -> None:
-        """Somebody adds better URLs in the very moment: the one that was known has to go, and nothing more may come."""
+        """Better URLs are added during the request, so a known URL is evicted and no further URL is accepted."""
         first, second, *_ = LINKED
         led_to = f"http://h0.test/{target}"
         better = ["http://h0.test/a", "http://h0.test/b"]
-        place.fetcher = ScriptedFetcher(
+        workspace.fetcher = ScriptedFetcher(
             {"http://h0.test/": page_with_links(first, second), first: redirect(f"/{target}")}
             | dict.fromkeys([led_to, *better], page())
         )
-        await place.open("http://h0.test/", horizon=0.1)
+        await workspace.open("http://h0.test/", horizon=0.1)
 
         async def add_better(request: Request) -> None:
             if request.url == first:
-                await place.frontier.add([offered(url) for url in better])
+                await workspace.frontier.add([new_url(url) for url in better])
 
-        place.fetcher.before_answer = add_better
-        await place.run(concurrency=1)
+        workspace.fetcher.before_answer = add_better
+        await workspace.run(concurrency=1)
         done = ["http://h0.test/", led_to, *better]
-        assert await place.states() == dict.fromkeys(done, "done") | {first: "redirected"}
-        assert (await place.counts()).pages == 4
+        assert await workspace.states() == dict.fromkeys(done, "done") | {first: "redirected"}
+        assert (await workspace.counts()).pages == 4
 
 
-async def test_seeds_are_claimed_as_they_come(place: Place) -> None:
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()})
-    await place.open()
+async def test_seeds_are_claimed_while_others_are_still_loading(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher(
+        chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()}
+    )
+    await workspace.open()
     first_fetched = asyncio.Event()
 
     async def note(request: Request) -> None:
         first_fetched.set()
 
-    place.fetcher.before_answer = note
-    crawl = place.crawl(store=place.store())
+    workspace.fetcher.before_answer = note
+    crawl = workspace.crawl(store=workspace.store())
 
-    async def feed() -> None:
-        await place.frontier.add([offered("http://h0.test/")])
-        crawl.fed_some()
+    async def load(on_added: Callable[[], None]) -> None:
+        await workspace.frontier.add([new_url("http://h0.test/")])
+        on_added()
         await first_fetched.wait()
-        await place.frontier.add([offered("http://b.test/")])
+        await workspace.frontier.add([new_url("http://b.test/")])
 
     async with asyncio.timeout(10):
-        assert await crawl.run(feed) is Ending.EXHAUSTED
-    assert await place.states() == {"http://h0.test/": "done", "http://b.test/": "done"}
+        assert await crawl.run(workspace.seeds(load)) is Ending.EXHAUSTED
+    assert await workspace.states() == {"http://h0.test/": "done", "http://b.test/": "done"}
 
 
-async def test_a_crawl_is_not_exhausted_while_seeds_are_loaded(place: Place) -> None:
-    place.fetcher = ScriptedFetcher({"http://a.test/": page()})
-    await place.open()
+async def test_a_crawl_is_not_exhausted_while_seeds_are_loaded(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher({"http://a.test/": page()})
+    await workspace.open()
 
-    async def feed() -> None:
-        await place.some_turns()
-        await place.frontier.add([offered("http://a.test/")])
+    async def load(_: Callable[[], None]) -> None:
+        await workspace.some_turns()
+        await workspace.frontier.add([new_url("http://a.test/")])
 
-    assert await place.run(feed) is Ending.EXHAUSTED
-    assert await place.states() == {"http://a.test/": "done"}
+    assert await workspace.run(load) is Ending.EXHAUSTED
+    assert await workspace.states() == {"http://a.test/": "done"}
 
 
-async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(place: Place) -> None:
+async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(
+    workspace: Workspace,
+) -> None:
     seeds = front_pages(400)
-    place.fetcher = ScriptedFetcher({url: page() for url in seeds})
-    await place.open(*seeds)
+    workspace.fetcher = ScriptedFetcher({url: page() for url in seeds})
+    await workspace.open(*seeds)
     claimed: list[int] = []
     loading = 0.0
 
-    async def feed() -> None:
+    async def load(_: Callable[[], None]) -> None:
         nonlocal claimed, loading
         begun = steady_seconds()
         await asyncio.sleep(0.6)
         loading = steady_seconds() - begun
-        claimed += [row[0] for row in await place.rows("SELECT id FROM domain WHERE token > 0")]
+        claimed += [row[0] for row in await workspace.rows("SELECT id FROM domain WHERE token > 0")]
 
-    assert await place.run(feed, concurrency=100) is Ending.EXHAUSTED
-    at_most = CLAIM_WHILE_FEEDING * (1 + math.ceil(loading / REST_WHILE_FEEDING))
+    assert await workspace.run(load, concurrency=100) is Ending.EXHAUSTED
+    at_most = CLAIM_WHILE_SEEDING * (1 + math.ceil(loading / PAUSE_WHILE_SEEDING))
     assert 0 < len(claimed) <= at_most
-    assert set((await place.states()).values()) == {"done"}
+    assert set((await workspace.states()).values()) == {"done"}
 
 
-async def test_an_empty_crawl_is_exhausted(place: Place) -> None:
-    await place.open()
-    assert await place.run() is Ending.EXHAUSTED
+async def test_an_empty_crawl_is_exhausted(workspace: Workspace) -> None:
+    await workspace.open()
+    assert await workspace.run() is Ending.EXHAUSTED
 
 
-async def test_the_delay_lies_between_visits_to_a_domain(place: Place) -> None:
+async def test_the_delay_lies_between_visits_to_a_domain(workspace: Workspace) -> None:
     delay = 0.1
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=2, pages=4))
-    place.fetcher.script["http://h1.test/"] = redirect("http://www.h1.test/")
-    place.fetcher.script["http://www.h1.test/"] = page_with_links("http://h1.test/1")
-    await place.open("http://h0.test/", "http://h1.test/", delay=delay)
-    await place.run(delay=delay)
-    visits = await place.rows(
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=2, pages=4))
+    workspace.fetcher.script["http://h1.test/"] = redirect("http://www.h1.test/")
+    workspace.fetcher.script["http://www.h1.test/"] = page_with_links("http://h1.test/1")
+    await workspace.open("http://h0.test/", "http://h1.test/", delay=delay)
+    await workspace.run(delay=delay)
+    visits = await workspace.rows(
         "SELECT domain, visit, min(began), max(ended), count(*) FROM request "
         "GROUP BY domain, visit ORDER BY domain, visit"
     )
@@ -474,176 +497,180 @@ async def test_the_delay_lies_between_visits_to_a_domain(place: Place) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
 @pytest.mark.parametrize("limit", [1, 2, 7, 19])
-async def test_the_page_limit_is_kept_exactly(place: Place, limit: int, concurrency: int) -> None:
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=20, pages=1))
-    place.fetcher.script["http://h3.test/"] = refused(404)
-    await place.open(*front_pages(20))
-    ending = await place.run(concurrency=concurrency, limits=Limits(max_pages=limit))
+async def test_the_page_limit_is_kept_exactly(
+    workspace: Workspace, limit: int, concurrency: int
+) -> None:
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=20, pages=1))
+    workspace.fetcher.script["http://h3.test/"] = refused(404)
+    await workspace.open(*front_pages(20))
+    ending = await workspace.run(concurrency=concurrency, limits=Limits(max_pages=limit))
     assert ending is Ending.MAX_PAGES
-    assert (await place.counts()).pages == place.progress.pages == limit
-    assert (await place.counts()).domains["leased"] == 0
+    assert (await workspace.counts()).pages == workspace.progress.pages == limit
+    assert (await workspace.counts()).domains["leased"] == 0
 
 
-async def test_pages_of_earlier_runs_count_against_the_limit(place: Place) -> None:
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=9, pages=1))
-    await place.open(*front_pages(9))
-    assert await place.run(limits=Limits(max_pages=3)) is Ending.MAX_PAGES
-    assert await place.run(limits=Limits(max_pages=7)) is Ending.MAX_PAGES
-    assert place.progress.pages == 4
-    await place.run(limits=Limits(max_pages=7))
-    assert place.progress.pages == 0
-    assert await place.run(limits=Limits(max_pages=1, pages_before=7)) is Ending.MAX_PAGES
-    assert place.progress.pages == 1
+async def test_pages_of_earlier_runs_count_against_the_limit(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=9, pages=1))
+    await workspace.open(*front_pages(9))
+    assert await workspace.run(limits=Limits(max_pages=3)) is Ending.MAX_PAGES
+    assert await workspace.run(limits=Limits(max_pages=7)) is Ending.MAX_PAGES
+    assert workspace.progress.pages == 4
+    await workspace.run(limits=Limits(max_pages=7))
+    assert workspace.progress.pages == 0
+    assert await workspace.run(limits=Limits(max_pages=1, pages_before=7)) is Ending.MAX_PAGES
+    assert workspace.progress.pages == 1
 
 
-async def test_the_time_limit_ends_the_crawl(place: Place) -> None:
-    place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-    await place.open("http://h0.test/", "http://h0.test/later", delay=1000.0)
-    ending = await place.run(delay=1000.0, limits=Limits(max_duration=0.2))
+async def test_the_time_limit_ends_the_crawl(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+    await workspace.open("http://h0.test/", "http://h0.test/later", delay=1000.0)
+    ending = await workspace.run(delay=1000.0, limits=Limits(max_duration=0.2))
     assert ending is Ending.MAX_DURATION
-    assert (await place.counts()).domains["leased"] == 0
+    assert (await workspace.counts()).domains["leased"] == 0
 
 
-async def test_without_room_on_the_disk_nothing_is_asked_and_nothing_ends(place: Place) -> None:
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
-    await place.open(*front_pages(3))
-    crawl = place.crawl(min_free_disk=1 << 60)
+async def test_on_a_full_disk_the_crawl_pauses_without_requests(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
+    await workspace.open(*front_pages(3))
+    crawl = workspace.crawl(min_free_disk=1 << 60)
     running = asyncio.create_task(crawl.run())
-    await place.some_turns()
-    assert not running.done() and not place.progress.requests
-    assert place.progress.trouble.startswith("paused: less than")
-    assert len(place.news) == 1 and "the crawl pauses" in place.news[0]
+    await workspace.some_turns()
+    assert not running.done() and not workspace.progress.requests
+    assert workspace.progress.trouble.startswith("paused: less than")
+    assert len(workspace.news) == 1 and "the crawl pauses" in workspace.news[0]
     crawl.stop()
     assert await running is Ending.STOPPED
     limits = Limits(max_duration=0.05)
-    assert await place.run(min_free_disk=1 << 60, limits=limits) is Ending.MAX_DURATION
-    assert not place.progress.requests
-    assert await place.run(min_free_disk=0) is Ending.EXHAUSTED
-    assert place.progress.pages == 6
+    assert await workspace.run(min_free_disk=1 << 60, limits=limits) is Ending.MAX_DURATION
+    assert not workspace.progress.requests
+    assert await workspace.run(min_free_disk=0) is Ending.EXHAUSTED
+    assert workspace.progress.pages == 6
 
 
-async def test_a_crawl_with_little_memory_comes_to_the_same_end(place: Place) -> None:
-    place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
-    await place.open(*front_pages(3))
-    crawl = place.crawl()
-    crawl._machine.memory.room = 1
+async def test_a_crawl_with_little_memory_fetches_everything(workspace: Workspace) -> None:
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=2))
+    await workspace.open(*front_pages(3))
+    crawl = workspace.crawl()
+    assert workspace.pressure is not None
+    workspace.pressure.memory.room = 1
     assert await crawl.run() is Ending.EXHAUSTED
-    assert place.progress.pages == 6
-    assert crawl._machine.memory.used == 0, "all that was held is given back"
+    assert workspace.progress.pages == 6
+    assert workspace.pressure.memory.used == 0, "all memory is given back"
 
 
-async def test_seeds_only_keeps_to_the_domains_of_the_seeds(place: Place) -> None:
+async def test_seeds_only_keeps_to_the_domains_of_the_seeds(workspace: Workspace) -> None:
     links = page_with_links("/more", "http://b.test/in", "http://c.test/out")
-    place.fetcher = ScriptedFetcher({"http://a.test/": links, "http://b.test/": page()})
-    place.fetcher.script |= {"http://a.test/more": page(), "http://b.test/in": page()}
-    await place.open("http://a.test/")
+    workspace.fetcher = ScriptedFetcher({"http://a.test/": links, "http://b.test/": page()})
+    workspace.fetcher.script |= {"http://a.test/more": page(), "http://b.test/in": page()}
+    await workspace.open("http://a.test/")
 
-    async def feed() -> None:
-        await place.some_turns()
-        assert place.fetcher.asked == [], "links into seeds not loaded yet would be out of scope"
-        await place.frontier.add([offered("http://b.test/")])
+    async def load(_: Callable[[], None]) -> None:
+        await workspace.some_turns()
+        assert workspace.fetcher.requested == [], (
+            "links to seeds that are not loaded yet would be out of scope"
+        )
+        await workspace.frontier.add([new_url("http://b.test/")])
 
-    await place.run(feed, seeds_only=True)
-    assert set(await place.states()) == {
+    await workspace.run(load, seeds_only=True)
+    assert set(await workspace.states()) == {
         *("http://a.test/", "http://a.test/more", "http://b.test/", "http://b.test/in")
     }
-    assert (await place.counts()).not_accepted == {"out-of-scope": 1}
+    assert (await workspace.counts()).not_accepted == {"out-of-scope": 1}
 
 
-async def test_a_crawl_ends_when_only_failing_origins_are_left(place: Place) -> None:
+async def test_a_crawl_ends_when_only_failing_origins_are_left(workspace: Workspace) -> None:
     script = {"http://h0.test/": page(), "http://dead.test/robots.txt": failed()}
-    place.fetcher = ScriptedFetcher(script)
-    await place.open("http://h0.test/", "http://dead.test/")
-    assert await place.run() is Ending.EXHAUSTED
-    assert await place.states() == {"http://h0.test/": "done", "http://dead.test/": "pending"}
-    assert place.fetcher.asked.count("http://dead.test/robots.txt") == 3
+    workspace.fetcher = ScriptedFetcher(script)
+    await workspace.open("http://h0.test/", "http://dead.test/")
+    assert await workspace.run() is Ending.EXHAUSTED
+    assert await workspace.states() == {"http://h0.test/": "done", "http://dead.test/": "pending"}
+    assert workspace.fetcher.requested.count("http://dead.test/robots.txt") == 3
 
 
 class TestStop:
-    """Ending in good order."""
+    """Shutting a crawl down."""
 
-    async def test_leases_that_were_not_used_are_given_back(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(10), page()))
-        await place.open(*front_pages(10), delay=1000.0)
-        crawl = place.crawl(concurrency=2, delay=1000.0, store=place.store())
+    async def test_unused_leases_are_given_back(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(10), page()))
+        await workspace.open(*front_pages(10), delay=1000.0)
+        crawl = workspace.crawl(concurrency=2, delay=1000.0, store=workspace.store())
         leased = 0
 
         async def stop(request: Request) -> None:
-            """Once both slots are taken; then hang until the others are back."""
+            """Stop once both slots are busy, then wait until the unused leases are given back."""
             nonlocal leased
-            while len(place.fetcher.asked) < 2:
-                await place.counts()
-            leased = max(leased, (await place.counts()).domains["leased"])
+            while len(workspace.fetcher.requested) < 2:
+                await workspace.counts()
+            leased = max(leased, (await workspace.counts()).domains["leased"])
             crawl.stop()
-            while (await place.counts()).domains["leased"] > 2:
+            while (await workspace.counts()).domains["leased"] > 2:
                 pass
 
-        place.fetcher.before_answer = stop
-        assert await crawl.run(no_seeds) is Ending.STOPPED
-        assert leased > 2, "some were leased ahead"
-        counts = await place.counts()
-        assert len(place.fetcher.asked) == 2
+        workspace.fetcher.before_answer = stop
+        assert await crawl.run() is Ending.STOPPED
+        assert leased > 2, "some domains were claimed ahead"
+        counts = await workspace.counts()
+        assert len(workspace.fetcher.requested) == 2
         assert counts.domains["leased"] == 0
         assert counts.domains["waiting"] == 2
         assert counts.domains["ready"] == 8
         assert counts.urls_pending == 10
 
-    async def test_fetches_in_flight_come_to_their_end(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
-        await place.open(*front_pages(3))
-        crawl = place.crawl(concurrency=1, store=place.store())
+    async def test_fetches_in_flight_may_finish(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
+        await workspace.open(*front_pages(3))
+        crawl = workspace.crawl(concurrency=1, store=workspace.store())
 
         async def stop(request: Request) -> None:
             if not request.url.endswith("robots.txt"):
                 crawl.stop()
-                await place.some_turns()
+                await workspace.some_turns()
 
-        place.fetcher.before_answer = stop
-        await crawl.run(no_seeds)
-        assert len(place.fetcher.pages_asked) == 1
-        assert (await place.counts()).pages == place.progress.pages == 1
-        assert set(await place.pages()) == set(place.fetcher.pages_asked)
+        workspace.fetcher.before_answer = stop
+        await crawl.run()
+        assert len(workspace.fetcher.pages_requested) == 1
+        assert (await workspace.counts()).pages == workspace.progress.pages == 1
+        assert set(await workspace.pages()) == set(workspace.fetcher.pages_requested)
 
-    async def test_what_takes_longer_than_the_grace_is_cut(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    async def test_a_fetch_that_outlasts_the_grace_period_is_cancelled(
+        self, workspace: Workspace
     ) -> None:
-        monkeypatch.setattr(rove.crawl.loop, "GRACE_SECONDS", 0.05)
-        await place.open("http://h0.test/", delay=1000.0)
-        crawl = place.crawl(delay=1000.0, store=place.store())
+        await workspace.open("http://h0.test/", delay=1000.0)
+        crawl = workspace.crawl(delay=1000.0, store=workspace.store(), grace_seconds=0.05)
 
         async def hang(request: Request) -> None:
             crawl.stop()
             await asyncio.Event().wait()
 
-        place.fetcher.before_answer = hang
-        assert await crawl.run(no_seeds) is Ending.STOPPED
-        counts = await place.counts()
+        workspace.fetcher.before_answer = hang
+        assert await crawl.run() is Ending.STOPPED
+        counts = await workspace.counts()
         assert (counts.urls_pending, counts.requests, counts.domains["leased"]) == (1, 1, 0)
-        due = await place.frontier.next_due()
-        assert due is not None and 990 < due <= 1000, "it was asked, and its delay is due"
+        due = await workspace.frontier.next_due()
+        assert due is not None and 990 < due <= 1000, "a request was made, so the delay applies"
 
-    async def test_a_crawl_that_is_stopped_at_once_ends_at_once(self, place: Place) -> None:
-        await place.open(*front_pages(3))
-        crawl = place.crawl(store=place.store())
+    async def test_a_crawl_that_is_stopped_at_once_ends_at_once(self, workspace: Workspace) -> None:
+        await workspace.open(*front_pages(3))
+        crawl = workspace.crawl(store=workspace.store())
         crawl.stop()
         async with asyncio.timeout(5):
-            assert await crawl.run(no_seeds) is Ending.STOPPED
-        assert place.fetcher.asked == []
-        assert (await place.counts()).domains["ready"] == 3
+            assert await crawl.run() is Ending.STOPPED
+        assert workspace.fetcher.requested == []
+        assert (await workspace.counts()).domains["ready"] == 3
 
-    async def test_the_first_reason_to_end_counts(self, place: Place) -> None:
-        await place.open()
-        crawl = place.crawl(store=place.store())
+    async def test_the_first_reason_to_end_counts(self, workspace: Workspace) -> None:
+        await workspace.open()
+        crawl = workspace.crawl(store=workspace.store())
         crawl.stop(Ending.MAX_DURATION)
         crawl.stop(Ending.STOPPED)
-        assert await crawl.run(no_seeds) is Ending.MAX_DURATION
+        assert await crawl.run() is Ending.MAX_DURATION
 
-    async def test_loading_seeds_is_stopped_too(self, place: Place) -> None:
-        await place.open()
-        crawl = place.crawl(store=place.store())
+    async def test_loading_seeds_is_stopped_too(self, workspace: Workspace) -> None:
+        await workspace.open()
+        crawl = workspace.crawl(store=workspace.store())
         cancelled = False
 
-        async def feed() -> None:
+        async def load(_: Callable[[], None]) -> None:
             nonlocal cancelled
             crawl.stop()
             try:
@@ -653,18 +680,18 @@ class TestStop:
                 raise
 
         async with asyncio.timeout(5):
-            assert await crawl.run(feed) is Ending.STOPPED
+            assert await crawl.run(workspace.seeds(load)) is Ending.STOPPED
         assert cancelled
 
 
 class TestOverdue:
-    """Nothing is asked after the end of a lease, by the crawl's steady clock."""
+    """No request starts after the deadline of a lease, by the steady clock."""
 
-    async def test_a_visit_past_its_lease_is_cut(self, place: Place) -> None:
-        await place.open("http://h0.test/", delay=1000.0)
+    async def test_a_visit_past_its_deadline_is_cancelled(self, workspace: Workspace) -> None:
+        await workspace.open("http://h0.test/", delay=1000.0)
         suspended = 0.0
-        crawl = place.crawl(
-            delay=1000.0, store=place.store(), clock=lambda: steady_seconds() + suspended
+        crawl = workspace.crawl(
+            delay=1000.0, store=workspace.store(), clock=lambda: steady_seconds() + suspended
         )
 
         async def suspend(request: Request) -> None:
@@ -675,324 +702,326 @@ class TestOverdue:
             finally:
                 crawl.stop()
 
-        place.fetcher.before_answer = suspend
+        workspace.fetcher.before_answer = suspend
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
-        assert place.fetcher.asked == ["http://h0.test/robots.txt"]
-        assert await place.states() == {"http://h0.test/": "pending"}
-        assert place.progress.errors == {"aborted": 1}
+            await crawl.run()
+        assert workspace.fetcher.requested == ["http://h0.test/robots.txt"]
+        assert await workspace.states() == {"http://h0.test/": "pending"}
+        assert workspace.progress.errors == {"aborted": 1}
 
-    async def test_a_lease_that_waited_too_long_is_not_used(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(2), page()))
-        await place.open(*front_pages(2), delay=1000.0)
+    async def test_a_lease_that_waited_too_long_is_not_used(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(2), page()))
+        await workspace.open(*front_pages(2), delay=1000.0)
         suspended = 0.0
-        crawl = place.crawl(
+        crawl = workspace.crawl(
             concurrency=1,
             delay=1000.0,
-            store=place.store(),
+            store=workspace.store(),
             clock=lambda: steady_seconds() + suspended,
         )
 
         async def suspend(request: Request) -> None:
             nonlocal suspended
-            while (await place.counts()).domains["leased"] < 2:
+            while (await workspace.counts()).domains["leased"] < 2:
                 pass
             suspended = VISIT_BUDGET + 1
-            place.fetcher.before_answer = stop
+            workspace.fetcher.before_answer = stop
 
         async def stop(request: Request) -> None:
             crawl.stop()
 
-        place.fetcher.before_answer = suspend
+        workspace.fetcher.before_answer = suspend
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
-        # The first was under way when the machine slept; the second was claimed anew before it was asked.
-        assert len(place.fetcher.asked) == 2
-        assert len(set(place.fetcher.asked)) == 2
-        ((visits,),) = await place.rows("SELECT value FROM counter WHERE name = 'visits'")
+            await crawl.run()
+        # The first visit was in flight during the suspend. The second domain was claimed again before its request.
+        assert len(workspace.fetcher.requested) == 2
+        assert len(set(workspace.fetcher.requested)) == 2
+        ((visits,),) = await workspace.rows("SELECT value FROM counter WHERE name = 'visits'")
         assert visits >= 3
 
 
-async def assert_unharmed(place: Place, urls: Sequence[str], *, delay: float) -> None:
-    """No URL is lost or done, no lease is out, and what was asked is waiting for its delay."""
-    states = await place.states()
+async def assert_unharmed(workspace: Workspace, urls: Sequence[str], *, delay: float) -> None:
+    """Assert that no URL is lost or done, no domain is leased, and the domains visited wait for their delay."""
+    states = await workspace.states()
     assert set(states) >= set(urls) and set(states.values()) == {"pending"}
-    counts = await place.counts()
+    counts = await workspace.counts()
     assert counts.pages == 0 and counts.domains["leased"] == 0
-    asked = {url.removesuffix("robots.txt") for url in place.fetcher.asked}
-    rows = dict(await place.rows("SELECT 'http://' || name || '/', not_before FROM domain"))
-    clock = await place.database.run(place.database.clock)
+    visited = {url.removesuffix("robots.txt") for url in workspace.fetcher.requested}
+    rows = dict(await workspace.rows("SELECT 'http://' || name || '/', not_before FROM domain"))
+    clock = await workspace.database.run(workspace.database.clock)
     left = {url: (rows[url] - clock()) / 1000 for url in urls}
-    assert all(delay - 10 < left[url] <= delay for url in asked)
-    assert all(left[url] <= 0 for url in set(urls) - asked)
+    assert all(delay - 10 < left[url] <= delay for url in visited)
+    assert all(left[url] <= 0 for url in set(urls) - visited)
 
 
-async def resume(place: Place) -> None:
-    """Crawl on without waiting for the delay, and find everything."""
-    await place.open()
-    await place.rows("UPDATE domain SET ready_at = min(ready_at, 0), not_before = 0")
-    assert await place.run() is Ending.EXHAUSTED
+async def resume(workspace: Workspace) -> None:
+    """Resume without waiting for the delay, and crawl to the end."""
+    await workspace.open()
+    await workspace.rows("UPDATE domain SET ready_at = min(ready_at, 0), not_before = 0")
+    assert await workspace.run() is Ending.EXHAUSTED
 
 
 class TestStoreErrors:
-    """A store that cannot be written."""
+    """The store fails."""
 
     @pytest.mark.parametrize("error", [DiskFull("no room"), StoreError("broken")])
     @pytest.mark.parametrize("hosts", [1, 12])
     async def test_the_crawl_ends_with_the_error_and_nothing_is_lost(
-        self, place: Place, error: RoveError, hosts: int
+        self, workspace: Workspace, error: RoveError, hosts: int
     ) -> None:
         urls = front_pages(hosts)
-        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
-        await place.open(*urls, delay=1000.0)
-        store = Wrapped(place.store()).fail("write", *[error] * 50)
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await workspace.open(*urls, delay=1000.0)
+        store = Wrapped(workspace.store()).fail("write", *[error] * 50)
         with pytest.raises(type(error)) as caught:
-            await place.run(store=store, delay=1000.0)
+            await workspace.run(store=store, delay=1000.0)
         assert caught.value is error
-        await assert_unharmed(place, urls, delay=1000.0)
-        place.fetcher.asked.clear()
-        await resume(place)
-        assert await place.states() == dict.fromkeys(urls, "done")
-        assert set(await place.pages()) == set(urls)
+        await assert_unharmed(workspace, urls, delay=1000.0)
+        workspace.fetcher.requested.clear()
+        await resume(workspace)
+        assert await workspace.states() == dict.fromkeys(urls, "done")
+        assert set(await workspace.pages()) == set(urls)
 
-    async def test_what_was_stored_before_stays_done(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(rove.crawl.writer, "GROUP", 1)
+    async def test_what_was_stored_before_stays_done(self, workspace: Workspace) -> None:
         urls = front_pages(6)
-        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
-        await place.open(*urls)
-        store = Wrapped(place.store()).fail("write", None, None, *[DiskFull("no room")] * 9)
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await workspace.open(*urls)
+        store = Wrapped(workspace.store()).fail("write", None, None, *[DiskFull("no room")] * 9)
         with pytest.raises(DiskFull):
-            await place.run(store=store, concurrency=1)
-        counts = await place.counts()
+            await workspace.run(store=store, concurrency=1, batch_size=1)
+        counts = await workspace.counts()
         assert (counts.pages, counts.urls_pending, counts.domains["leased"]) == (2, 4, 0)
-        assert len(await place.pages()) == 2
-        await resume(place)
-        assert set(await place.pages()) == set(urls)
+        assert len(await workspace.pages()) == 2
+        await resume(workspace)
+        assert set(await workspace.pages()) == set(urls)
 
-    async def test_links_of_a_page_that_was_not_stored_come_with_it_later(
-        self, place: Place
+    async def test_links_of_a_page_that_was_not_stored_are_added_when_it_is(
+        self, workspace: Workspace
     ) -> None:
         script = chain_of_hosts(hosts=3, pages=2)
-        place.fetcher = ScriptedFetcher(script)
-        await place.open("http://h0.test/")
+        workspace.fetcher = ScriptedFetcher(script)
+        await workspace.open("http://h0.test/")
         with pytest.raises(DiskFull):
-            await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
-        await resume(place)
-        assert await place.states() == dict.fromkeys(script, "done")
+            await workspace.run(store=Wrapped(workspace.store()).fail("write", DiskFull("no room")))
+        await resume(workspace)
+        assert await workspace.states() == dict.fromkeys(script, "done")
 
-    async def test_a_full_disk_is_told_from_a_stop(self, place: Place) -> None:
-        """A signal while the last group is written does not hide that it was lost."""
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
-        crawl = place.crawl(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
+    async def test_a_stop_does_not_hide_a_full_disk(self, workspace: Workspace) -> None:
+        """The crawl is stopped while its last batch cannot be written."""
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
+        crawl = workspace.crawl(store=Wrapped(workspace.store()).fail("write", DiskFull("no room")))
 
         async def stop(request: Request) -> None:
             if not request.url.endswith("robots.txt"):
                 crawl.stop()
 
-        place.fetcher.before_answer = stop
+        workspace.fetcher.before_answer = stop
         with pytest.raises(DiskFull):
-            await crawl.run(no_seeds)
+            await crawl.run()
 
 
 class TestFrontierErrors:
-    """A frontier that is lost for a moment."""
+    """The frontier fails."""
 
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
-    async def test_a_group_that_cannot_be_settled_ends_the_crawl_at_once(
-        self, place: Place, verb: str
+    async def test_a_batch_that_cannot_be_settled_ends_the_crawl_at_once(
+        self, workspace: Workspace, verb: str
     ) -> None:
-        """Also where nothing else is going on: the next visit may be hours away, or never come."""
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("/b")})
-        await place.open("http://h0.test/", delay=1000.0)
-        frontier = Wrapped(place.frontier).fail(verb, FrontierError("lost"))
+        """It does so even if nothing else is in flight: the next visit may be hours away, or never come."""
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("/b")})
+        await workspace.open("http://h0.test/", delay=1000.0)
+        frontier = Wrapped(workspace.frontier).fail(verb, FrontierError("lost"))
         with pytest.raises(FrontierError, match="lost"):
             async with asyncio.timeout(10):
-                await place.run(frontier=frontier, delay=1000.0)
-        await assert_unharmed(place, ["http://h0.test/"], delay=1000.0)
+                await workspace.run(frontier=frontier, delay=1000.0)
+        await assert_unharmed(workspace, ["http://h0.test/"], delay=1000.0)
 
-    @pytest.mark.parametrize("group", [1, 256])
+    @pytest.mark.parametrize("batch_size", [1, 256])
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
-    async def test_nothing_is_lost_when_a_group_cannot_be_settled(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch, verb: str, group: int
+    async def test_nothing_is_lost_when_a_batch_cannot_be_settled(
+        self, workspace: Workspace, verb: str, batch_size: int
     ) -> None:
-        monkeypatch.setattr(rove.crawl.writer, "GROUP", group)
         script = chain_of_hosts(hosts=8, pages=3)
-        place.fetcher = ScriptedFetcher(script)
-        await place.open(*front_pages(8))
-        frontier = Wrapped(place.frontier).fail(verb, FrontierError("lost"))
+        workspace.fetcher = ScriptedFetcher(script)
+        await workspace.open(*front_pages(8))
+        frontier = Wrapped(workspace.frontier).fail(verb, FrontierError("lost"))
         with pytest.raises(FrontierError, match="lost"):
             async with asyncio.timeout(10):
-                await place.run(frontier=frontier)
-        assert (await place.counts()).domains["leased"] == 0
-        done = {url for url, state in (await place.states()).items() if state == "done"}
-        assert done == set(await place.pages())
-        await resume(place)
-        assert await place.states() == dict.fromkeys(script, "done")
+                await workspace.run(frontier=frontier, batch_size=batch_size)
+        assert (await workspace.counts()).domains["leased"] == 0
+        done = {url for url, state in (await workspace.states()).items() if state == "done"}
+        assert done == set(await workspace.pages())
+        await resume(workspace)
+        assert await workspace.states() == dict.fromkeys(script, "done")
 
     @pytest.mark.parametrize("verb", ["claim", "origins", "next_due"])
     @pytest.mark.parametrize("calls", [0, 1])
-    async def test_nothing_is_lost_when_nothing_can_be_claimed(
-        self, place: Place, verb: str, calls: int
+    async def test_nothing_is_lost_when_a_claim_fails(
+        self, workspace: Workspace, verb: str, calls: int
     ) -> None:
         script = chain_of_hosts(hosts=8, pages=3)
-        place.fetcher = ScriptedFetcher(script)
-        await place.open(*front_pages(8))
-        frontier = Wrapped(place.frontier).fail(verb, *[None] * calls, FrontierError("lost"))
+        workspace.fetcher = ScriptedFetcher(script)
+        await workspace.open(*front_pages(8))
+        frontier = Wrapped(workspace.frontier).fail(verb, *[None] * calls, FrontierError("lost"))
         with pytest.raises(FrontierError, match="lost"):
-            await place.run(frontier=frontier, concurrency=2)
-        assert (await place.counts()).domains["leased"] == 0
-        done = {url for url, state in (await place.states()).items() if state == "done"}
-        assert done == set(await place.pages())
-        await resume(place)
-        assert await place.states() == dict.fromkeys(script, "done")
+            await workspace.run(frontier=frontier, concurrency=2)
+        assert (await workspace.counts()).domains["leased"] == 0
+        done = {url for url, state in (await workspace.states()).items() if state == "done"}
+        assert done == set(await workspace.pages())
+        await resume(workspace)
+        assert await workspace.states() == dict.fromkeys(script, "done")
 
-    async def test_a_frontier_that_is_lost_during_a_visit_ends_the_crawl(
-        self, place: Place
+    async def test_a_frontier_that_fails_during_a_visit_ends_the_crawl(
+        self, workspace: Workspace
     ) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": redirect("/b")})
-        await place.open("http://h0.test/")
-        frontier = Wrapped(place.frontier).fail("states", FrontierError("lost"))
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": redirect("/b")})
+        await workspace.open("http://h0.test/")
+        frontier = Wrapped(workspace.frontier).fail("states", FrontierError("lost"))
         with pytest.raises(FrontierError, match="lost"):
-            await place.run(frontier=frontier)
-        place.fetcher.script["http://h0.test/b"] = page()
-        await resume(place)
-        assert (await place.states())["http://h0.test/b"] == "done"
+            await workspace.run(frontier=frontier)
+        workspace.fetcher.script["http://h0.test/b"] = page()
+        await resume(workspace)
+        assert (await workspace.states())["http://h0.test/b"] == "done"
 
-    async def test_a_frontier_that_stays_lost_says_so_once(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
-        await place.open(*front_pages(3), delay=1000.0)
+    async def test_a_frontier_that_keeps_failing_raises_its_first_error(
+        self, workspace: Workspace
+    ) -> None:
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
+        await workspace.open(*front_pages(3), delay=1000.0)
         errors = [FrontierError(f"lost {i}") for i in range(20)]
         with pytest.raises(FrontierError, match="lost 0"):
             async with asyncio.timeout(10):
-                await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
-        counts = await place.counts()
+                await workspace.run(frontier=Wrapped(workspace.frontier).fail("settle", *errors))
+        counts = await workspace.counts()
         assert (counts.urls_pending, counts.pages) == (3, 0)
-        await place.frontier.recover([place.frontier.process])
-        assert (await place.counts()).domains["leased"] == 0
+        await workspace.frontier.recover([workspace.frontier.process])
+        assert (await workspace.counts()).domains["leased"] == 0
 
-    async def test_seeds_that_cannot_be_loaded_end_the_crawl(self, place: Place) -> None:
-        await place.open("http://h0.test/")
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+    async def test_seeds_that_cannot_be_loaded_end_the_crawl(self, workspace: Workspace) -> None:
+        await workspace.open("http://h0.test/")
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
 
-        async def feed() -> None:
+        async def load(_: Callable[[], None]) -> None:
             raise FrontierError("lost")
 
         with pytest.raises(FrontierError, match="lost"):
-            await place.run(feed)
+            await workspace.run(load)
 
 
 class TestExclusions:
-    """Other exclusions, while the crawl goes on."""
+    """Exclusions that change during the crawl."""
 
     @pytest.mark.parametrize("pattern", ["h0.test", "=h0.test", "h0*", "test"])
-    async def test_a_fetch_in_flight_to_an_excluded_host_is_cut(
-        self, place: Place, pattern: str
+    async def test_a_fetch_in_flight_to_an_excluded_host_is_cancelled(
+        self, workspace: Workspace, pattern: str
     ) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
 
         async def exclude(request: Request) -> None:
             if request.url == "http://h0.test/":
-                place.exclusions.put_nowait([pattern])
+                workspace.exclusions.put_nowait([pattern])
                 await asyncio.Event().wait()
 
-        place.fetcher.before_answer = exclude
-        assert await place.run() is Ending.EXHAUSTED
-        assert place.fetcher.pages_asked == ["http://h0.test/"], "once, and never again"
-        assert await place.states() == {"http://h0.test/": "blocked"}
-        assert await place.rows("SELECT reason FROM url") == [("excluded",)]
-        assert place.progress.errors["aborted"] == 1
-        rows = await place.rows("SELECT error, fate FROM request ORDER BY seq")
+        workspace.fetcher.before_answer = exclude
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert workspace.fetcher.pages_requested == ["http://h0.test/"], "once, and never again"
+        assert await workspace.states() == {"http://h0.test/": "blocked"}
+        assert await workspace.rows("SELECT reason FROM url") == [("excluded",)]
+        assert workspace.progress.errors["aborted"] == 1
+        rows = await workspace.rows("SELECT error, fate FROM request ORDER BY seq")
         assert rows == [("status-404", ""), ("aborted", "")]
 
-    async def test_other_fetches_in_flight_go_on(self, place: Place) -> None:
+    async def test_other_fetches_in_flight_go_on(self, workspace: Workspace) -> None:
         urls = front_pages(3)
-        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
-        await place.open(*urls)
-        cut = asyncio.Event()
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await workspace.open(*urls)
+        cancelled = asyncio.Event()
 
         async def exclude(request: Request) -> None:
             if request.url.endswith("robots.txt"):
                 return
-            if len(place.fetcher.pages_asked) == 3:
-                place.exclusions.put_nowait(["h1.test", "elsewhere.test"])
+            if len(workspace.fetcher.pages_requested) == 3:
+                workspace.exclusions.put_nowait(["h1.test", "elsewhere.test"])
             try:
-                await cut.wait()
+                await cancelled.wait()
             except asyncio.CancelledError:
-                cut.set()
+                cancelled.set()
                 raise
 
-        place.fetcher.before_answer = exclude
-        assert await place.run() is Ending.EXHAUSTED
-        states = await place.states()
+        workspace.fetcher.before_answer = exclude
+        assert await workspace.run() is Ending.EXHAUSTED
+        states = await workspace.states()
         assert states == {urls[0]: "done", urls[1]: "blocked", urls[2]: "done"}
 
-    async def test_a_slot_outlives_visits_that_were_cut(self, place: Place) -> None:
-        """Even one that ends in another error: the only slot goes on, and its next visit can be cut as well."""
+    async def test_a_slot_survives_cancelled_visits(self, workspace: Workspace) -> None:
+        """It survives one that ends in another error, too, and its next visit can be cancelled as well."""
         urls = front_pages(3)
-        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
-        await place.open(*urls)
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        await workspace.open(*urls)
 
         async def exclude(request: Request) -> None:
-            asked = place.fetcher.pages_asked
-            if request.url.endswith("robots.txt") or len(asked) == 3:
+            requested = workspace.fetcher.pages_requested
+            if request.url.endswith("robots.txt") or len(requested) == 3:
                 return
-            place.exclusions.put_nowait([url.split("/")[2] for url in asked])
+            workspace.exclusions.put_nowait([url.split("/")[2] for url in requested])
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                if len(asked) == 1:
-                    raise ValueError("as it was cut") from None
+                if len(requested) == 1:
+                    raise ValueError("while it was cancelled") from None
                 raise
 
-        place.fetcher.before_answer = exclude
-        assert await place.run(concurrency=1) is Ending.EXHAUSTED
-        assert len(place.fetcher.pages_asked) == 3
-        assert place.progress.errors["internal"] == 1
-        assert place.progress.errors["aborted"] == 2
+        workspace.fetcher.before_answer = exclude
+        assert await workspace.run(concurrency=1) is Ending.EXHAUSTED
+        assert len(workspace.fetcher.pages_requested) == 3
+        assert workspace.progress.errors["internal"] == 1
+        assert workspace.progress.errors["aborted"] == 2
 
-    async def test_a_robots_txt_that_led_to_an_excluded_host_is_cut(self, place: Place) -> None:
-        """Not the domain of the visit counts, but the host that is being asked."""
+    async def test_a_robots_txt_redirect_to_an_excluded_host_is_cancelled(
+        self, workspace: Workspace
+    ) -> None:
+        """The host of the request in flight counts, not the domain of the visit."""
         other = "http://x.test/r"
-        place.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
-        await place.open("http://h0.test/", delay=1000.0)
-        crawl = place.crawl(delay=1000.0, store=place.store())
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
+        await workspace.open("http://h0.test/", delay=1000.0)
+        crawl = workspace.crawl(delay=1000.0, store=workspace.store())
 
         async def exclude(request: Request) -> None:
             if request.url == other:
-                place.exclusions.put_nowait(["x.test"])
+                workspace.exclusions.put_nowait(["x.test"])
                 try:
                     await asyncio.Event().wait()
                 finally:
                     crawl.stop()
 
-        place.fetcher.before_answer = exclude
+        workspace.fetcher.before_answer = exclude
         async with asyncio.timeout(10):
-            await crawl.run(no_seeds)
-        assert place.fetcher.asked == ["http://h0.test/robots.txt", other]
-        assert await place.states() == {"http://h0.test/": "pending"}
-        assert await place.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
+            await crawl.run()
+        assert workspace.fetcher.requested == ["http://h0.test/robots.txt", other]
+        assert await workspace.states() == {"http://h0.test/": "pending"}
+        assert await workspace.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
 
-    async def test_what_is_lifted_is_asked_again(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("http://h1.test/")})
-        place.fetcher.script["http://h1.test/"] = page()
-        await place.open("http://h0.test/")
+    async def test_a_host_whose_exclusion_is_lifted_is_fetched_again(
+        self, workspace: Workspace
+    ) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("http://h1.test/")})
+        workspace.fetcher.script["http://h1.test/"] = page()
+        await workspace.open("http://h0.test/")
 
         async def lift(request: Request) -> None:
-            place.exclusions.put_nowait([])
-            await place.exclusions.join()
+            workspace.exclusions.put_nowait([])
+            await workspace.exclusions.join()
 
-        place.exclusions.put_nowait(["h1.test"])
-        place.fetcher.before_answer = lift
-        await place.run()
-        assert set((await place.states()).values()) == {"done"}
-        assert "http://h1.test/" in place.fetcher.asked
+        workspace.exclusions.put_nowait(["h1.test"])
+        workspace.fetcher.before_answer = lift
+        await workspace.run()
+        assert set((await workspace.states()).values()) == {"done"}
+        assert "http://h1.test/" in workspace.fetcher.requested
 
-    async def test_whoever_follows_is_stopped_with_the_crawl(self, place: Place) -> None:
-        await place.open()
+    async def test_following_exclusions_stops_with_the_crawl(self, workspace: Workspace) -> None:
+        await workspace.open()
         ended = False
 
         async def follow(_: Callable[[Exclusions], None]) -> None:
@@ -1002,116 +1031,96 @@ class TestExclusions:
             finally:
                 ended = True
 
-        crawl = place.crawl(store=place.store())
-        crawl._follow_exclusions = follow
-        await crawl.run(no_seeds)
+        crawl = workspace.crawl(store=workspace.store(), follow_exclusions=follow)
+        await crawl.run()
         assert ended
 
-    async def test_if_it_breaks_the_crawl_does_not_go_on_without_it(self, place: Place) -> None:
-        await place.open("http://h0.test/")
+    async def test_the_crawl_ends_if_following_exclusions_fails(self, workspace: Workspace) -> None:
+        await workspace.open("http://h0.test/")
 
         async def follow(_: Callable[[Exclusions], None]) -> None:
             raise RuntimeError("broken")
 
-        crawl = place.crawl(store=place.store())
-        crawl._follow_exclusions = follow
+        crawl = workspace.crawl(store=workspace.store(), follow_exclusions=follow)
         with pytest.raises(RuntimeError, match="broken"):
             async with asyncio.timeout(10):
-                await crawl.run(no_seeds)
+                await crawl.run()
 
 
 class TestGivingUp:
-    """A domain that has not answered for long."""
+    """A domain that has not answered for a long time."""
 
     @pytest.mark.parametrize(("failures", "is_given_up"), [(8, False), (9, True), (10, True)])
-    async def test_the_tenth_visit_without_an_answer_takes_its_urls_out(
-        self, place: Place, failures: int, is_given_up: bool
+    async def test_the_tenth_visit_without_an_answer_fails_all_urls_of_the_domain(
+        self, workspace: Workspace, failures: int, is_given_up: bool
     ) -> None:
         urls = [f"http://dead.test/{n}" for n in range(5)] + ["http://www.dead.test/"]
-        place.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
-        await place.open(*urls, "http://h0.test/")
-        await place.rows(f"UPDATE domain SET failures = {failures} WHERE name = 'dead.test'")
-        place.fetcher.script["http://h0.test/"] = page()
-        assert await place.run() is Ending.EXHAUSTED
-        states = await place.states()
+        workspace.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
+        await workspace.open(*urls, "http://h0.test/")
+        await workspace.rows(f"UPDATE domain SET failures = {failures} WHERE name = 'dead.test'")
+        workspace.fetcher.script["http://h0.test/"] = page()
+        assert await workspace.run() is Ending.EXHAUSTED
+        states = await workspace.states()
         assert states.pop("http://h0.test/") == "done"
         assert set(states.values()) == ({"failed"} if is_given_up else {"pending"})
-        reasons = {reason for (reason,) in await place.rows("SELECT reason FROM url")}
+        reasons = {reason for (reason,) in await workspace.rows("SELECT reason FROM url")}
         assert ("domain given up: connect" in reasons) is is_given_up
-        assert place.fetcher.asked.count("http://dead.test/robots.txt") == 1
-        assert (await place.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
+        assert workspace.fetcher.requested.count("http://dead.test/robots.txt") == 1
+        assert (await workspace.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
 
-    async def test_a_crawl_in_which_all_is_given_up_is_exhausted(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
-        await place.open("http://dead.test/1", "http://dead.test/2")
-        await place.rows("UPDATE domain SET failures = 9")
-        assert await place.run() is Ending.EXHAUSTED
-        assert (await place.counts()).urls_pending == 0
+    async def test_a_crawl_whose_domains_are_all_given_up_is_exhausted(
+        self, workspace: Workspace
+    ) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
+        await workspace.open("http://dead.test/1", "http://dead.test/2")
+        await workspace.rows("UPDATE domain SET failures = 9")
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert (await workspace.counts()).urls_pending == 0
 
-    async def test_a_visit_that_came_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
-        """Its lease had run out, and since then the domain has answered another process."""
+    async def test_a_visit_that_is_settled_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
+        """Its lease has run out, and the domain has answered another process since."""
         world = World(tmp_path)
         await world.open("http://a.test/1", "http://a.test/2", "http://a.test/3")
         await world.rows("UPDATE domain SET failures = 9")
         world.fetcher.script["http://a.test/robots.txt"] = [failed(), refused(404)]
         world.fetcher.script["http://a.test/1"] = page()
-        lease = await world.claim()
-        assert lease is not None
-        late, visit = await world.start(lease)
+        held = await world.claim()
+        late, visit = world.start(held)
         await visit.run()
         world.advance(10_000)
         await world.visit()
-        async with self.writer(world) as writer:
-            writer.put(late)
+        await world.write(late)
         states = await world.states()
         world.inflight_log.close()
         await world.harness.close()
         assert sorted(states.values()) == ["done", "pending", "pending"]
 
-    @asynccontextmanager
-    async def writer(self, world: World) -> AsyncIterator[GroupWriter]:
-        store = WarcStore(world.spool_folder, keep=Keep.TEXT, name="crawl", software="rove/test")
-        writer = GroupWriter(
-            store=store,
-            frontier=world.frontier,
-            clock=world.now,
-            inflight_log=world.inflight_log,
-            seen=SeenSet(),
-            delay=DELAY,
-            only_known_domains=False,
-            on_settled=lambda _: None,
-        )
-        yield writer
-        writer.finish()
-        await writer.run()
-        await store.close()
-
-    async def test_an_answer_in_time_saves_it(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
-        await place.rows("UPDATE domain SET failures = 9")
-        assert await place.run() is Ending.EXHAUSTED
-        assert await place.states() == {"http://h0.test/": "done"}
-        assert await place.rows("SELECT failures FROM domain") == [(0,)]
+    async def test_an_answer_in_time_saves_it(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
+        await workspace.rows("UPDATE domain SET failures = 9")
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert await workspace.states() == {"http://h0.test/": "done"}
+        assert await workspace.rows("SELECT failures FROM domain") == [(0,)]
 
 
-class TestSpool:
-    """What was asked and is not settled is in a file; what is settled is not."""
+class TestInflightLog:
+    """Requests are in the in-flight log until their visit is settled."""
 
-    async def test_nothing_is_left_after_a_crawl_in_good_order(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=3))
-        await place.open("http://h0.test/")
-        await place.run()
-        place.inflight_log().close()
-        assert spool_files(place.folder / "spool") == []
+    async def test_nothing_is_left_after_a_crawl(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=3, pages=3))
+        await workspace.open("http://h0.test/")
+        await workspace.run()
+        workspace.inflight_log().close()
+        assert inflight_files(workspace.folder / "inflight") == []
 
     async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(
-        self, place: Place
+        self, workspace: Workspace
     ) -> None:
-        place.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
-        await place.open(*front_pages(3))
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
+        await workspace.open(*front_pages(3))
         calls: list[tuple[str, set[int]]] = []
-        inflight_log = place.inflight_log()
+        inflight_log = workspace.inflight_log()
         settled = inflight_log.settled
 
         class Noting(Wrapped):
@@ -1125,85 +1134,89 @@ class TestSpool:
             settled(calls[-1][1])
 
         inflight_log.settled = note  # type: ignore[method-assign]
-        await place.run(frontier=Noting(place.frontier))
+        await workspace.run(frontier=Noting(workspace.frontier))
         assert calls
         for (first, told), (second, forgotten) in zip(calls[::2], calls[1::2], strict=True):
             assert (first, second, told) == ("settle", "forget", forgotten)
 
-    async def test_a_visit_that_could_not_be_settled_stays(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
+    async def test_a_visit_that_could_not_be_settled_stays(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
         errors = [FrontierError("lost")] * 20
         with pytest.raises(FrontierError, match="lost"):
-            await place.run(frontier=Wrapped(place.frontier).fail("settle", *errors))
-        place.inflight_log().close()
-        paths = [path for _, path in spool_files(place.folder / "spool")]
-        (lost,) = lost_visits(place.frontier.process, paths, 70.0)
+            await workspace.run(frontier=Wrapped(workspace.frontier).fail("settle", *errors))
+        workspace.inflight_log().close()
+        paths = [path for _, path in inflight_files(workspace.folder / "inflight")]
+        (lost,) = lost_visits(workspace.frontier.process, paths, 70.0)
         assert [row.url for row in lost.rows] == ["http://h0.test/robots.txt", "http://h0.test/"]
 
-    async def test_a_visit_that_was_salvaged_is_forgotten(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
+    async def test_a_visit_that_was_salvaged_is_forgotten(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
         with pytest.raises(DiskFull):
-            await place.run(store=Wrapped(place.store()).fail("write", DiskFull("no room")))
-        place.inflight_log().close()
-        assert spool_files(place.folder / "spool") == []
-        rows = await place.rows("SELECT url, fate FROM request ORDER BY seq")
+            await workspace.run(store=Wrapped(workspace.store()).fail("write", DiskFull("no room")))
+        workspace.inflight_log().close()
+        assert inflight_files(workspace.folder / "inflight") == []
+        rows = await workspace.rows("SELECT url, fate FROM request ORDER BY seq")
         assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
 
-    async def test_a_full_disk_ends_the_crawl(self, place: Place) -> None:
-        place.fetcher = ScriptedFetcher({"http://h0.test/": page()})
-        await place.open("http://h0.test/")
-        inflight_log = place.inflight_log()
+    async def test_a_full_disk_ends_the_crawl(self, workspace: Workspace) -> None:
+        workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
+        await workspace.open("http://h0.test/")
+        inflight_log = workspace.inflight_log()
 
         def full(_: Note) -> None:
             raise DiskFull("no room")
 
-        inflight_log.note = full  # type: ignore[method-assign]
+        inflight_log.note = full  # type: ignore[method-assign, assignment]
         with pytest.raises(DiskFull, match="no room"):
-            await place.run()
-        assert place.fetcher.asked == []
-        assert (await place.counts()).domains["leased"] == 0
+            await workspace.run()
+        assert workspace.fetcher.requested == []
+        assert (await workspace.counts()).domains["leased"] == 0
 
 
 class TestErrorsInVisits:
-    """A page must not end the crawl, nor come back for ever."""
+    """A page must neither end the crawl nor come back for ever."""
 
-    async def test_an_internal_error_fails_its_page_and_no_other(self, place: Place) -> None:
+    async def test_an_internal_error_fails_its_page_and_no_other(
+        self, workspace: Workspace
+    ) -> None:
         urls = front_pages(5)
-        place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+        workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
 
         async def break_down(request: Request) -> None:
             if request.url == "http://h2.test/":
                 raise RuntimeError("broken")
 
-        place.fetcher.before_answer = break_down
-        await place.open(*urls)
-        assert await place.run() is Ending.EXHAUSTED
-        states = await place.states()
+        workspace.fetcher.before_answer = break_down
+        await workspace.open(*urls)
+        assert await workspace.run() is Ending.EXHAUSTED
+        states = await workspace.states()
         assert states.pop("http://h2.test/") == "failed"
         assert set(states.values()) == {"done"}
-        assert place.progress.errors["internal"] == 1
-        reasons = await place.rows("SELECT reason FROM url WHERE url = 'http://h2.test/'")
+        assert workspace.progress.errors["internal"] == 1
+        reasons = await workspace.rows("SELECT reason FROM url WHERE url = 'http://h2.test/'")
         assert reasons == [("internal error",)]
-        assert place.fetcher.asked.count("http://h2.test/") == 1
+        assert workspace.fetcher.requested.count("http://h2.test/") == 1
 
-    async def test_an_internal_error_behind_a_redirect_comes_to_an_end(self, place: Place) -> None:
+    async def test_an_internal_error_behind_a_redirect_is_not_repeated_for_ever(
+        self, workspace: Workspace
+    ) -> None:
         script = {"http://h0.test/": redirect("/b"), "http://h0.test/b": page()}
-        place.fetcher = ScriptedFetcher(script)
+        workspace.fetcher = ScriptedFetcher(script)
 
         async def break_down(request: Request) -> None:
             if request.url == "http://h0.test/b":
                 raise RuntimeError("broken")
 
-        place.fetcher.before_answer = break_down
-        await place.open("http://h0.test/")
-        assert await place.run() is Ending.EXHAUSTED
-        assert (await place.states())["http://h0.test/b"] == "failed"
-        assert place.fetcher.asked.count("http://h0.test/b") <= 2
+        workspace.fetcher.before_answer = break_down
+        await workspace.open("http://h0.test/")
+        assert await workspace.run() is Ending.EXHAUSTED
+        assert (await workspace.states())["http://h0.test/b"] == "failed"
+        assert workspace.fetcher.requested.count("http://h0.test/b") <= 2
 
 
-async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
+async def test_a_batch_of_pages_is_stored_in_one_write(workspace: Workspace) -> None:
     sizes: list[int] = []
 
     class Counting(Wrapped):
@@ -1216,39 +1229,34 @@ async def test_a_group_of_pages_is_stored_in_one_go(place: Place) -> None:
 
     release = asyncio.Event()
     urls = front_pages(40)
-    place.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
+    workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
 
     async def together(request: Request) -> None:
         if not request.url.endswith("robots.txt"):
-            if len(place.fetcher.pages_asked) == len(urls):
+            if len(workspace.fetcher.pages_requested) == len(urls):
                 release.set()
             await release.wait()
 
-    place.fetcher.before_answer = together
-    await place.open(*urls)
-    await place.run(store=Counting(place.store()), concurrency=40)
+    workspace.fetcher.before_answer = together
+    await workspace.open(*urls)
+    await workspace.run(store=Counting(workspace.store()), concurrency=40)
     assert sum(sizes) == 40
     assert max(sizes) == 40
 
 
 async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
-    place: Place,
+    workspace: Workspace,
 ) -> None:
-    """What another domain gave is a copy, but no repetition."""
+    """A text that another domain had first is a copy, but not a repeat."""
     same = page("<title>Same</title><p>" + "One text for all of them. " * 20)
     urls = [*(f"http://h0.test/{n}" for n in range(4)), "http://h1.test/"]
-    place.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))
-    await place.open(*urls)
-    await place.run()
-
-    def rows(sql: str) -> list[tuple[Any, ...]]:
-        assert place.database._connection is not None
-        return place.database._connection.execute(sql).fetchall()
-
-    copies = await place.database.run(
-        lambda: rows("SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy")
+    workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))
+    await workspace.open(*urls)
+    await workspace.run()
+    copies = await workspace.rows(
+        "SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy"
     )
     assert dict(copies) == {0: 1, 1: 4}
-    assert len(await place.database.run(lambda: rows("SELECT 1 FROM content"))) == 1
-    repeats = await place.database.run(lambda: rows("SELECT name, repeats FROM domain"))
+    assert len(await workspace.rows("SELECT 1 FROM content")) == 1
+    repeats = await workspace.rows("SELECT name, repeats FROM domain")
     assert dict(repeats) == {"h0.test": round(1000 * (1 - (15 / 16) ** 3)), "h1.test": 0}

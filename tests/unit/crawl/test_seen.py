@@ -1,4 +1,4 @@
-"""The bounded memory of known URLs: it may forget, and must not invent."""
+"""The bounded set of known URLs: it may forget, but has no false positives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.crawl.scripted import crawl_url
 
 @settings(deadline=None)
 @given(st.integers(0, 12), st.lists(st.lists(st.integers(0, 40)), max_size=12))
-def test_it_knows_nothing_that_it_was_not_told_and_stays_in_bounds(
+def test_it_has_no_false_positives_and_stays_within_its_limit(
     limit: int, batches: list[list[int]]
 ) -> None:
     seen, told = SeenSet(limit), set[int]()
@@ -42,12 +42,12 @@ def test_nothing_is_forgotten_before_it_is_full() -> None:
 
 
 @given(st.integers(0, 12), st.lists(st.integers(0, 40)), st.lists(st.integers(0, 40)))
-def test_many_are_asked_about_at_once(limit: int, told: list[int], asked: list[int]) -> None:
+def test_unseen_agrees_with_contains(limit: int, told: list[int], looked_up: list[int]) -> None:
     seen = SeenSet(limit)
     seen.update(told)
     urls = [crawl_url(f"http://a.test/{number}") for number in told]
     seen.update([url.fingerprint for url in urls])
-    others = [crawl_url(f"http://a.test/{number}") for number in asked]
+    others = [crawl_url(f"http://a.test/{number}") for number in looked_up]
     assert seen.unseen(others) == [url for url in others if url.fingerprint not in seen]
 
 

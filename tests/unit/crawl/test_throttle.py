@@ -1,4 +1,4 @@
-"""How many slots may work: lowered at once, raised slowly, and whom that wakes."""
+"""How many slots may work, and which slots wake up when the limit rises."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.fetch.server import on_loop
 
 
 class Clock:
-    """Time that a test sets."""
+    """A clock that the test moves."""
 
     now = 100.0
 
@@ -18,34 +18,34 @@ class Clock:
 
 
 async def ready(tasks: list[asyncio.Task[None]]) -> list[int]:
-    """Which of the slots may work."""
+    """Return the numbers of the slots that may work."""
     for _ in range(5):
         await asyncio.sleep(0)
     return [number for number, task in enumerate(tasks) if task.done()]
 
 
 @on_loop
-async def test_slots_below_what_is_allowed_work() -> None:
+async def test_slots_below_the_limit_work() -> None:
     throttle = Throttle(4, clock=Clock())
     assert throttle.lower(2)
-    slots = [asyncio.create_task(throttle.turn(number)) for number in range(4)]
+    slots = [asyncio.create_task(throttle.wait_for_turn(number)) for number in range(4)]
     assert await ready(slots) == [0, 1]
     for _ in range(10):
-        throttle.visited()
+        throttle.note_visit()
     assert await ready(slots) == [0, 1, 2]
     for _ in range(20):
-        throttle.visited()
+        throttle.note_visit()
     assert await ready(slots) == [0, 1, 2, 3]
-    assert throttle.allowed == 4, "never more than was asked for"
+    assert throttle.allowed == 4, "never more than there are slots"
 
 
 @on_loop
-async def test_nobody_begins_while_it_is_shut() -> None:
+async def test_no_slot_starts_while_it_is_shut() -> None:
     throttle = Throttle(2, clock=Clock())
     throttle.shut()
     assert throttle.allowed == 0
-    slots = [asyncio.create_task(throttle.turn(number)) for number in range(2)]
-    throttle.visited()
+    slots = [asyncio.create_task(throttle.wait_for_turn(number)) for number in range(2)]
+    throttle.note_visit()
     assert await ready(slots) == []
     throttle.open()
     assert await ready(slots) == [0, 1]
@@ -55,7 +55,7 @@ async def test_nobody_begins_while_it_is_shut() -> None:
 async def test_a_slot_that_is_cancelled_leaves_nothing_behind() -> None:
     throttle = Throttle(1, clock=Clock())
     throttle.shut()
-    slot = asyncio.create_task(throttle.turn(0))
+    slot = asyncio.create_task(throttle.wait_for_turn(0))
     await asyncio.sleep(0)
     slot.cancel()
     await asyncio.wait([slot])
@@ -63,7 +63,7 @@ async def test_a_slot_that_is_cancelled_leaves_nothing_behind() -> None:
     assert slot.cancelled()
 
 
-def test_it_falls_to_one_at_the_least_and_only_where_that_is_less() -> None:
+def test_the_limit_drops_to_one_at_least_and_never_rises() -> None:
     throttle = Throttle(10, clock=Clock())
     assert not throttle.lower(10)
     assert throttle.lower(0.2)
@@ -71,23 +71,23 @@ def test_it_falls_to_one_at_the_least_and_only_where_that_is_less() -> None:
     assert not throttle.lower(0.2) or throttle.allowed == 1
 
 
-def test_what_is_noticed_right_after_a_fall_has_the_same_reason() -> None:
+def test_a_second_drop_within_the_cooldown_is_ignored() -> None:
     clock = Clock()
     throttle = Throttle(100, clock=clock)
-    assert throttle.lower(50, again=2.0)
-    assert not throttle.lower(25, again=2.0)
+    assert throttle.lower(50, cooldown=2.0)
+    assert not throttle.lower(25, cooldown=2.0)
     clock.now += 2.0
-    assert throttle.lower(25, again=2.0)
+    assert throttle.lower(25, cooldown=2.0)
 
 
-def test_it_rests_before_it_rises_again() -> None:
+def test_the_limit_rests_before_it_rises_again() -> None:
     clock = Clock()
     throttle = Throttle(100, clock=clock)
     throttle.lower(50, rest=60.0)
     for _ in range(100):
-        throttle.visited()
+        throttle.note_visit()
     assert throttle.allowed == 50
     clock.now += 60.0
     for _ in range(101):
-        throttle.visited()
+        throttle.note_visit()
     assert throttle.allowed == 60

@@ -1,4 +1,4 @@
-"""How visits meet URLs: what is dropped from them, what waits because it looks like a trap, what is not accepted."""
+"""What visits do with the URLs that they find: removed parameters, traps, and URLs that are not accepted."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rove.frontier.sqlite.reader import SqliteReader
 from rove.inspect.pages import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
-from rove.urls.ignored_params import drops_of
+from rove.urls.ignored_params import ignored_params_with
 from tests.unit.crawl.scripted import (
     World,
-    assume_https,
+    bare_domain,
     failed,
-    offered,
+    new_url,
     page,
     page_with_links,
     redirect,
@@ -24,7 +23,7 @@ from tests.unit.crawl.scripted import (
 )
 
 A = "http://a.test"
-DROPS = drops_of(2, ("mark",))
+DROPS = ignored_params_with(("mark",))
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-async def test_links_enter_the_frontier_without_what_is_dropped(world: World) -> None:
+async def test_links_enter_the_frontier_without_ignored_parameters(world: World) -> None:
     links = page_with_links(
         "/x?utm_source=a", "/x?utm_source=b", "/y;jsessionid=1?id=2&mark=3", "/?gclid=4"
     )
@@ -44,23 +43,16 @@ async def test_links_enter_the_frontier_without_what_is_dropped(world: World) ->
     assert await world.states() == {f"{A}/": "done", f"{A}/x": "pending", f"{A}/y?id=2": "pending"}
 
 
-async def test_a_crawl_of_version_1_drops_nothing(world: World) -> None:
-    world.reader = PageReader(canonical_version=1, drop_params=("mark",))
-    await world.open(f"{A}/", script={f"{A}/": page_with_links("/x?utm_source=a&mark=1")})
-    await world.visit()
-    assert f"{A}/x?utm_source=a&mark=1" in await world.states()
-
-
-async def test_a_redirect_leads_to_what_is_left(world: World) -> None:
+async def test_ignored_parameters_are_removed_from_redirects(world: World) -> None:
     script = {f"{A}/": redirect("/x?utm_source=a"), f"{A}/x": page()}
     await world.open(f"{A}/", script=script)
     await world.visit()
-    assert world.fetcher.pages_asked == [f"{A}/", f"{A}/x"]
+    assert world.fetcher.pages_requested == [f"{A}/", f"{A}/x"]
     assert await world.states() == {f"{A}/": "redirected", f"{A}/x": "done"}
 
 
 @pytest.mark.parametrize("location", ["/x;jsessionid=1", "/x?utm_source=a", "?mark=2"])
-async def test_a_server_that_insists_on_its_session_has_its_way(
+async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(
     world: World, location: str
 ) -> None:
     led_to = f"{A}/x{location.removeprefix('/x')}"
@@ -68,7 +60,7 @@ async def test_a_server_that_insists_on_its_session_has_its_way(
     await world.open(f"{A}/x", script={f"{A}/x": redirect(location), led_to: links})
     await world.visit()
     assert await world.states() == {f"{A}/x": "redirected", led_to: "done", f"{A}/y": "pending"}
-    reader = SqliteReader(world.harness._databases[-1])
+    reader = world.harness.reader()
     assert (await url_known(reader, led_to, DROPS)).text == led_to
     assert (await url_known(reader, f"{A}/x?mark=other", DROPS)).text == f"{A}/x"
 
@@ -80,24 +72,24 @@ async def test_a_new_session_for_each_answer_is_a_loop(world: World) -> None:
     }
     await world.open(f"{A}/x", script=script)
     await world.visit()
-    assert world.fetcher.pages_asked == list(script)
+    assert world.fetcher.pages_requested == list(script)
     assert await world.states() == {f"{A}/x": "redirected", f"{A}/x;jsessionid=1": "failed"}
     assert await world.reason(f"{A}/x;jsessionid=1") == "redirect loop"
 
 
-async def test_http_that_leads_back_to_an_https_out_of_reach_does_so_with_a_mark_too(
+async def test_a_redirect_back_to_https_is_recognized_without_ignored_parameters(
     world: World,
 ) -> None:
     script = {
         "https://a.test/robots.txt": failed(FailureKind.CONNECT),
         f"{A}/": redirect("https://a.test/?utm_source=http"),
     }
-    await world.open(assume_https("a.test"), script=script)
+    await world.open(bare_domain("a.test"), script=script)
     await world.visit()
     assert await world.states() == {"https://a.test/": "pending"}
 
 
-async def test_sitemaps_list_what_is_left(world: World) -> None:
+async def test_ignored_parameters_are_removed_from_sitemaps(world: World) -> None:
     world.sitemaps = True
     script = {
         f"{A}/robots.txt": robots("Sitemap: /map.xml?mark=1\n".replace("/map", f"{A}/map")),
@@ -110,9 +102,9 @@ async def test_sitemaps_list_what_is_left(world: World) -> None:
     assert await world.states() == {f"{A}/": "done", f"{A}/map.xml": "read", f"{A}/y": "pending"}
 
 
-async def test_what_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> None:
+async def test_a_url_that_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> None:
     links = page_with_links("/b?sort=price&order=up", "/a", "/a/b/a/b/a/b", "/calendar/2999/01")
-    await world.open(offered(f"{A}/", depth=2), script={f"{A}/": links})
+    await world.open(new_url(f"{A}/", depth=2), script={f"{A}/": links})
     await world.visit()
     rows = await world.rows(
         "SELECT url, depth, priority FROM url WHERE state = 0 ORDER BY priority"
@@ -121,7 +113,7 @@ async def test_what_looks_like_a_trap_waits_or_is_not_accepted(world: World) -> 
     assert (await world.frontier.counts()).not_accepted == {"trap": 2}
 
 
-async def test_a_seed_is_no_trap(world: World) -> None:
+async def test_a_seed_is_never_a_trap(world: World) -> None:
     seed = f"{A}/a/b/a/b/a/b"
     await world.open(seed, script={seed: page()})
     await world.visit()
@@ -131,6 +123,6 @@ async def test_a_seed_is_no_trap(world: World) -> None:
 async def test_a_redirect_into_a_trap_is_not_followed(world: World) -> None:
     await world.open(f"{A}/", script={f"{A}/": redirect("/x/x/x/x/x")})
     await world.visit()
-    assert world.fetcher.pages_asked == [f"{A}/"]
+    assert world.fetcher.pages_requested == [f"{A}/"]
     assert await world.states() == {f"{A}/": "redirected"}
     assert (await world.frontier.counts()).not_accepted == {"trap": 1}

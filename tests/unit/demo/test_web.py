@@ -18,7 +18,8 @@ from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind,
 from rove.demo.prose import LANGUAGES, LEGACY_CHARSETS, paragraphs
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.errors import UsageError
-from rove.urls.canonical import canonical, domain_of, parse_base
+from rove.urls.canonical import canonical, parse_base
+from rove.urls.domain import domain_of
 
 SHORT = replace(FULL, page_bytes=(300, 600), links_per_page=(6, 8))
 """All kinds of things, in pages that are made quickly."""

@@ -118,7 +118,7 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [*SOURCES.glob("postgres/*.py"), SOURCES / "move.py", SOURCES / "paging.py"]
+    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), SOURCES / "paging.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres"))
     asked = set(re.findall(r"""(?:session\.(?:fetch|value)|_fetch)\(\s*"([a-z]\w*)""", text))

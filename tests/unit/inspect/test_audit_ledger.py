@@ -10,7 +10,9 @@ from rove.frontier.contract import Exclusion
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding
 from rove.model.ledger import RequestKind, RequestRow, Settlement
-from rove.urls.canonical import canonical, domain_of, fingerprint_bytes
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of
+from rove.urls.fingerprint import fingerprint_bytes
 
 T0 = 1_700_000_000_000
 """When the crawl begins, by its clock."""

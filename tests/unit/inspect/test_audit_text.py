@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +14,6 @@ from click.testing import CliRunner
 
 from rove.cli.audit import audit
 from rove.frontier.contract import Exclusion
-from rove.inspect import audit_findings, audit_text
 from rove.inspect.audit_findings import MAX_KEPT, Check, Unverifiable
 from rove.inspect.audit_text import MAX_SHOWN, as_json, as_lines
 from tests.unit.inspect.test_audit_ledger import A, Ledger, as_past, ask, exclusion, hop, polite
@@ -182,9 +180,3 @@ def test_the_command_ends_with_1_if_something_is_found(crawl: Ledger, options: l
         assert msgspec.json.decode(result.output)["checks"]["excluded"]["violations"] == 1
     else:
         assert result.output.startswith("1 violation in 3 requests of 2 visits to 2 domains\n")
-
-
-def test_the_examples() -> None:
-    for module in (audit_findings, audit_text):
-        ran = doctest.testmod(module)
-        assert ran.attempted and not ran.failed

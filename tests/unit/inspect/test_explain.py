@@ -366,8 +366,6 @@ def test_what_the_canonical_form_drops_is_named() -> None:
     found = explanation(given, URL, KNOWN, now=NOW)
     assert section(found, "url")[2] == "without jsessionid, utm_source, gclid"
     assert as_json(found)["dropped"] == ["jsessionid", "utm_source", "gclid"]
-    old = replace(KNOWN, settings=replace(SETTINGS, canonical_version=1))
-    assert as_json(explanation(given, URL, old, now=NOW))["dropped"] == []
     assert as_json(explained())["dropped"] == []
 
 

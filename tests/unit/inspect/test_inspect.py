@@ -29,7 +29,7 @@ from rove.model.ledger import (
     RequestRow,
 )
 from rove.model.urls import NotAccepted, UrlState
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
 from tests.unit.crawl.scripted import World, crawl_url, offered
 

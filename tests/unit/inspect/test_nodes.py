@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from rove.frontier.contract import Participant
-from rove.inspect.nodes import ALIVE_SECONDS, NodeStatus, as_json, as_line, is_alive, nodes_of
+from rove.inspect.nodes import (
+    ALIVE_SECONDS,
+    NodeStatus,
+    as_json,
+    as_line,
+    is_alive,
+    nodes_of,
+    runs_elsewhere,
+)
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
@@ -46,6 +54,12 @@ def test_a_process_is_alive_while_it_is_heard_of(
     has_left: bool, silent_for: float, expected: bool
 ) -> None:
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
+
+
+def test_only_a_living_process_on_another_machine_runs_elsewhere() -> None:
+    assert runs_elsewhere([process(is_here=True), process()])
+    assert not runs_elsewhere([process(is_here=True), process(has_left=True)])
+    assert not runs_elsewhere([process(silent_for=ALIVE_SECONDS)])
 
 
 def test_without_processes_there_are_no_machines() -> None:

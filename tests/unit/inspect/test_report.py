@@ -43,7 +43,7 @@ from rove.model.ledger import (
 )
 from rove.model.visits import Pace
 from rove.policy.constants import user_agent
-from rove.urls.canonical import fingerprint, fingerprint_bytes
+from rove.urls.fingerprint import fingerprint, fingerprint_bytes
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 SITE = site_given("a.test")

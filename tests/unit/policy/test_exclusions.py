@@ -16,7 +16,8 @@ from rove.policy.exclusions import (
     parse_pattern,
     whole_domains,
 )
-from rove.urls.canonical import canonical, domain_of, is_address
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of, is_address
 
 
 @pytest.mark.parametrize(

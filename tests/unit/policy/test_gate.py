@@ -114,7 +114,7 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
     refused: dict[str, int] = {NotAccepted.TRAP: 2}
     offers = gate.admitted(links, depth=depth, source=source, refused=refused)
     assert offers == [
-        link.offer(depth=depth, penalty=found)
+        link.new_url(depth=depth, penalty=found)
         for link, found in zip(links, one_by_one, strict=True)
         if not isinstance(found, NotAccepted)
     ]

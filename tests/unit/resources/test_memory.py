@@ -1,4 +1,4 @@
-"""The account of memory: who may grow, who waits, and that nobody waits for ever."""
+"""The memory account: which bodies may grow, which wait, and that none waits for ever."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ MiB = 1 << 20
 
 
 class Waiting:
-    """Somebody who may be told to go on."""
+    """A paused transfer, which counts how often it is resumed."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.resumed = 0
 
     def __call__(self) -> None:
-        self.told += 1
+        self.resumed += 1
 
 
 def grow(share: Share, size: int, most: int, go_on: Callable[[], None]) -> bool:
-    """As a transfer does it."""
+    """Grow as a transfer does."""
     if share.grow(size):
         return True
     return share.ask(most, go_on) and share.grow(size)
 
 
 def filled(memory: Memory, size: int) -> Share:
-    """A page of so many bytes that is not written down yet."""
+    """Return a page of `size` bytes that is not written yet."""
     share = Share(memory)
     share.keep(size)
     return share
 
 
-def test_small_bodies_are_set_aside_and_never_wait() -> None:
+def test_small_bodies_never_wait() -> None:
     memory = Memory(MiB)
     filled(memory, MiB)
     assert grow(Share(memory), MiB, MiB, Waiting()) is False
@@ -45,7 +45,7 @@ def test_small_bodies_are_set_aside_and_never_wait() -> None:
     assert memory.used == MiB
 
 
-def test_up_to_half_of_the_room_bodies_just_grow() -> None:
+def test_up_to_half_of_the_room_bodies_grow_freely() -> None:
     memory = Memory(10 * MiB)
     shares = [Share(memory) for _ in range(5)]
     for share in shares:
@@ -53,7 +53,7 @@ def test_up_to_half_of_the_room_bodies_just_grow() -> None:
     assert memory.used == 5 * (MiB - SMALL) and not memory.is_short
 
 
-def test_over_it_all_that_a_body_may_come_to_is_promised_or_waited_for() -> None:
+def test_beyond_half_of_the_room_a_body_reserves_all_it_may_need_or_waits() -> None:
     memory = Memory(10 * MiB)
     first, second, third = Share(memory), Share(memory), Share(memory)
     go_on = Waiting()
@@ -61,15 +61,15 @@ def test_over_it_all_that_a_body_may_come_to_is_promised_or_waited_for() -> None
     assert grow(second, MiB, 5 * MiB, Waiting())
     assert memory.used == 2 * (5 * MiB - SMALL)
     assert grow(second, 4 * MiB, 5 * MiB, Waiting())
-    assert memory.used == 2 * (5 * MiB - SMALL), "what was promised is not counted twice"
+    assert memory.used == 2 * (5 * MiB - SMALL), "a reservation is not counted twice"
     assert grow(third, MiB, 5 * MiB, go_on) is False
-    assert memory.is_short and memory.waiting == 1
+    assert (memory.is_short, memory.waiting) == (True, 1)
     first.keep(100)
-    assert go_on.told == 1 and not memory.is_short
+    assert go_on.resumed == 1 and not memory.is_short
     assert grow(third, MiB, 5 * MiB, go_on)
 
 
-def test_who_waits_longest_goes_on_first_even_if_another_needs_less() -> None:
+def test_the_body_that_waits_longest_goes_first_even_if_another_needs_less() -> None:
     memory = Memory(10 * MiB)
     full = filled(memory, 10 * MiB)
     large, little = Waiting(), Waiting()
@@ -77,12 +77,12 @@ def test_who_waits_longest_goes_on_first_even_if_another_needs_less() -> None:
     assert not grow(first, MiB, 5 * MiB, large)
     assert not grow(second, MiB, MiB, little)
     full.keep(6 * MiB)
-    assert (large.told, little.told) == (0, 0)
+    assert (large.resumed, little.resumed) == (0, 0)
     full.keep(0)
-    assert (large.told, little.told) == (1, 1)
+    assert (large.resumed, little.resumed) == (1, 1)
 
 
-def test_a_transfer_that_ends_while_it_waits_is_in_nobodys_way() -> None:
+def test_a_transfer_that_ends_while_it_waits_blocks_nobody() -> None:
     memory = Memory(10 * MiB)
     filled(memory, 9 * MiB)
     large, little = Waiting(), Waiting()
@@ -90,28 +90,28 @@ def test_a_transfer_that_ends_while_it_waits_is_in_nobodys_way() -> None:
     assert not grow(first, 5 * MiB, 5 * MiB, large)
     assert not grow(second, MiB // 2, MiB // 2, little)
     first.wait_no_more()
-    assert (large.told, little.told) == (0, 1)
+    assert (large.resumed, little.resumed) == (0, 1)
 
 
-def test_beginnings_and_ends_of_want_are_told() -> None:
-    told: list[str] = []
+def test_beginnings_and_ends_of_a_shortage_are_reported() -> None:
+    reported: list[str] = []
     memory = Memory(
-        2 * MiB, on_short=lambda: told.append("short"), on_eased=lambda: told.append("eased")
+        2 * MiB,
+        on_short=lambda: reported.append("short"),
+        on_eased=lambda: reported.append("eased"),
     )
     full = filled(memory, 2 * MiB)
     for _ in range(3):
         assert not grow(Share(memory), MiB, MiB, Waiting())
-    assert told == ["short"]
+    assert reported == ["short"]
     full.keep(0)
-    assert told == ["short"], "two of the three have room"
+    assert reported == ["short"], "two of the three have room"
     memory.room = 4 * MiB
-    assert told == ["short", "eased"]
+    assert reported == ["short", "eased"]
 
 
 @on_loop
-async def test_what_is_read_may_overdraw_the_account_and_the_next_waits_until_it_is_written() -> (
-    None
-):
+async def test_after_a_page_overdraws_the_account_the_next_waits_until_it_is_written() -> None:
     memory = Memory(10 * MiB)
     page = Share(memory)
     grow(page, 5 * MiB, 5 * MiB, Waiting())
@@ -146,18 +146,18 @@ async def test_large_pages_are_read_by_turns_with_other_work_in_between() -> Non
     assert order[:5] == ["page 1", "other work", "page 2", "other work", "page 3"]
 
 
-def test_a_body_larger_than_the_room_goes_on_when_it_is_alone() -> None:
+def test_a_body_larger_than_the_room_continues_when_it_is_alone() -> None:
     memory = Memory(4 * MiB)
     go_on = Waiting()
     full, larger = filled(memory, 3 * MiB), Share(memory)
     assert not grow(larger, 3 * MiB, 10 * MiB, go_on)
     full.keep(0)
-    assert go_on.told == 1
+    assert go_on.resumed == 1
     assert grow(larger, 3 * MiB, 10 * MiB, go_on) and grow(larger, 7 * MiB, 10 * MiB, go_on)
 
 
 def test_nobody_waits_for_ever() -> None:
-    """Bodies of all sizes grow chunk by chunk in random order; whoever is complete is read, and written later."""
+    """Bodies of all sizes grow chunk by chunk in random order. Complete ones are read, and written later."""
     for seed in range(30):
         chance = random.Random(seed)
         memory = Memory(chance.choice([4, 10, 40]) * MiB)

@@ -1,4 +1,4 @@
-"""A process that may open no more files can still begin the ones that it writes to."""
+"""A process with too many open files can still open those that it writes to."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rove.crawl.inflight_log import Note, InflightLog
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
 
-def note(spool):
-    spool.note(Note(visit=1, domain=2))
+def note(log):
+    log.note(Note(visit=1, domain=2))
 
 async def store(store):
     page = Page(url="http://a.test/", fetched_at=0.0, text=b"words", source=None)
@@ -39,10 +39,9 @@ spare = SpareFiles()
 made = {}
 for name, given in [("with", spare), ("without", None)]:
     made[name] = (
-        InflightLog(folder / f"spool-{name}", 1, given),
+        InflightLog(folder / f"in-flight-{name}", 1, given),
         WarcStore(folder / f"warc-{name}", keep=Keep.TEXT, name="w", software="rove", spare=given),
     )
-    loop.run_until_complete(loop.run_in_executor(made[name][1]._thread, int))
 
 def take_all():
     try:
@@ -66,16 +65,16 @@ print("written")
 """
 
 
-def test_what_a_crawl_writes_to_is_opened_when_nothing_else_can_be(tmp_path: Path) -> None:
+def test_a_crawl_opens_its_files_when_nothing_else_can_be_opened(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", OUT_OF_FILES, str(tmp_path)], capture_output=True, text=True
     )
     assert result.stdout.endswith("written\n"), result.stderr
-    assert result.stdout.count("open files") == 2, "the files had not run out"
+    assert result.stdout.count("open files") == 2, "there were open files left"
     assert len(list((tmp_path / "warc-with").glob("*.warc.gz"))) == 1
 
 
-def test_other_errors_come_as_they_are() -> None:
+def test_other_errors_are_raised_unchanged() -> None:
     spare, calls = SpareFiles(), 0
 
     def refuse() -> None:

@@ -16,7 +16,7 @@ from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
 from rove.store.record import decompress, text_block, unreferring_record
 from rove.store.warc import SHORTEST_SHARED
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 from tests.unit.store.pages import (
     DATE,
     FETCHED_AT,

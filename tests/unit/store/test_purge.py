@@ -27,7 +27,7 @@ from rove.store.purge_copy import Heir, Moves
 from rove.store.reader import WarcReader
 from rove.store.record import compress, decompress, text_record, warcinfo_record
 from rove.store.recovery import RecoveryReport, recover
-from rove.urls.canonical import fingerprint
+from rove.urls.fingerprint import fingerprint
 from tests.unit.store.pages import files, page, passes_warcio_check, store, warcio_records
 
 GOES = "https://gone.example/"

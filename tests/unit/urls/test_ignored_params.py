@@ -1,4 +1,4 @@
-"""The second version of the canonical form: what it leaves out of URLs, and what it does not."""
+"""Which parameters the canonical form removes from URLs, and which it keeps."""
 
 from __future__ import annotations
 
@@ -10,33 +10,27 @@ from hypothesis import strategies as st
 
 from rove.errors import UsageError
 from rove.urls import ignored_params
-from rove.urls.canonical import MAX_URL_LENGTH, canonical, fingerprint, parse_base, parse_seed
+from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
 from rove.urls.ignored_params import (
-    CANONICAL_VERSION,
-    CANONICAL_VERSIONS,
+    BUILT_IN_NAMES,
     IgnoredParams,
-    drops_of,
+    ignored_params_with,
     parse_names,
 )
+from rove.urls.seed import parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
 
 HEX = "9682993c8daa2c5497996114facdc805"
 A = "https://a.test"
 
 
-def the_drops(*names: str) -> IgnoredParams:
-    found = drops_of(CANONICAL_VERSION, names)
-    assert found is not None
-    return found
+BUILT_IN = ignored_params_with(())
 
 
-DROPS = the_drops()
-
-
-def form(text: str, drops: IgnoredParams | None = DROPS) -> str:
-    found = canonical(text, None, drops)
-    assert found is not None
-    return found.text
+def form(text: str, ignored: IgnoredParams | None = BUILT_IN) -> str:
+    url = canonical(text, None, ignored)
+    assert url is not None
+    return url.text
 
 
 DROPPED = [
@@ -98,70 +92,57 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("text", "expected"), DROPPED)
-def test_sessions_and_marks_of_clicks_are_dropped(text: str, expected: str) -> None:
+def test_session_ids_and_click_trackers_are_removed(text: str, expected: str) -> None:
     assert form(A + text) == A + expected
-    assert form(A + text, None) != A + expected, "version 1 keeps them"
-    assert DROPS.dropped(form(A + text, None))
+    assert form(A + text, None) != A + expected
+    assert BUILT_IN.names_in(form(A + text, None))
 
 
 @pytest.mark.parametrize("text", KEPT)
-def test_all_else_is_kept(text: str) -> None:
+def test_all_other_parameters_are_kept(text: str) -> None:
     assert form(A + text) == form(A + text, None)
 
 
-def test_a_crawl_adds_names_of_its_own() -> None:
-    drops = the_drops("mark", "x_*", "a[b]", "a.b")
-    assert form(f"{A}/?mark=1&x_=2&x_y=3&id=4&a[b]=5&a.b=6", drops) == f"{A}/?id=4"
+def test_a_crawl_adds_its_own_names() -> None:
+    ignored = ignored_params_with(("mark", "x_*", "a[b]", "a.b"))
+    assert form(f"{A}/?mark=1&x_=2&x_y=3&id=4&a[b]=5&a.b=6", ignored) == f"{A}/?id=4"
     assert (
-        form(f"{A}/?marks=1&ax_=2&Mark=3&acb=4&utm_x=5", drops)
+        form(f"{A}/?marks=1&ax_=2&Mark=3&acb=4&utm_x=5", ignored)
         == f"{A}/?marks=1&ax_=2&Mark=3&acb=4"
     )
-    assert drops.dropped(f"{A}/a;mark=0?x_y=3&id=4&mark=1&x_y=5") == ["mark", "x_y"]
+    assert ignored.names_in(f"{A}/a;mark=0?x_y=3&id=4&mark=1&x_y=5") == ["mark", "x_y"]
 
 
-def test_links_and_seeds_are_put_into_the_form() -> None:
-    found = canonical("?utm_source=x&id=1", parse_base(f"{A}/dir/"), DROPS)
-    assert found is not None and found == canonical(f"{A}/dir/?id=1")
-    assert parse_seed("a.test/?utm_source=x", DROPS) == parse_seed("a.test")
-    assert parse_seed(f"{A}/x?gclid=1", DROPS) == parse_seed(f"{A}/x")
+def test_links_and_seeds_lose_ignored_parameters() -> None:
+    link = canonical("?utm_source=x&id=1", parse_base(f"{A}/dir/"), BUILT_IN)
+    assert link is not None and link == canonical(f"{A}/dir/?id=1")
+    assert parse_seed("a.test/?utm_source=x", BUILT_IN) == parse_seed("a.test")
+    assert parse_seed(f"{A}/x?gclid=1", BUILT_IN) == parse_seed(f"{A}/x")
 
 
-def test_the_length_is_that_of_what_is_left() -> None:
+def test_the_length_limit_applies_after_removal() -> None:
     assert form(f"{A}/?utm_source={'x' * MAX_URL_LENGTH}") == f"{A}/"
 
 
-def test_each_version_has_its_list() -> None:
-    assert CANONICAL_VERSIONS == (1, 2)
-    assert drops_of(1, ()) is None
-    assert drops_of(2, ()) is drops_of(2, ())
-
-
-def test_the_list_of_a_version_stays_what_it_is() -> None:
-    """A crawl whose list changed would not know its own URLs: a longer list is a new version."""
-    listed = (
-        *ignored_params._NAMES,
-        *ignored_params._SESSIONS,
-        *ignored_params._WITH_VALUE,
-    )
-    assert fingerprint("\n".join(sorted(listed))) == 4311986091690539636
-    names = "&".join(ignored_params._NAMES).replace("*", "")
+def test_every_built_in_name_is_removed() -> None:
+    names = "&".join(BUILT_IN_NAMES).replace("*", "")
     assert form(f"{A}/?{names}") == f"{A}/"
 
 
 @pytest.mark.parametrize("given", [["b", "a", "b"], ["b", "a"], ["a", "b"]])
-def test_the_names_are_kept_in_one_order(given: list[str]) -> None:
+def test_names_are_sorted_and_unique(given: list[str]) -> None:
     assert parse_names(given) == ("a", "b")
 
 
 @pytest.mark.parametrize(
     "name", ["", " ", "a b", "a=1", "a&b", "a*b", "**", "*a", "ä", "a%20", "?a", "x" * 101]
 )
-def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="is not the name of a parameter"):
+def test_an_invalid_name_is_rejected(name: str) -> None:
+    with pytest.raises(UsageError, match="is not a parameter name"):
         parse_names(["a", name])
 
 
-def test_not_everything_can_be_dropped() -> None:
+def test_a_lone_star_is_rejected() -> None:
     with pytest.raises(UsageError, match="every parameter"):
         parse_names(["*"])
 
@@ -177,13 +158,13 @@ PIECES = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 @given(st.one_of(LIKE_URLS, PIECES.map(f"{A}/".__add__)))
 @example(f"{A}/?a=%41&utm_source=%")
 @example(f"{A}/..;jsessionid=1/x")
-def test_the_form_comes_to_rest_and_is_one_of_version_1_too(text: str) -> None:
-    found = canonical(text, None, DROPS)
-    if found is not None:
-        assert canonical(found.text, None, DROPS) == found
-        assert canonical(found.text) == found
-        assert not DROPS.dropped(found.text)
+def test_the_form_is_stable_with_and_without_the_list(text: str) -> None:
+    url = canonical(text, None, BUILT_IN)
+    if url is not None:
+        assert canonical(url.text, None, BUILT_IN) == url
+        assert canonical(url.text) == url
+        assert not BUILT_IN.names_in(url.text)
 
 
-def test_the_examples_in_the_module_hold() -> None:
+def test_the_doctests_pass() -> None:
     assert doctest.testmod(ignored_params).failed == 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rove.errors import UsageError
 from rove.frontier.contract import MovedContent, Node, Policy
 from rove.frontier.dsn import redacted
-from rove.frontier.move import is_moving
+from rove.frontier.move.bookmark import is_moving
 from rove.frontier.postgres.catalog import PostgresCatalog
 from rove.frontier.postgres.contents import forget_contents, place_contents
 from rove.frontier.postgres.database import Database

@@ -11,6 +11,7 @@ from rove.frontier.bulk_settle import ALONE_MS, BulkSettling
 from rove.frontier.postgres.database import Database, Session
 from rove.frontier.postgres.steps import add_counters, columns_of, settle_urls
 from rove.frontier.priority import HELD, RETRIED
+from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
@@ -28,7 +29,7 @@ class PostgresWithdrawing(BulkSettling):
         for start in range(0, len(items), EXCLUSIONS_PER_STATEMENT):
             part = items[start : start + EXCLUSIONS_PER_STATEMENT]
             pending = await self._database.transaction("exclude", partial(self._exclude, part))
-            left += await self.withdraw_all(pending, UrlState.BLOCKED, "excluded")
+            left += await self.withdraw_all(pending, UrlState.BLOCKED, BlockReason.EXCLUDED)
         return left
 
     async def include(self, domains: Sequence[int]) -> None:
@@ -125,7 +126,7 @@ class PostgresWithdrawing(BulkSettling):
                 {
                     "urls.pending": opened,
                     "urls.blocked": -opened,
-                    "blocked.excluded": -opened,
+                    f"blocked.{BlockReason.EXCLUDED}": -opened,
                 }
             )
             await self._change_pending(session, domain, opened, changes)

@@ -39,6 +39,7 @@ from rove.frontier.rows import (
 )
 from rove.frontier.sanitize import storable
 from rove.model.ledger import Counts
+from rove.model.reasons import lost_with_process
 from rove.model.urls import PendingUrl, UrlState
 from rove.model.visits import (
     Lease,
@@ -47,7 +48,7 @@ from rove.model.visits import (
     VisitResult,
 )
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 
 class PostgresFrontier(PostgresAdding, PostgresContents):
@@ -289,7 +290,7 @@ class PostgresFrontier(PostgresAdding, PostgresContents):
     async def _give_up_heads(self, session: Session, domains: list[int], now: int) -> None:
         """Settle the head URL of domains that were leased again and again and never came back."""
         heads = await self._head_urls(session, domains, now, 1)
-        reason = f"lost {MAX_UNSETTLED} times with the process that fetched it"
+        reason = lost_with_process(MAX_UNSETTLED)
         rows = [
             (domain, urls[0].fingerprint, UrlState.FAILED, reason, None)
             for domain, urls in heads.items()

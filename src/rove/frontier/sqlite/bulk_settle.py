@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rove.frontier.bulk_settle import ALONE_MS, BulkSettling
 from rove.frontier.priority import HELD, RETRIED
 from rove.frontier.sqlite.database import Database, Row
+from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
@@ -20,7 +21,7 @@ class SqliteWithdrawing(BulkSettling):
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
         with_pending = await self._database.run(lambda: self._exclude(domains))
-        return await self.withdraw_all(with_pending, UrlState.BLOCKED, "excluded")
+        return await self.withdraw_all(with_pending, UrlState.BLOCKED, BlockReason.EXCLUDED)
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.run(lambda: self._include(domains))
@@ -110,7 +111,7 @@ class SqliteWithdrawing(BulkSettling):
                 changes = {
                     "urls.pending": opened,
                     "urls.blocked": -opened,
-                    "blocked.excluded": -opened,
+                    f"blocked.{BlockReason.EXCLUDED}": -opened,
                 }
                 self._change_pending(domain, opened, changes)
             return opened

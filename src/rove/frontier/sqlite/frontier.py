@@ -30,6 +30,7 @@ from rove.frontier.sqlite.contents import SqliteContents
 from rove.frontier.sqlite.counts import read_counts
 from rove.frontier.sqlite.database import Database, Row
 from rove.model.ledger import Counts
+from rove.model.reasons import lost_with_process
 from rove.model.urls import PendingUrl, UrlState
 from rove.model.visits import (
     Lease,
@@ -37,7 +38,7 @@ from rove.model.visits import (
     Pace,
     VisitResult,
 )
-from rove.urls.canonical import fingerprint_bytes
+from rove.urls.fingerprint import fingerprint_bytes
 
 _ORIGIN_PARAMETERS = (
     *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
@@ -236,7 +237,7 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
             return
         domains = [row[0] for row in due]
         heads = self._head_urls(domains, now, 1)
-        reason = f"lost {MAX_UNSETTLED} times with the process that fetched it"
+        reason = lost_with_process(MAX_UNSETTLED)
         rows = [
             [domain, urls[0].fingerprint, UrlState.FAILED, reason, None]
             for domain, urls in heads.items()

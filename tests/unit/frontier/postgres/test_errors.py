@@ -43,7 +43,7 @@ def test_a_good_name_is_returned_as_it_is(name: str) -> None:
     ],
 )
 def test_a_bad_name_is_refused_in_words(name: str) -> None:
-    with pytest.raises(UsageError, match="is not a name for a crawl") as caught:
+    with pytest.raises(UsageError, match="is not a valid name") as caught:
         checked_name(name)
     assert "\n" not in str(caught.value)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from email.utils import formatdate
+from typing import cast
 
 import pytest
 from msgspec import structs
 
-from rove.crawl.robots_fetch import (
-    ROBOTS_LEAST_VALID_SECONDS,
-    RobotsAnswer,
-    fetch_robots,
-    valid_for,
-)
+from rove.crawl.requests import Requester
+from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, origin_record, valid_for
+from rove.crawl.robots_check import request_robots
 from rove.model.outcomes import (
     FailureKind,
     Fetched,
@@ -22,6 +20,8 @@ from rove.model.outcomes import (
 )
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
+from rove.policy.exclusions import Exclusions
+from rove.policy.gate import Gate
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
@@ -44,15 +44,15 @@ Headers = Sequence[tuple[str, str]]
 
 
 class Script:
-    """Answers one after the other; what was asked for is kept."""
+    """A requester that gives one answer after the other, and remembers the requests."""
 
     def __init__(self, *answers: Outcome) -> None:
         self._left = list(answers)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.headers: list[list[tuple[str, str]]] = []
 
-    async def __call__(self, url: CrawlUrl, headers: Headers) -> Outcome:
-        self.asked.append(url.text)
+    async def robots(self, url: CrawlUrl, headers: Headers) -> Outcome:
+        self.requested.append(url.text)
         self.headers.append(list(headers))
         return self._left.pop(0)
 
@@ -60,17 +60,16 @@ class Script:
 async def fetch(
     script: Script, previous: OriginRecord | None, *, delay: float = 70.0
 ) -> OriginRecord:
-    """Ask, as the script has it; the record that comes of it."""
-    answer = await fetch_robots(
-        PAGE, ask=script, may_ask=lambda url: True, previous=previous, delay=delay
-    )
-    return answer.record
+    """Fetch the robots.txt of PAGE from the script; return the new record."""
+    gate = Gate(Exclusions(["x.test"]))
+    answer = await request_robots(PAGE, previous, cast(Requester, script), gate)
+    return origin_record(PAGE, answer, previous, delay)
 
 
-async def ask(
+async def fetch_after(
     *answers: Outcome, failures: int = 0, delay: float = 70.0
-) -> tuple[RobotsAnswer, list[str]]:
-    """Ask, with these answers one after the other; what came of it, and the URLs asked for."""
+) -> tuple[OriginRecord, list[str]]:
+    """Fetch with these answers, after a number of failures; return the new record and the URLs requested."""
     script = Script(*answers)
     previous = OriginRecord(
         domain=PAGE.domain,
@@ -80,19 +79,16 @@ async def ask(
         failures=failures,
         valid_for=0.0,
     )
-    found = await fetch_robots(
-        PAGE, ask=script, may_ask=lambda url: url.host != "x.test", previous=previous, delay=delay
-    )
-    return found, script.asked
+    return await fetch(script, previous, delay=delay), script.requested
 
 
 def sent(text: str, *headers: tuple[str, str]) -> Fetched:
-    """A robots.txt with headers of its own."""
+    """Return a robots.txt with these headers."""
     return structs.replace(robots(text), response=response(200, *headers))
 
 
 def refusal(status: int, *headers: tuple[str, str]) -> Refused:
-    """A status that is no page, with headers of its own."""
+    """Return an answer with an error status and these headers."""
     return Refused(response=response(status, *headers))
 
 
@@ -114,29 +110,28 @@ CONDITIONS = [
 ]
 
 
-async def test_a_host_never_to_be_touched_is_not_asked() -> None:
-    answer, asked = await ask(redirect("http://x.test/robots.txt"))
-    assert asked == [ROBOTS]
-    assert answer.record.status is UNREACHABLE and answer.failure is None
+async def test_an_excluded_host_gets_no_request() -> None:
+    record, requested = await fetch_after(redirect("http://x.test/robots.txt"))
+    assert requested == [ROBOTS]
+    assert record.status is UNREACHABLE
 
 
-async def test_a_crawl_delay_outlives_a_server_in_trouble() -> None:
-    answer, _ = await ask(refused(503))
-    assert answer.record.crawl_delay == 12.0
-    answer, _ = await ask(refused(404))
-    assert answer.record.crawl_delay == 0.0
+async def test_a_crawl_delay_stays_in_force_while_the_server_fails() -> None:
+    record, _ = await fetch_after(refused(503))
+    assert record.crawl_delay == 12.0
+    record, _ = await fetch_after(refused(404))
+    assert record.crawl_delay == 0.0
 
 
 async def test_rules_are_kept_for_a_day() -> None:
-    answer, asked = await ask(robots("User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"))
-    assert asked == [ROBOTS]
-    record = answer.record
+    record, requested = await fetch_after(robots("User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"))
+    assert requested == [ROBOTS]
     assert (record.domain, record.origin) == (PAGE.domain, PAGE.origin)
     assert record.status is RULES
     assert record.body == b"User-agent: *\nDisallow: /x\nCrawl-delay: 90\n"
     assert record.crawl_delay == 90.0
     assert record.valid_for == ROBOTS_VALID_SECONDS == 86_400.0
-    assert (record.failures, answer.failure) == (0, None)
+    assert record.failures == 0
 
 
 @pytest.mark.parametrize(
@@ -153,61 +148,58 @@ async def test_rules_are_kept_for_a_day() -> None:
     ],
 )
 async def test_the_crawl_delay_is_bounded(text: str, expected: float) -> None:
-    answer, _ = await ask(robots(text))
-    assert answer.record.crawl_delay == expected
+    record, _ = await fetch_after(robots(text))
+    assert record.crawl_delay == expected
 
 
 async def test_no_more_than_the_cap_is_kept() -> None:
-    answer, _ = await ask(robots("#" * (MAX_ROBOTS_BYTES + 1000)))
-    assert len(answer.record.body) == MAX_ROBOTS_BYTES
+    record, _ = await fetch_after(robots("#" * (MAX_ROBOTS_BYTES + 1000)))
+    assert len(record.body) == MAX_ROBOTS_BYTES
 
 
 @pytest.mark.parametrize("status", [204, 300, 400, 401, 403, 404, 408, 410, 418, 451, 499])
 async def test_a_4xx_means_no_rules(status: int) -> None:
-    answer, _ = await ask(refused(status), failures=2)
-    assert answer.record.status is NONE
-    assert answer.record.failures == 0, "it answered: failures in a row are over"
-    assert answer.record.valid_for == ROBOTS_VALID_SECONDS
+    record, _ = await fetch_after(refused(status), failures=2)
+    assert record.status is NONE
+    assert record.failures == 0, "an answer ends the failures in a row"
+    assert record.valid_for == ROBOTS_VALID_SECONDS
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
 @pytest.mark.parametrize("failures", [0, 1, 2, 9])
 async def test_a_5xx_means_do_not_fetch_for_longer_and_longer(status: int, failures: int) -> None:
-    answer, _ = await ask(refused(status), failures=failures)
-    record = answer.record
+    record, _ = await fetch_after(refused(status), failures=failures)
     assert record.status is UNREACHABLE
     assert record.failures == failures + 1
     assert record.valid_for == hold_for(failures + 1, 70.0) > 0
-    assert answer.failure is None, "there was an answer"
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 async def test_no_answer_means_do_not_fetch(kind: FailureKind) -> None:
-    answer, _ = await ask(failed(kind), failures=1, delay=10.0)
-    assert answer.record.status is UNREACHABLE
-    assert (answer.record.failures, answer.record.valid_for) == (2, hold_for(2, 10.0))
-    assert answer.failure == failed(kind)
+    record, _ = await fetch_after(failed(kind), failures=1, delay=10.0)
+    assert record.status is UNREACHABLE
+    assert (record.failures, record.valid_for) == (2, hold_for(2, 10.0))
 
 
 async def test_a_wrong_type_means_no_rules() -> None:
-    answer, _ = await ask(wrong_type())
-    assert answer.record.status is NONE
+    record, _ = await fetch_after(wrong_type())
+    assert record.status is NONE
 
 
 @pytest.mark.parametrize("hops", range(1, MAX_ROBOTS_HOPS + 1))
 async def test_up_to_five_redirects_are_followed(hops: int) -> None:
     chain = [redirect(f"https://h{i}.test/r") for i in range(hops)]
-    answer, asked = await ask(*chain, robots("User-agent: *\nDisallow: /"))
-    assert asked == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
-    assert answer.record.status is RULES
-    assert answer.record.origin == PAGE.origin, "the rules are those of the origin that was asked"
-    assert answer.record.domain == PAGE.domain
+    record, requested = await fetch_after(*chain, robots("User-agent: *\nDisallow: /"))
+    assert requested == [ROBOTS, *(f"https://h{i}.test/r" for i in range(hops))]
+    assert record.status is RULES
+    assert record.origin == PAGE.origin, "the rules apply to the origin of the page"
+    assert record.domain == PAGE.domain
 
 
 async def test_the_sixth_redirect_means_no_rules() -> None:
-    answer, asked = await ask(*[redirect("/robots.txt?x")] * 7)
-    assert len(asked) == 1 + MAX_ROBOTS_HOPS == 6
-    assert answer.record.status is NONE
+    record, requested = await fetch_after(*[redirect("/robots.txt?x")] * 7)
+    assert len(requested) == 1 + MAX_ROBOTS_HOPS == 6
+    assert record.status is NONE
 
 
 @pytest.mark.parametrize(
@@ -220,40 +212,40 @@ async def test_the_sixth_redirect_means_no_rules() -> None:
     ],
 )
 async def test_redirects_may_be_relative(location: str, expected: str) -> None:
-    _, asked = await ask(redirect(location), refused(404))
-    assert asked == [ROBOTS, expected]
+    _, requested = await fetch_after(redirect(location), refused(404))
+    assert requested == [ROBOTS, expected]
 
 
 async def test_each_redirect_is_relative_to_the_one_before() -> None:
-    _, asked = await ask(redirect("https://b.test/dir/r"), redirect("s"), refused(404))
-    assert asked == [ROBOTS, "https://b.test/dir/r", "https://b.test/dir/s"]
+    _, requested = await fetch_after(redirect("https://b.test/dir/r"), redirect("s"), refused(404))
+    assert requested == [ROBOTS, "https://b.test/dir/r", "https://b.test/dir/s"]
 
 
 @pytest.mark.parametrize("location", ["ftp://a.test/robots.txt", "http://", "/" + "x" * 3000])
-async def test_a_redirect_to_nowhere_means_no_rules(location: str) -> None:
-    answer, asked = await ask(redirect(location))
-    assert answer.record.status is NONE
-    assert asked == [ROBOTS]
+async def test_a_redirect_to_an_invalid_url_means_no_rules(location: str) -> None:
+    record, requested = await fetch_after(redirect(location))
+    assert record.status is NONE
+    assert requested == [ROBOTS]
 
 
 @pytest.mark.parametrize(
     ("last", "status"), [(refused(404), NONE), (refused(500), UNREACHABLE), (failed(), UNREACHABLE)]
 )
 async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) -> None:
-    answer, _ = await ask(redirect("/a"), redirect("/b"), last)
-    assert answer.record.status is status
+    record, _ = await fetch_after(redirect("/a"), redirect("/b"), last)
+    assert record.status is status
 
 
-# What is kept of an answer.
+# The record of an answer.
 
 
-async def test_where_the_body_came_from_is_kept() -> None:
+async def test_the_source_of_the_body_is_recorded() -> None:
     script = Script(
         redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x"))
     )
     record = await fetch(script, None)
     assert (record.source, record.etag, record.last_modified) == ("https://b.test/r", '"v1"', "x")
-    assert script.headers == [[], []], "nothing was known"
+    assert script.headers == [[], []], "there was no copy before"
 
 
 @pytest.mark.parametrize("answer", [refused(404), refused(503), failed(), wrong_type()])
@@ -264,7 +256,7 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("value", "is_recorded"),
     [
         ('"a"', True),
         ("x" * 1000, True),
@@ -276,22 +268,24 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
         ("", False),
     ],
 )
-async def test_only_what_can_be_sent_back_is_kept(value: str, kept: bool) -> None:
+async def test_only_validators_that_can_be_sent_back_are_recorded(
+    value: str, is_recorded: bool
+) -> None:
     record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
-    assert (record.etag, record.last_modified) == ((value, value) if kept else ("", ""))
+    assert (record.etag, record.last_modified) == ((value, value) if is_recorded else ("", ""))
 
 
-# Asking anew for what is known.
+# Conditional requests.
 
 
-async def test_an_expired_copy_is_asked_about() -> None:
+async def test_an_expired_copy_leads_to_a_conditional_request() -> None:
     script = Script(refused(304))
     record = await fetch(script, KNOWN)
     assert script.headers == [CONDITIONS]
     assert record == KNOWN.replace(valid_for=DAY, age=0.0)
 
 
-async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
+async def test_a_304_may_set_the_validity() -> None:
     record = await fetch(Script(refusal(304, ("Cache-Control", "max-age=7200"))), KNOWN)
     assert record.valid_for == 7200.0
 
@@ -304,7 +298,7 @@ async def test_a_copy_that_is_unchanged_may_say_for_how_long() -> None:
         ("", "", []),
     ],
 )
-async def test_only_what_is_known_is_asked_by(
+async def test_only_known_validators_are_sent(
     etag: str, last_modified: str, conditions: list[tuple[str, str]]
 ) -> None:
     script = Script(refused(404))
@@ -312,13 +306,13 @@ async def test_only_what_is_known_is_asked_by(
     assert script.headers == [conditions]
 
 
-async def test_a_changed_copy_takes_the_place_of_the_old_one() -> None:
+async def test_a_changed_copy_replaces_the_old_one() -> None:
     record = await fetch(Script(sent("User-agent: *\nDisallow: /y", ("ETag", '"new"'))), KNOWN)
     assert record.body == b"User-agent: *\nDisallow: /y"
     assert (record.etag, record.last_modified, record.crawl_delay) == ('"new"', "", 0.0)
 
 
-async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
+async def test_only_the_source_of_the_copy_gets_a_conditional_request() -> None:
     known = KNOWN.replace(source="https://b.test/r")
     script = Script(redirect("https://b.test/r"), refused(304))
     assert await fetch(script, known) == known.replace(valid_for=DAY, age=0.0)
@@ -340,7 +334,7 @@ async def test_only_the_url_that_gave_it_is_asked_about_it() -> None:
         KNOWN.replace(source=""),
     ],
 )
-async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | None) -> None:
+async def test_an_unrequested_304_is_a_failure(previous: OriginRecord | None) -> None:
     script = Script(refused(304))
     record = await fetch(script, previous)
     assert script.headers == [[]]
@@ -348,14 +342,14 @@ async def test_a_304_that_nobody_asked_for_is_trouble(previous: OriginRecord | N
     assert record.valid_for == hold_for(1, 70.0)
 
 
-async def test_a_304_after_a_redirect_away_from_the_known_copy_is_trouble() -> None:
+async def test_a_304_from_another_url_than_the_source_is_a_failure() -> None:
     script = Script(redirect("https://c.test/r"), refused(304))
     record = await fetch(script, KNOWN)
     assert record.status is UNREACHABLE
 
 
 @pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
-async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
+async def test_a_copy_stays_in_force_while_the_server_fails(trouble: Outcome) -> None:
     record = await fetch(Script(trouble), KNOWN)
     assert record == KNOWN.replace(
         status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0
@@ -363,10 +357,12 @@ async def test_a_copy_outlives_a_server_in_trouble(trouble: Outcome) -> None:
     script = Script(refused(304))
     renewed = await fetch(script, record)
     assert script.headers == [CONDITIONS]
-    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), "it is what it was before"
+    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), (
+        "the record is the same as before the failure"
+    )
 
 
-async def test_a_file_that_was_taken_away_is_forgotten() -> None:
+async def test_a_robots_txt_that_is_gone_is_forgotten() -> None:
     record = await fetch(Script(refused(410)), KNOWN.replace(failures=3))
     assert record == OriginRecord(
         domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
@@ -391,27 +387,27 @@ async def test_a_file_that_was_taken_away_is_forgotten() -> None:
         (formatdate(NOW + 5e6, usegmt=True), DAY),
     ],
 )
-async def test_a_server_may_say_when_to_come_back(status: int, value: str, least: float) -> None:
+async def test_retry_after_is_obeyed(status: int, value: str, least: float) -> None:
     headers = [("Retry-After", value), ("Date", formatdate(NOW, usegmt=True))]
     record = await fetch(Script(refusal(status, *headers)), None)
     assert record.status is UNREACHABLE
     assert record.valid_for == max(least, hold_for(1, 70.0))
 
 
-async def test_the_longer_of_the_pauses_counts() -> None:
-    answer, _ = await ask(refusal(503, ("Retry-After", "200")), failures=3)
-    assert answer.record.valid_for == hold_for(4, 70.0) > 200
-    answer, _ = await ask(refusal(503, ("Retry-After", "86400")), failures=30)
-    assert answer.record.valid_for == DAY
+async def test_the_longer_pause_counts() -> None:
+    record, _ = await fetch_after(refusal(503, ("Retry-After", "200")), failures=3)
+    assert record.valid_for == hold_for(4, 70.0) > 200
+    record, _ = await fetch_after(refusal(503, ("Retry-After", "86400")), failures=30)
+    assert record.valid_for == DAY
 
 
 @pytest.mark.parametrize("status", [500, 502, 304])
-async def test_no_other_status_asks_to_come_back_later(status: int) -> None:
+async def test_retry_after_of_other_statuses_is_ignored(status: int) -> None:
     record = await fetch(Script(refusal(status, ("Retry-After", "9999"))), None)
     assert record.valid_for == hold_for(1, 70.0)
 
 
-# For how long an answer holds.
+# How long an answer is valid.
 
 LATER = formatdate(NOW + 9000, usegmt=True)
 SOON = formatdate(NOW + 60, usegmt=True)
@@ -464,7 +460,7 @@ DATE = ("Date", formatdate(NOW, usegmt=True))
         ([("Expires", SOON), DATE, ("Cache-Control", "public")], HOUR),
     ],
 )
-async def test_a_copy_holds_for_as_long_as_its_server_says(
+async def test_a_copy_is_valid_for_as_long_as_its_server_says(
     headers: list[tuple[str, str]], seconds: float
 ) -> None:
     assert ROBOTS_LEAST_VALID_SECONDS == HOUR

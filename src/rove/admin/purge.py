@@ -1,0 +1,167 @@
+"""`rove purge`: delete the stored pages of a domain.
+
+`rove.store.purge` rewrites the WARC files. This module tells it which pages share a deleted text, and updates the
+locations in the frontier after each file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from rove.datadir import DataDir
+from rove.frontier.backends import opened_backend
+from rove.frontier.contract import Backend, FrontierReader, MovedContent
+from rove.model.ledger import Location, RequestRow
+from rove.policy.exclusions import Exclusions
+from rove.store.members import Member, members
+from rove.store.purge import Purge, Rewritten
+from rove.store.purge_copy import Heir
+from rove.urls.canonical import canonical
+
+RECORDS_PER_BATCH = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Purged:
+    """The result of a purge."""
+
+    files: int = 0
+    records: int = 0
+    """Records deleted."""
+    kept: int = 0
+    """Records of other domains that moved to new files."""
+    bytes_freed: int = 0
+
+
+async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Purged:
+    """Delete what a pattern covers from the WARC files of this machine; UsageError if a crawl is running here."""
+    data = DataDir(data_dir)
+    covered = Exclusions([pattern])
+    with data.held():
+        await data.wait_for_workers(say)
+        async with opened_backend(data) as backend:
+            return await _purge(data.warc, backend, covered.covers_url, say)
+
+
+async def _purge(
+    directory: Path,
+    backend: Backend,
+    is_purged: Callable[[str], bool],
+    say: Callable[[str], None],
+) -> Purged:
+    done = Purged()
+    loop = asyncio.get_running_loop()
+
+    def heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
+        """Called in the thread that reads the files."""
+        search = _heirs(backend, texts, is_purged)
+        return asyncio.run_coroutine_threadsafe(search, loop).result()
+
+    work = Purge(directory, is_purged, heirs)
+    files = work.rewrite()
+    while (rewritten := await asyncio.to_thread(next, files, None)) is not None:
+        await _update_locations(backend, directory, rewritten)
+        await asyncio.to_thread(work.finish, rewritten.old)
+        done.files += 1
+        done.records += rewritten.removed
+        done.kept += rewritten.records
+        done.bytes_freed += rewritten.bytes_freed
+        say(f"{rewritten.old}: {rewritten.removed:,} records removed")
+    return done
+
+
+async def _heirs(
+    backend: Backend, texts: Sequence[tuple[int, Location]], is_purged: Callable[[str], bool]
+) -> dict[int, Heir]:
+    """Find, for each text of a deleted page, a remaining page with the same text; by the offset of the text.
+
+    A text without one is forgotten before it is deleted. In the other order, a purge that is killed in between would
+    leave a text that a crawl could refer to but that is gone. If another machine refers to the text at this very
+    moment, that copy is lost too, and `rove show` says so.
+    """
+    known = await backend.reader.contents({hash for hash, _ in texts})
+    heirs, forgotten = {}, []
+    for hash, where in texts:
+        content = known.get(hash)
+        if content is None or content.place or content.where != where:
+            continue  # nobody refers to this record
+        heir = await _heir(backend.reader, hash, is_purged)
+        if heir is None:
+            forgotten.append((hash, where))
+        else:
+            heirs[where.offset] = heir
+    await backend.forget_contents(forgotten)
+    return heirs
+
+
+async def _heir(reader: FrontierReader, hash: int, is_purged: Callable[[str], bool]) -> Heir | None:
+    async for row in reader.copies(hash):
+        if not is_purged(row.url):
+            return Heir(url=row.url, fetched_at=row.started, domain=row.domain, visit=row.visit)
+    return None
+
+
+async def _update_locations(backend: Backend, directory: Path, rewritten: Rewritten) -> None:
+    """Write to the database where the pages and texts of a rewritten file are now."""
+    records = _members_of(directory / rewritten.old)
+    while batch := await asyncio.to_thread(lambda: list(islice(records, RECORDS_PER_BATCH))):
+        texts = [text for member in batch if (text := _moved_text(member, rewritten))]
+        await backend.place_contents(texts)
+        changed = {}
+        for url in dict.fromkeys(member.headers.get("warc-target-uri") for member in batch):
+            for row in await _rows_in(backend.reader, url, rewritten.old):
+                changed[row.visit, row.seq] = row.replace(
+                    text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
+                )
+        await backend.place_again(list(changed.values()))
+
+
+def _members_of(path: Path) -> Iterator[Member]:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        yield from members(fd)
+    finally:
+        os.close(fd)
+
+
+def _moved_text(member: Member, rewritten: Rewritten) -> MovedContent | None:
+    """Return where a text is in the new file, None if the record holds no text or is gone."""
+    if member.text_hash is None or rewritten.new is None:
+        return None
+    old = Location(file=rewritten.old, offset=member.offset, length=member.length)
+    inherited = rewritten.inherited.get(member.offset)
+    if inherited is not None:
+        new = Location(file=rewritten.new, offset=inherited.offset, length=inherited.length)
+        heir = (inherited.domain, inherited.visit)
+        return MovedContent(hash=member.text_hash, old=old, new=new, heir=heir)
+    moved = _moved(old, rewritten)
+    return None if moved is None else MovedContent(hash=member.text_hash, old=old, new=moved)
+
+
+async def _rows_in(reader: FrontierReader, text: str | None, file: str) -> list[RequestRow]:
+    """Return the requests of the visit that settled a URL whose pages are in a file."""
+    url = None if text is None else canonical(text)
+    record = None if url is None else await reader.url(url.domain, url.fingerprint)
+    if record is None or record.visit is None:
+        return []
+    return [
+        row
+        for row in await reader.requests(record.visit)
+        if not row.place and any(where and where.file == file for where in (row.text, row.raw))
+    ]
+
+
+def _moved(where: Location | None, rewritten: Rewritten) -> Location | None:
+    """Return where a record is in the new file, None if it is gone. A record of another file stays where it is."""
+    if where is None or where.file != rewritten.old:
+        return where
+    offset = rewritten.moved.get(where.offset)
+    if offset is None or rewritten.new is None:
+        return None
+    length = rewritten.lengths.get(where.offset, where.length)
+    return Location(file=rewritten.new, offset=offset, length=length)

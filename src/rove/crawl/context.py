@@ -1,0 +1,42 @@
+"""The parts and settings that everything in a crawling process shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rove.config import Settings
+from rove.crawl.inflight_log import InflightLog
+from rove.crawl.pressure import Pressure
+from rove.crawl.progress import Progress
+from rove.crawl.seen import SeenSet
+from rove.crawl.shutdown import Shutdown
+from rove.fetch.contract import Fetcher
+from rove.frontier.contract import Frontier
+from rove.parse.reader import PageReader
+from rove.policy.gate import Gate
+from rove.store.contract import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlContext:
+    """Everything that the visits, the claimer and the writer of one process share."""
+
+    settings: Settings
+    frontier: Frontier
+    fetcher: Fetcher
+    store: Store
+    gate: Gate
+    reader: PageReader
+    inflight_log: InflightLog
+    pressure: Pressure
+    progress: Progress
+    shutdown: Shutdown
+    clock: Callable[[], float]
+    """The steady clock of this machine, in seconds."""
+    seen: SeenSet = field(default_factory=SeenSet)
+    """Links that are in the frontier already."""
+    batch_size: int = 256
+    """Visits written in one batch."""
+    batch_seconds: float = 0.1
+    """How long a finished visit waits for others to share its batch."""

@@ -1,0 +1,198 @@
+"""What the answer to a request for robots.txt means for its origin (RFC 9309, sections 2.3.1 and 2.4).
+
+A copy is valid for a day, or for as long as its server says (RFC 9111), but never for less than an hour: fetching it
+again costs the server more than a rule that is an hour old. When a copy has expired, the URL that it came from is asked
+with the copy's ETag and date whether it has changed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from email.utils import mktime_tz, parsedate_tz
+from typing import assert_never
+
+from rove.model.outcomes import (
+    Failed,
+    Fetched,
+    Outcome,
+    Redirected,
+    Refused,
+    Response,
+    WrongType,
+)
+from rove.model.visits import OriginRecord, RobotsStatus
+from rove.policy.constants import ROBOTS_VALID_SECONDS
+from rove.policy.pacing import retry_after
+from rove.policy.retry import DAY, hold_for
+from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
+from rove.urls.canonical import CrawlUrl
+
+ROBOTS_LEAST_VALID_SECONDS = 3_600.0
+MAX_VALIDATOR = 1_000
+"""Longest ETag or date, in characters, that is sent back."""
+
+_NOT_MODIFIED = 304
+_OVERLOADED = frozenset({429, 503})
+_VALIDATOR = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALIDATOR}}}")
+_DIRECTIVE = re.compile(
+    r'([\w-]++)(?:\s*+=\s*+(?:"([^"]*+)"|([^\s,"]*+)))?+[^,]*+(?:,|\Z)', re.ASCII
+)
+_SECONDS = re.compile(r"[0-9]{1,12}")
+_EXPIRED = frozenset({"0", "-1"})
+"""Values of Expires that servers send for a date in the past."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsAnswer:
+    """The answer at the end of the redirects."""
+
+    url: CrawlUrl
+    outcome: Outcome | None
+    """None where a redirect led to a URL that must not be requested."""
+    is_conditional: bool = False
+    """The request asked whether the known copy has changed."""
+
+
+def conditions_for(url: CrawlUrl, previous: OriginRecord | None) -> list[tuple[str, str]]:
+    """Return the headers that ask whether the known copy has changed, if it came from this URL."""
+    if previous is None or previous.source != url.text:
+        return []
+    conditions = [
+        ("If-None-Match", previous.etag),
+        ("If-Modified-Since", previous.last_modified),
+    ]
+    return [(name, value) for name, value in conditions if value]
+
+
+def origin_record(
+    page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord | None, delay: float
+) -> OriginRecord:
+    """Return the record of a page's origin after an answer; `previous` is the record before it."""
+    outcome = answer.outcome
+    match outcome:
+        case Fetched(response=response, body=body):
+            return _rules(page, answer.url, response, body[:MAX_ROBOTS_BYTES])
+        case Failed() | None:
+            return _unreachable(page, previous, delay)
+        case Refused(response=response) if (
+            response.status == _NOT_MODIFIED and answer.is_conditional and previous is not None
+        ):
+            return _unchanged(previous, response)
+        case Refused(response=response) if _is_unavailable(response.status):
+            return _unreachable(page, previous, delay, response)
+        case Refused(response=response) | Redirected(response=response):
+            return _none(page, response)
+        case WrongType(response=response):
+            return _none(page, response)
+        case _:
+            assert_never(outcome)
+
+
+def _is_unavailable(status: int) -> bool:
+    """Whether there may be rules that cannot be read now. An unrequested 304 is such a case."""
+    return status in (_NOT_MODIFIED, 429) or status >= 500
+
+
+def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) -> OriginRecord:
+    return OriginRecord(
+        domain=page.domain,
+        origin=page.origin,
+        status=RobotsStatus.RULES,
+        body=body,
+        crawl_delay=rules_of(body).crawl_delay,
+        valid_for=valid_for(response),
+        source=source.text,
+        etag=_validator(response, "etag"),
+        last_modified=_validator(response, "last-modified"),
+    )
+
+
+def _none(page: CrawlUrl, response: Response) -> OriginRecord:
+    return OriginRecord(
+        domain=page.domain,
+        origin=page.origin,
+        status=RobotsStatus.NONE,
+        valid_for=valid_for(response),
+    )
+
+
+def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
+    has_rules = previous.status is not RobotsStatus.NONE
+    return previous.replace(
+        status=RobotsStatus.RULES if has_rules else RobotsStatus.NONE,
+        failures=0,
+        age=0.0,
+        valid_for=valid_for(response),
+    )
+
+
+def _unreachable(
+    page: CrawlUrl,
+    previous: OriginRecord | None,
+    delay: float,
+    response: Response | None = None,
+) -> OriginRecord:
+    """Return a record that keeps the earlier rules and Crawl-delay, because the site has not withdrawn them."""
+    failures = 1 + (previous.failures if previous else 0)
+    wait = hold_for(failures, delay)
+    if response is not None and response.status in _OVERLOADED:
+        wait = min(DAY, max(wait, retry_after(response) or 0.0))
+    if previous is None:
+        previous = OriginRecord(
+            domain=page.domain,
+            origin=page.origin,
+            status=RobotsStatus.UNREACHABLE,
+            valid_for=wait,
+        )
+    return previous.replace(
+        status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0
+    )
+
+
+def _validator(response: Response, name: str) -> str:
+    """Return a header that can be sent back as it is, '' if it cannot."""
+    value = (response.header(name) or "").strip()
+    return value if _VALIDATOR.fullmatch(value) else ""
+
+
+def valid_for(response: Response, now: float | None = None) -> float:
+    """Return for how many seconds an answer is valid: as its server says, from an hour to a day; by default a day."""
+    lifetime = _lifetime(response, time.time() if now is None else now)
+    if lifetime is None:
+        return ROBOTS_VALID_SECONDS
+    fresh = lifetime - (_whole_seconds(response.header("age")) or 0.0)
+    return min(ROBOTS_VALID_SECONDS, max(ROBOTS_LEAST_VALID_SECONDS, fresh))
+
+
+def _lifetime(response: Response, now: float) -> float | None:
+    """Return for how many seconds an answer was fresh when it was generated, None if its headers do not say."""
+    directives: dict[str, str | None] = {}
+    for name, quoted, plain in _DIRECTIVE.findall(",".join(response.all_headers("cache-control"))):
+        directives.setdefault(name.lower(), quoted or plain)
+    # With a value, no-cache applies only to the headers that it names.
+    if "no-store" in directives or directives.get("no-cache") == "":
+        return 0.0
+    if "max-age" in directives:
+        return _whole_seconds(directives["max-age"])
+    expires = (response.header("expires") or "").strip()
+    if expires in _EXPIRED:
+        return 0.0
+    until = _seconds_of_date(expires)
+    generated = _seconds_of_date(response.header("date") or "")
+    return None if until is None else until - (now if generated is None else generated)
+
+
+def _whole_seconds(value: str | None) -> float | None:
+    text = (value or "").strip()
+    return float(text) if _SECONDS.fullmatch(text) else None
+
+
+def _seconds_of_date(date: str) -> float | None:
+    """Return an HTTP date as seconds since the epoch."""
+    try:
+        parsed = parsedate_tz(date[:100])
+        return None if parsed is None else mktime_tz(parsed)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

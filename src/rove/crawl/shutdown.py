@@ -1,0 +1,88 @@
+"""When and why a crawl ends."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from rove.frontier.contract import Frontier
+
+GRACE_SECONDS = 5.0
+"""Time that visits in flight get to finish when the crawl shuts down."""
+
+
+class Ending(enum.StrEnum):
+    """Why a crawl ended."""
+
+    EXHAUSTED = "exhausted"
+    MAX_PAGES = "page limit reached"
+    MAX_DURATION = "time limit reached"
+    STOPPED = "stopped"
+    CHANGED = "settings changed"
+
+
+class Shutdown:
+    """Tells all parts of a crawl to end, and remembers why."""
+
+    def __init__(self, frontier: Frontier, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        """`grace_seconds`: how long visits in flight may go on after the shutdown has begun."""
+        self._frontier = frontier
+        self.grace_seconds = grace_seconds
+        self.ending: Ending | None = None
+        self._begun = asyncio.Event()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the crawl is ending."""
+        return self.ending is not None
+
+    def begin(self, ending: Ending) -> None:
+        """End the crawl. Only the first call counts."""
+        if self.ending is None:
+            self.ending = ending
+            self._frontier.stop_waiting(2 * self.grace_seconds)
+            self._begun.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep, but no longer than until the shutdown begins."""
+        await wait_for_event(self._begun, seconds)
+
+    async def wait(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Wait until the shutdown begins or one of the tasks fails."""
+        begun = asyncio.create_task(self._begun.wait())
+        pending: set[asyncio.Task[Any]] = {begun, *tasks}
+        try:
+            while not begun.done():
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                if any(task.exception() for task in done):
+                    return
+        finally:
+            begun.cancel()
+
+
+async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event for at most this long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def raise_failure(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Raise the exception of the first task that failed, if any did."""
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            failure = task.exception()
+            if failure is not None:
+                raise failure

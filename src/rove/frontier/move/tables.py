@@ -1,0 +1,61 @@
+"""The tables that a move copies, in this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rove.model.urls import UrlState
+
+Key = list[int | str]
+"""The key of the last row of a slice. A text is in hexadecimal, because it may hold what PostgreSQL cannot store."""
+
+BEFORE_INTEGERS = float("-inf")
+"""SQLite sorts this before every integer."""
+ROWS_WITH_BODIES = 500
+"""Slice size of tables that hold robots.txt files, which may be large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table that exists in both databases. Its queries are `slice_NAME` and `count_NAME` in queries.sql."""
+
+    name: str
+    title: str
+    """What people call its rows."""
+    start: tuple[float | str, ...] = (BEFORE_INTEGERS,)
+    """A key before every key of the table; a text is in hexadecimal."""
+    has_bodies: bool = False
+    counters: tuple[str, ...] = ()
+    """The counters that add up to the number of its rows."""
+
+    def slice_size(self, rows: int) -> int:
+        """How many rows to read at a time, where tables of small rows take `rows`."""
+        return min(rows, ROWS_WITH_BODIES) if self.has_bodies else rows
+
+
+_PAIR = (BEFORE_INTEGERS, BEFORE_INTEGERS)
+
+TABLES = (
+    Table(name="domain", title="domains", counters=("domains.total",)),
+    Table(
+        name="url",
+        title="URLs",
+        start=_PAIR,
+        counters=tuple(f"urls.{state.name.lower()}" for state in UrlState),
+    ),
+    Table(name="origin", title="robots.txt records", start=(BEFORE_INTEGERS, ""), has_bodies=True),
+    Table(name="request", title="requests", start=_PAIR, counters=("requests",)),
+    Table(name="content", title="texts"),
+    Table(name="robots_text", title="robots.txt files", has_bodies=True),
+    Table(name="exclusion", title="exclusions"),
+    Table(name="seed_source", title="seed files"),
+    Table(name="run", title="runs"),
+    Table(name="process", title="processes"),
+    Table(name="counter", title="counters", start=("",)),
+)
+
+
+def table_after(table: Table) -> str:
+    """Return the name of the table that is copied next, '' after the last one."""
+    names = [known.name for known in TABLES]
+    return dict(zip(names, [*names[1:], ""], strict=True))[table.name]

@@ -1,0 +1,80 @@
+"""Why a URL was blocked or failed, why a request failed, and why a lease ended without a request.
+
+These texts are stored in the frontier, counted, and shown to people. A failure that no name here covers carries the
+value of its `FailureKind`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+MAX_MEDIA_TYPE_SHOWN = 95
+
+
+class BlockReason(enum.StrEnum):
+    """Why rove may not fetch or keep a URL."""
+
+    EXCLUDED = "excluded"
+    ROBOTS = "robots.txt"
+    CRAWL_DELAY = "Crawl-delay over a day"
+    NOINDEX = "noindex"
+
+
+class FailReason(enum.StrEnum):
+    """Why rove gave up a URL, apart from failed requests."""
+
+    REDIRECT_TO_NO_URL = "redirect to no web address"
+    REDIRECT_LOOP = "redirect loop"
+    HTTP_LEADS_TO_HTTPS = "https cannot be reached, and http leads to it"
+    HTTP_LEADS_ELSEWHERE = "https cannot be reached, and http leads elsewhere"
+    TOO_COMPLEX = "too complex to be read"
+    NOT_READ_IN_TIME = "could not be read in time"
+    INTERNAL_ERROR = "internal error"
+
+
+def refused_status(status: int) -> str:
+    """Return the reason of a URL whose server answered with an error status."""
+    return f"status {status}"
+
+
+def unread_type(media_type: str) -> str:
+    """Return the reason of a URL whose content rove does not read."""
+    return f"type {media_type[:MAX_MEDIA_TYPE_SHOWN]}"
+
+
+def domain_given_up(failure: str) -> str:
+    """Return the reason of all URLs of a domain that has not answered for too long."""
+    return f"domain given up: {failure}"
+
+
+def lost_with_process(times: int) -> str:
+    """Return the reason of a URL whose process died each time that it was fetched."""
+    return f"lost {times} times with the process that fetched it"
+
+
+class RequestError(enum.StrEnum):
+    """Why a request that was answered brought nothing to read."""
+
+    WRONG_TYPE = "wrong-type"
+
+
+_STATUS = "status-"
+
+
+def status_error(status: int) -> str:
+    """Return the error of a request that was answered with an error status."""
+    return f"{_STATUS}{status}"
+
+
+def is_status_error(error: str) -> bool:
+    """Whether the error of a request is its status alone."""
+    return error.startswith(_STATUS)
+
+
+class NoRequestReason(enum.StrEnum):
+    """Why a lease ended without a request."""
+
+    BLOCKED = "blocked"
+    """All URLs looked at were blocked."""
+    DEFERRED = "deferred"
+    GIVEN_BACK = "given-back"

@@ -1,0 +1,42 @@
+"""The origin of a URL (scheme, host and port) and its parts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+SHORTEST_ORIGIN = len("http://a")
+"""The first slash after this many characters of a canonical URL starts its path."""
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a canonical URL.
+
+    >>> origin_of("https://a.test:8443/x/y")
+    'https://a.test:8443'
+    """
+    return url[: url.index("/", SHORTEST_ORIGIN)]
+
+
+def host_of(origin: str) -> str:
+    """Return the host of an origin; an IPv6 address keeps its brackets.
+
+    >>> host_of("https://a.test:8443"), host_of("http://[::1]"), host_of("http://[::1]:80")
+    ('a.test', '[::1]', '[::1]')
+    """
+    host = origin.partition("://")[2]
+    return host.rpartition(":")[0] if host.rfind(":") > host.rfind("]") else host
+
+
+@lru_cache(maxsize=8_192)
+def host_and_port(origin: str) -> tuple[str, int]:
+    """Return the host of an origin and its port, which is the scheme's default if the origin names none.
+
+    >>> host_and_port("https://a.test"), host_and_port("http://[::1]:81")
+    (('a.test', 443), ('[::1]', 81))
+    """
+    scheme, _, host = origin.partition("://")
+    name, colon, port = host.rpartition(":")
+    if not colon or not port.isdigit():  # an IPv6 address without a port ends with a bracket
+        return host, DEFAULT_PORTS[scheme]
+    return name, int(port)

@@ -1,0 +1,91 @@
+"""The constants that the SQL files spell out are those of the model."""
+
+from __future__ import annotations
+
+import enum
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import rove.frontier
+from rove.model.ledger import DelaySource, RequestKind, Settlement
+from rove.model.reasons import (
+    BlockReason,
+    domain_given_up,
+    is_status_error,
+    lost_with_process,
+    refused_status,
+    status_error,
+    unread_type,
+)
+from rove.model.urls import UrlState
+from rove.model.visits import RobotsStatus
+
+COLUMNS: dict[str, type[enum.StrEnum]] = {
+    "reason": BlockReason,
+    "kind": RequestKind,
+    "delay_from": DelaySource,
+    "fate": Settlement,
+    "status": RobotsStatus,
+}
+COUNTERS = {f"urls.{state.name.lower()}" for state in UrlState}
+FREE = {"key"}
+"""Columns of free texts."""
+
+SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
+_COMPARED = re.compile(r"(\w+)\s*(?:=|<>|!=|\bIS\b|\bIN\s*\()\s*'([^']+)'", re.IGNORECASE)
+_DEFAULT = re.compile(r"(\w+)\s+text\b[^,;]*?\bDEFAULT\s+'([^']+)'", re.IGNORECASE)
+_STATE = re.compile(r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)(?:\s+AND\s+(?:\w\.)?reason\s*=\s*'(\w+)')?")
+
+
+def _sql(path: Path) -> str:
+    return re.sub(r"--.*", "", path.read_text("utf-8"))
+
+
+def test_there_are_queries_and_a_schema_for_both_backends() -> None:
+    for backend in ("sqlite", "postgres"):
+        names = [path.name for path in SQL_FILES if backend in path.parts]
+        assert "queries.sql" in names and len(names) > 1
+
+
+@pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_texts_in_sql_are_members_of_their_enum(path: Path) -> None:
+    sql = _sql(path)
+    for column, text in [*_COMPARED.findall(sql), *_DEFAULT.findall(sql)]:
+        if column in FREE:
+            continue
+        if column == "name":
+            assert text in COUNTERS
+        else:
+            assert text in list(COLUMNS[column]), f"{column} = {text!r}"
+
+
+@pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_state_numbers_in_sql_are_those_of_the_enum(path: Path) -> None:
+    for number, reason in _STATE.findall(_sql(path)):
+        expected = UrlState.BLOCKED if reason else UrlState.PENDING
+        assert UrlState(int(number)) is expected
+
+
+def test_the_queries_compare_reasons() -> None:
+    """Guards the expressions above: they must keep finding what is there."""
+    for backend in ("sqlite", "postgres"):
+        sql = _sql(next(p for p in SQL_FILES if p.match(f"{backend}/queries.sql")))
+        assert ("reason", "excluded") in _COMPARED.findall(sql)
+        assert ("2", "excluded") in _STATE.findall(sql)
+
+
+def test_reasons_with_a_parameter() -> None:
+    assert refused_status(404) == "status 404"
+    assert unread_type("image/png") == "type image/png"
+    assert len(unread_type("x" * 255)) == 100
+    assert domain_given_up("connect") == "domain given up: connect"
+    assert lost_with_process(3) == "lost 3 times with the process that fetched it"
+
+
+def test_an_error_that_is_a_status_is_told_from_others() -> None:
+    assert status_error(404) == "status-404"
+    assert is_status_error(status_error(503))
+    assert not is_status_error("wrong-type")
