@@ -20,6 +20,7 @@ FIXTURE = "postgres_url"
 """A test that uses this fixture needs a database server."""
 
 _sockets = 0
+_children = 0
 
 
 def _count_sockets(event: str, arguments: tuple[object, ...]) -> None:
@@ -36,9 +37,6 @@ def _reaped_children() -> int:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
-_children = _reaped_children()
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need the system by their directory or by the fixture they use."""
     folders = tuple(config.rootpath / name for name in DIRECTORIES)
@@ -46,6 +44,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         in_folder = any(item.path.is_relative_to(folder) for folder in folders)
         if in_folder or FIXTURE in getattr(item, "fixturenames", ()):
             item.add_marker(MARK)
+
+
+def pytest_collection_finish() -> None:
+    """Start counting: importing the test modules may start processes of its own."""
+    global _sockets, _children
+    _sockets, _children = 0, _reaped_children()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,4 +1,4 @@
-"""A site without end: a crawl keeps of it what it has the time for."""
+"""An endless site: a crawl takes only as many of its URLs as it has time to visit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_cannot_be_visited_in_time_is_counted_and_not_kept(tmp_path: Path) 
 
 
 def numbers(data: Path) -> tuple[int, int]:
-    """URLs that are pending, counted, and how many were not taken."""
+    """Return the number of pending URLs and the number of URLs dropped for lack of room."""
     ((pending,),) = frontier_rows(data, "SELECT count(*) FROM url WHERE state = 0")
     refused = frontier_rows(data, "SELECT value FROM counter WHERE name = 'not_accepted.budget'")
     return pending, refused[0][0]

@@ -1,4 +1,4 @@
-"""Exclusions made and lifted while a crawl runs, on one machine and on two, judged from the web's log."""
+"""Exclusions that are added and lifted while a crawl runs, on one machine and on two, checked in the web's log."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
 
 NOTICE = 5.0
-"""Seconds after which nobody asks any more for what was excluded."""
+"""Seconds after which no process requests an excluded URL any more."""
 DELAY = 0.7
-"""Long enough that the crawls do not keep the machine busy: what is measured is how soon they hear of it."""
+"""Long enough to leave the machine mostly idle, because the tests measure how soon a crawl notices an exclusion."""
 KNOBS = ["crawl_delay=1.0", "pages_per_host=60,80"]
 HOSTS = 150
 MANY_PAGES = 20
 
 scenario = Scenarios()
 _busy = threading.Lock()
-"""Who holds it has the machine to itself: to start a command takes seconds where many are started at once."""
+"""The scenario that holds it runs alone, because starting a command takes seconds while others start many."""
 _shared: dict[str, str] = {}
 """The URL of the database server. Scenarios run in threads and cannot use fixtures."""
 
@@ -51,7 +51,7 @@ def database_server(postgres_url: str) -> None:
 
 
 def requests_of(web: ServedWeb, *, to: Sequence[str]) -> list[LoggedRequest]:
-    """What was asked of hosts."""
+    """Return the requests to these hosts."""
     return [
         request
         for request in web.requests()
@@ -64,7 +64,7 @@ def pages_of(web: ServedWeb, hosts: Sequence[str]) -> list[LoggedRequest]:
 
 
 class Domains:
-    """The domains of a small web that have many pages."""
+    """The domains of a small web, by how busy they are."""
 
     def __init__(self, web: ServedWeb) -> None:
         self._web = web
@@ -76,7 +76,7 @@ class Domains:
                 self._large.add(host)
 
     def busy(self) -> list[str]:
-        """Those that are under way and whose hosts all have many pages, the most asked first."""
+        """Return the domains that are being crawled and whose hosts all have many pages, the busiest first."""
         asked = Counter(
             domain_of(request.host)[0]
             for request in self._web.requests()
@@ -89,16 +89,16 @@ class Domains:
         ]
 
     def of_one_host(self) -> list[str]:
-        """Those busy domains that are one host."""
+        """Return the busy domains that consist of one host."""
         return [name for name in self.busy() if len(self.hosts[name]) == 1]
 
     def of_several(self) -> list[str]:
-        """Those that have more than one."""
+        """Return the busy domains that have several hosts."""
         return [name for name in self.busy() if len(self.hosts[name]) > 1]
 
 
 def excluding(data: Path, *words: str) -> tuple[float, Completed]:
-    """Exclude; when the command was started, and how it ended."""
+    """Run `rove exclude`, and return when it started and its result."""
     begun = time.monotonic()
     result = rove("exclude", *words, "--data-dir", data)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -106,7 +106,7 @@ def excluding(data: Path, *words: str) -> tuple[float, Completed]:
 
 
 def check_silence(web: ServedWeb, hosts: Sequence[str], since: float, until: float) -> None:
-    """Nothing was asked of hosts from the end of the notice on."""
+    """Check that no request was sent to these hosts after the notice period."""
     late = [
         f"{request.start - since:.1f} s: {request.url}"
         for request in requests_of(web, to=hosts)
@@ -125,7 +125,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
         with started("crawl", seeds, *options, *web.reach) as crawl:
             wait_for(lambda: web.log.exists() and len(domains.of_one_host()) > 1)
             wait_for(domains.of_several)
-            # A whole domain, a host of one with several, and a pattern.
+            # A whole domain, one host of a domain with several, and a pattern.
             whole, other, *_ = domains.of_one_host()
             host, sibling, *_ = domains.hosts[domains.of_several()[0]]
             pattern = f"{other[:-6]}*{other[-5:]}"
@@ -138,7 +138,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
             def going_on() -> set[str]:
                 return {r.host for r in web.requests() if r.start > since + NOTICE}
 
-            # Other domains go on, and so does another host of the same one, which a busy machine may find slow.
+            # Other domains continue, and so does another host of the same domain.
             wait_for(lambda: len(going_on()) > HOSTS / 3 and sibling in going_on())
             check_silence(web, gone, since, time.monotonic())
             _check_withdrawn(data, gone)
@@ -159,7 +159,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
 
 
 def _check_withdrawn(data: Path, hosts: Sequence[str]) -> None:
-    """What is excluded has left the queue and the export."""
+    """Check that the excluded URLs have left the queue and the export."""
     left = frontier_rows(data, "SELECT url FROM url WHERE state = 0")
     assert not [url for (url,) in left if url.split("/")[2] in hosts]
     assert status_of(data)["blocked"]["excluded"] > 0
@@ -168,7 +168,7 @@ def _check_withdrawn(data: Path, hosts: Sequence[str]) -> None:
 
 
 def _check_open(data: Path, hosts: Sequence[str]) -> None:
-    """Nothing of these hosts is kept back any more."""
+    """Check that no URL of these hosts is still blocked."""
     for host in hosts:
         blocked = "SELECT url FROM url WHERE state = 2 AND reason = 'excluded'"
         left = frontier_rows(data, f"{blocked} AND url LIKE 'http://{host}/%'")
@@ -187,7 +187,7 @@ def _check_list(data: Path, lifted: str, in_force: str) -> None:
 
 @scenario
 def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
-    """A page, a robots.txt, and a robots.txt that led to the excluded host; what else is under way is not."""
+    """A page, a robots.txt, and a robots.txt that redirected to the excluded host are aborted. Others are not."""
     data = tmp_path / "data"
     held = Reply(held=True)
     answers = {
@@ -227,7 +227,7 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
 
 @scenario
 def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
-    """After its delay, not after all the time that the visit might have taken."""
+    """The URL is requested again after its delay, not after the full time budget of the aborted visit."""
     data, delay = tmp_path / "data", 0.2
     answers = {f"keeper.test/{number}": Reply("<title>x</title>") for number in range(300)}
     answers["page.test/"] = Reply(held=True)
@@ -256,7 +256,7 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
 
 @scenario
 def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
-    """However soon after the other: a process that has not heard of it yet must not block URLs anew."""
+    """Even if it is lifted at once, a process that has not noticed it yet must not block URLs again."""
     data, delay, names = tmp_path / "data", 0.2, ("a", "b", "c", "d", "e")
     pages = {f"{name}.test/{number}" for name in names for number in range(20)}
     pages |= {f"www.part.test/{number}" for number in range(20)}
@@ -271,7 +271,7 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
             asked = len(web.requests)
             lifted = rove("include", *excluded, "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
-            # By then whoever wanted to has visited the domains, with or without having heard of it.
+            # By then every process has visited the domains, whether it had noticed the change or not.
             wait_for(lambda: sum(one.host == "part.test" for one in web.requests[asked:]) > 10)
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
@@ -282,7 +282,7 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
 
 @scenario
 def two_machines_keep_to_it(tmp_path: Path) -> None:
-    """Excluded on the second machine; the first one hears of it as well."""
+    """The exclusion is made on the second machine, and the first one obeys it too."""
     here, there = tmp_path / "here", tmp_path / "there"
     name = f"acceptance_exclusion_{os.getpid()}"
     with _busy, served(tmp_path, hosts=HOSTS // 3, profile="calm", knobs=KNOBS) as web:

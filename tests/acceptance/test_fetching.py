@@ -1,4 +1,4 @@
-"""Requests as servers see them, and answers of every kind as the crawl keeps them."""
+"""Requests as servers see them, and how a crawl treats answers of every kind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATES = ("pending", "done", "blocked", "failed", "redirected")
 
 
 def states_of(data: Path) -> dict[str, tuple[str, str]]:
-    """The state and its reason of every URL."""
+    """Return the state of every URL and its reason."""
     rows = frontier_rows(data, "SELECT url, state, reason FROM url")
     return {url: (STATES[state], reason) for url, state, reason in rows}
 
@@ -50,7 +50,7 @@ def write(path: Path, *lines: str) -> Path:
 
 @scenario
 def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
-    """The small web speaks no TLS: https cannot be reached."""
+    """The small web speaks no TLS, so https cannot be reached."""
     data = tmp_path / "data"
     with served(tmp_path, hosts=10, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt", assume_https=True)
@@ -97,7 +97,7 @@ def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
 
 @scenario
 def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
-    """A 5xx forbids everything, a 4xx nothing; another origin of the domain is not concerned."""
+    """A 5xx forbids everything and a 4xx nothing. Another origin of the domain is not affected."""
     page = Reply("<title>a page</title>")
     pages = {
         "broken.test/robots.txt": Reply("User-agent: *\nAllow: /", status=500),
@@ -133,7 +133,7 @@ def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
 
 @scenario
 def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> None:
-    """A person who writes a rule names the address; a page that links to it does not reach it."""
+    """A --connect-to rule names the address on purpose; a page that links to such an address does not reach it."""
     data = tmp_path / "data"
     pages: dict[str, Reply] = {}
     with site(pages) as web:
@@ -165,7 +165,7 @@ def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> No
 
 @scenario
 def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None:
-    """No cookies, no credentials, no way around the address check by a proxy of the environment."""
+    """Requests carry no cookies and no credentials, and ignore proxies set in the environment."""
     cookie = {"Set-Cookie": "id=1; Path=/"}
     pages = {
         "a.test/robots.txt": Reply("User-agent: *\nDisallow:\n", type="text/plain", headers=cookie),
@@ -258,7 +258,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
 
 @scenario
 def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
-    """Neither that of a page nor that of a robots.txt."""
+    """Neither a redirect of a page nor one of a robots.txt."""
     pages = {
         "a.test/robots.txt": Reply(
             status=301, headers={"Location": "http://never.test/robots.txt"}
@@ -330,7 +330,7 @@ def a_page_that_fails_for_a_while_is_tried_again(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def name_server() -> Iterator[str]:
-    """A name server that sends every name to loopback; how it is named on the command line."""
+    """Run a name server that resolves every name to loopback, and yield its address."""
     loopback = b"\xc0\x0c\0\1\0\1\0\0\1\0\0\4\x7f\0\0\1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind(("127.0.0.1", 0))
@@ -356,7 +356,7 @@ def name_server() -> Iterator[str]:
 
 @scenario
 def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
-    """The name comes from the name server that is given, and the port from the seed."""
+    """The address comes from the given name server, and the port from the seed."""
     file = write(tmp_path / "server.pem", certificates.SELF_SIGNED)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(file)

@@ -1,4 +1,4 @@
-"""At the limits of the machine the crawl slows down, or pauses, and loses nothing by it.
+"""At the limits of the machine, a crawl slows down or pauses and loses nothing.
 
 Free room is that of a small file system of its own in a mount namespace, as in test_disk_full.py. This file is also the
 program that runs inside of that namespace.
@@ -30,7 +30,7 @@ scenario = Scenarios()
 
 @scenario
 def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
-    """200 MiB of bodies are in flight at once, and a process may have 256 MiB in all."""
+    """200 MiB of bodies are in flight at once, but a process may use only 256 MiB in all."""
     data, seeds, count, ceiling = tmp_path / "data", tmp_path / "seeds.txt", 40, 256 * MIB
     urls = {f"http://host{i}.test/" for i in range(count)}
     seeds.write_text("\n".join(urls))
@@ -57,7 +57,7 @@ def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
 
 
 def peak_memory(process: Process) -> int:
-    """The most that a process has had in memory until its end, as the operating system counts."""
+    """Wait for a process to end, and return its peak memory by the operating system's count."""
     peak = 0
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status")
@@ -85,7 +85,7 @@ def a_disk_without_room_pauses_the_crawl(tmp_path: Path) -> None:
 
 
 def chain(host: str, path: str) -> Reply:
-    """Thirty pages, one after the other."""
+    """Answer with a chain of thirty pages."""
     number = int(path[1:] or 0) if path[1:].isdecimal() or path == "/" else 30
     if number >= 30:
         return Reply(status=404)
@@ -93,7 +93,7 @@ def chain(host: str, path: str) -> Reply:
 
 
 def pause_and_go_on(folder: Path) -> None:
-    """Inside of the namespace: room comes and goes while the crawl runs."""
+    """Fill and free the disk while a crawl runs. Runs inside the namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "none", folder], check=True)
     data, filler = folder / "data", folder / "filler"
     with tempfile.TemporaryDirectory() as elsewhere, site(chain) as web:
@@ -112,7 +112,7 @@ def pause_and_go_on(folder: Path) -> None:
             filler.unlink()
             wait_for(lambda: f"there is room again on {data}: the crawl goes on" in said())
             wait_for(lambda: len(web.requests) > asked)
-            # Paused again, it can be stopped, and nothing is lost by that.
+            # A paused crawl can be stopped and loses nothing.
             fill(filler)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
@@ -120,7 +120,7 @@ def pause_and_go_on(folder: Path) -> None:
             wait_for(lambda: "the crawl pauses" in said())
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
-        # The time that is given goes on in a pause.
+        # A pause counts towards the time limit.
         result = rove("crawl", "--resume", "--data-dir", data, "--max-duration", "0.5s")
         assert result.returncode == 0 and "time limit reached: 0 pages" in result.stderr
         filler.unlink()
@@ -132,7 +132,7 @@ def pause_and_go_on(folder: Path) -> None:
 
 
 def fill(path: Path) -> None:
-    """Leave less than 40 MiB of the 100."""
+    """Leave less than 40 of the 100 MiB free."""
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, 70 * MIB)
 

@@ -1,4 +1,4 @@
-"""The demo and a crawl of the small web send nothing outside of loopback, and ask no name server.
+"""The demo and a crawl of the small web send nothing beyond loopback and query no name server.
 
 Both run in a network namespace of their own that has nothing but loopback: what would leave has no route, and the
 kernel counts it. So does it count every datagram, such as a question to a name server that is on loopback itself.
@@ -34,7 +34,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 def in_namespace(scenario: str) -> dict[str, Any]:
-    """Run a scenario of this file where there is nothing but loopback; what it reports."""
+    """Run a scenario of this file in a namespace with nothing but loopback, and return its report."""
     if shutil.which("unshare") is None:
         pytest.fail(NOT_PERMITTED)
     for namespace in NAMESPACES:
@@ -82,7 +82,7 @@ def raise_loopback() -> None:
 
 
 def counters() -> dict[str, int]:
-    """What the kernel has counted in this namespace, IPv4 and IPv6."""
+    """Return the kernel's network counters of this namespace, IPv4 and IPv6."""
     found: dict[str, int] = {}
     lines = Path("/proc/net/snmp").read_text().splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
@@ -99,7 +99,7 @@ def counters() -> dict[str, int]:
 
 
 def sent() -> dict[str, int]:
-    """What went, or tried to go, where a crawl of loopback has no business."""
+    """Count the packets that a crawl of loopback must not send."""
     now = counters()
     names = ("Udp", "UdpLite", "Udp6", "UdpLite6")
     return {

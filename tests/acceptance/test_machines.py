@@ -1,4 +1,4 @@
-"""One frontier on PostgreSQL for many processes and data directories, judged from the web's log and the database."""
+"""One frontier on PostgreSQL for many processes and data directories, checked in the web's log and in the database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ scenario = Scenarios()
 
 @dataclass(frozen=True)
 class OnPostgres:
-    """The options with which a crawl is in a database."""
+    """A crawl in a PostgreSQL database."""
 
     url: str
     name: str
@@ -53,7 +53,7 @@ class OnPostgres:
         return ["--frontier", self.url, "--crawl-name", self.name]
 
     def rows_outside(self, sql: str) -> None:
-        """Run a statement that is not of the crawl."""
+        """Run a statement outside of the crawl's schema."""
 
         async def work() -> None:
             connection = await asyncpg.connect(self.url)
@@ -63,7 +63,7 @@ class OnPostgres:
         asyncio.run(work())
 
     def rows(self, sql: str) -> list[Any]:
-        """What the crawl's schema says."""
+        """Query the crawl's schema."""
 
         async def work() -> list[Any]:
             settings = {"search_path": f'"{self.name}"'}
@@ -86,7 +86,7 @@ def database_for(name: str) -> OnPostgres:
 
 
 def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) -> None:
-    """Rules 1 to 4: delays, robots.txt, no URL twice but for what was cut off, nothing lost."""
+    """Check delays and robots.txt, that only cut-off visits were repeated, and that nothing is lost."""
     found: set[str] = set()
     for place in places:
         pages = exported_urls(place)
@@ -135,7 +135,7 @@ def running_nodes(data: Path) -> list[dict[str, Any]]:
 
 
 def check_where_to_look(here: Path, there: Path) -> None:
-    """A page of the other machine is known here, but not its text."""
+    """Check that a page of the other machine is known here, and that its text is not."""
     url = min(exported_urls(there))
     shown = rove("show", url, "--data-dir", here)
     assert shown.returncode == 0, shown.stderr
@@ -149,7 +149,7 @@ def check_where_to_look(here: Path, there: Path) -> None:
 
 @scenario
 def a_machine_whose_clock_is_an_hour_wrong_is_no_less_polite(tmp_path: Path) -> None:
-    """One process lives an hour ahead, another an hour behind; both share the domains."""
+    """One machine's clock is an hour ahead, the other's an hour behind, and both share the domains."""
     crawl = database_for("clocks")
     ahead, behind = tmp_path / "ahead", tmp_path / "behind"
     with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
@@ -186,7 +186,7 @@ def wrong_clock(folder: Path, seconds: float) -> dict[str, str]:
 
 @scenario
 def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None:
-    """The delay is made so long that no domain is visited twice: not by the machine that only joined either."""
+    """The new delay is so long that no domain may be visited twice, not even by the machine that only joined."""
     crawl = database_for("changed")
     here, there, delay = tmp_path / "here", tmp_path / "there", 1.0
     with served(tmp_path, hosts=40, profile="calm", knobs=KNOBS) as web:
@@ -208,7 +208,7 @@ def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None
             stack.enter_context(started(*resume, "--delay", 3000))
             wait_for(lambda: "the settings of the crawl were changed" in output())
             changed_at = time.monotonic()
-            # A domain whose old delay was running may be visited once more, but not again.
+            # A domain whose old delay was running may be visited once more, but not twice.
             time.sleep(3 * delay)
             visits: dict[str, list[float]] = {}
             for request in web.requests():
@@ -243,7 +243,7 @@ def a_crawl_is_moved_from_sqlite_to_postgres_and_goes_on(tmp_path: Path) -> None
 
 @scenario
 def a_data_directory_keeps_to_its_crawl(tmp_path: Path) -> None:
-    """Neither a slip of the hand nor a copy of it makes it part of another, or of the same crawl twice."""
+    """Neither a wrong option nor a copy of the directory makes it part of another crawl, or of the same crawl twice."""
     crawl = database_for("keeps")
     elsewhere = OnPostgres(with_database(crawl.url, f"second_{os.getpid()}"), crawl.name)
     crawl.rows_outside(f"CREATE DATABASE second_{os.getpid()}")

@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file: one dies, the supervisor dies, limits count over all."""
+"""Several processes on one SQLite file: one dies, the supervisor dies, and limits count for all together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ scenario = Scenarios()
 
 
 def workers_of(process: Process) -> list[psutil.Process]:
-    """The crawling processes of a supervisor."""
+    """Return the worker processes of a supervisor."""
     try:
         return [
             child
@@ -38,7 +38,7 @@ def workers_of(process: Process) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether a process has not ended; one whose parent is gone may stay in the list for a while."""
+    """Tell whether a process still runs. A zombie does not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -124,7 +124,7 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
             wait_for(lambda: len(web.requests()) > 60)
             workers = workers_of(crawl)
             assert len(workers) == 3
-            os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does it
+            os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does
             begun = time.monotonic()
             output, _ = crawl.communicate(timeout=30)
             assert time.monotonic() - begun < 10
@@ -136,7 +136,7 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
 
 @scenario
 def nobody_ever_reads_that_the_database_is_locked(tmp_path: Path) -> None:
-    """Four processes that write all the time, and somebody who looks on."""
+    """Four processes write all the time while `rove status` reads."""
     data = tmp_path / "data"
     with served(tmp_path, hosts=300, profile="calm", knobs=["crawl_delay=0.02"]) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")

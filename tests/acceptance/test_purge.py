@@ -1,4 +1,4 @@
-"""The pages of a domain deleted from the WARC files, whatever interrupts it; read with a library that is not ours."""
+"""`rove purge` deletes the pages of a domain from the WARC files, even if it is killed. Checked with warcio."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import served
 
 RUNS = 3
-"""Starts of the crawl: each process of each leaves files of its own."""
+"""How often the crawl is started. Each of its processes leaves files of its own."""
 STEPS_PER_FILE = 6
 """Changes that a purge makes for one file: copy, plan, decision, new name, and two deletions."""
 
 Stored = tuple[str, str, bytes]
-"""Of a WARC record: type, URL, payload."""
+"""Type, URL and payload of a WARC record."""
 
 
 class Crawled(NamedTuple):
-    """A crawl that was stopped."""
+    """A crawl that has stopped."""
 
     data: Path
     domain: str
     seen: list[str]
-    """URLs of the web's log."""
+    """The URLs in the web's log."""
 
 
 def records(data: Path) -> Counter[Stored]:
-    """All records about pages, by type, URL and payload; the files are whole and named as they say."""
+    """Count all records about pages by type, URL and payload, and check that the files are whole."""
     found: Counter[Stored] = Counter()
     for path in sorted((data / "warc").iterdir()):
         assert path.name.endswith(".warc.gz"), f"{path.name} was left behind"
@@ -68,7 +68,7 @@ def is_of(domain: str, url: str) -> bool:
 
 
 def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
-    """The export, without where the records lie."""
+    """Return the exported pages without the positions of their records."""
     where = ("text_record", "raw_record")
     return {
         page["url"]: {name: value for name, value in page.items() if name not in where}
@@ -79,7 +79,7 @@ def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
 def check_purged(
     crawled: Crawled, data: Path, before: Counter[Stored], pages: dict[str, dict[str, object]]
 ) -> None:
-    """Nothing of the domain is stored any more; all else is as it was, and found where the database says."""
+    """Check that nothing of the domain is stored any more, and that everything else is unchanged and can be found."""
     left = Counter({key: n for key, n in before.items() if not is_of(crawled.domain, key[1])})
     assert records(data) == left
     assert pages_by_url(data) == {
@@ -90,7 +90,7 @@ def check_purged(
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    """A crawl with all answers kept, in a good number of files."""
+    """A crawl that stored texts and raw answers in several files."""
     folder = tmp_path_factory.mktemp("crawled")
     data = folder / "data"
     with served(folder, hosts=40, profile="calm") as web:
@@ -195,7 +195,7 @@ def test_wrong_words(tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_without_a_word(tmp_path: Path) -> None:
-    """Where there is no terminal nobody can be asked, and what is not one domain is never meant."""
+    """Without a terminal, rove cannot ask for confirmation, and it never purges more than one domain."""
     for words, said in ((["a.test"], "add --yes"), (["com", "--yes"], "is not one domain")):
         result = rove("purge", *words, "--data-dir", tmp_path, input="y\n")
         assert result.returncode == 2 and said in result.stderr, result.stderr

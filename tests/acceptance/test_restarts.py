@@ -1,4 +1,4 @@
-"""Three processes on one PostgreSQL, and everything that can be killed is: what the web and the database saw."""
+"""Three processes on one PostgreSQL server, while processes, the server and a second machine are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which a robots.txt can be answered, and what pages ask for themselves, judged from the server's log."""
+"""Every way a server can answer for robots.txt, and the robots rules of pages, checked in the server's log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ scenario = Scenarios()
 
 
 def plain(body: str | bytes, *, status: int = 200, **headers: str) -> Reply:
-    """A robots.txt; the headers' underscores stand for dashes."""
+    """Return a robots.txt answer. Underscores in header names stand for dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(body, status=status, type="text/plain", headers=named)
 
@@ -38,23 +38,23 @@ def to(location: str) -> Reply:
 
 
 def pages_of(web: Site, host: str) -> set[str]:
-    """The paths of a host that were asked for, but for those of a robots.txt and where it leads."""
+    """Return the requested pages of a host."""
     return {asked.path for asked in web.requests_to(host)} & {*PATHS, "/more"}
 
 
 def rules_asked(web: Site, host: str) -> list[str]:
-    """The paths of a host that were asked for and are no pages, in order."""
+    """Return the requested paths of a host that are not pages, in order."""
     return [asked.path for asked in web.requests_to(host) if asked.path not in (*PATHS, "/more")]
 
 
 def pauses(web: Site, host: str, path: str) -> list[float]:
-    """Seconds from the end of each request for a path to the beginning of the next."""
+    """Return the seconds from the end of each request for a path to the start of the next."""
     asked = web.requests_to(host, path)
     return [later.at - earlier.ended for earlier, later in pairwise(asked)]
 
 
 def crawl(folder: Path, web: Site, urls: list[str], *options: object) -> Path:
-    """A crawl of these URLs, run to its end; its data directory."""
+    """Crawl these URLs to the end, and return the data directory."""
     data = folder / "data"
     seeds = write_lines(folder / "seeds.txt", *urls)
     options = (*crawl_options(data, delay=DELAY), *options)
@@ -64,13 +64,13 @@ def crawl(folder: Path, web: Site, urls: list[str], *options: object) -> Path:
 
 
 def both_pages(answers: Mapping[str, Reply]) -> list[str]:
-    """The open and the private page of every host that has one."""
+    """Return the URLs of the open and the private page of every host."""
     hosts = [name.removesuffix("/") for name in answers if name.endswith("/")]
     return [f"http://{host}{path}" for host in hosts for path in PATHS]
 
 
 def with_pages(robots: Mapping[str, Reply]) -> dict[str, Reply]:
-    """Answers with the two pages of every host whose robots.txt is given."""
+    """Return the answers with two pages added for every host whose robots.txt is given."""
     answers = dict(robots)
     for name in robots:
         host, _, path = name.partition("/")
@@ -81,7 +81,7 @@ def with_pages(robots: Mapping[str, Reply]) -> dict[str, Reply]:
 
 @scenario
 def a_robots_txt_that_never_comes(tmp_path: Path) -> None:
-    """A server that takes the request and says nothing: given up after twenty seconds, and not taken for leave."""
+    """A server that reads the request and never answers is given up after twenty seconds, and nothing is allowed."""
     robots = {"dumb.test/robots.txt": Reply(held=True), "www.dumb.test/robots.txt": plain(RULES)}
     answers = with_pages(robots)
     data = tmp_path / "data"
@@ -102,7 +102,7 @@ def a_robots_txt_that_never_comes(tmp_path: Path) -> None:
 
 @scenario
 def redirects_of_a_robots_txt(tmp_path: Path) -> None:
-    """Five hops are followed, over hosts too; more mean that there is none (RFC 9309, 2.3.1.2)."""
+    """Five redirects are followed, also to other hosts. After more, there are no rules (RFC 9309, 2.3.1.2)."""
     robots: dict[str, Reply] = {}
     for hops in range(1, 7):
         host = f"hops{hops}.test"
@@ -187,7 +187,7 @@ def every_spelling_of_a_robots_txt(tmp_path: Path) -> None:
 
 @scenario
 def a_robots_txt_that_is_not_there(tmp_path: Path) -> None:
-    """A 4xx means that there are no rules; but for 429, which says that there is no time for them."""
+    """A 4xx means that there are no rules, except 429, which asks for a pause."""
     robots = {
         f"s{status}.test/robots.txt": Reply("User-agent: *\nDisallow: /\n", status=status)
         for status in (400, 401, 403, 404, 405, 410, 418, 451)
@@ -203,7 +203,7 @@ def a_robots_txt_that_is_not_there(tmp_path: Path) -> None:
 
 @scenario
 def a_robots_txt_that_cannot_be_had(tmp_path: Path) -> None:
-    """Its origin is closed and asked less and less; another origin of the domain is not concerned."""
+    """The origin is closed and tried less and less often. Another origin of the domain is not affected."""
     troubles = {
         "s429.test": Reply("wait", status=429),
         "s500.test": Reply(RULES, status=500),
@@ -266,7 +266,7 @@ def a_server_that_says_when_to_ask_again_for_its_rules(tmp_path: Path) -> None:
 
 @scenario
 def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
-    """After it has run out, its server is asked whether it has changed; before, it is not asked at all."""
+    """An expired robots.txt is revalidated; one that is still fresh is not requested."""
     date = "Wed, 01 Jul 2026 10:00:00 GMT"
     has_changed = False
 
@@ -284,7 +284,7 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
         return plain(RULES, ETag='"1"')
 
     def conditional(host: str, path: str) -> Reply:
-        """What a server says that knows of conditions."""
+        """Answer conditional requests."""
         headers = web.requests_to(host)[-1].headers
         if '"1"' in headers.get("if-none-match", "") and host != "changed.test":
             return Reply(status=304)
@@ -327,7 +327,7 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
 
 
 def expire(data: Path, but: str) -> None:
-    """Let the copies of all robots.txt run out, but for one."""
+    """Let every stored robots.txt but one expire."""
     with closing(sqlite3.connect(data / "frontier.sqlite")) as frontier, frontier:
         changed = frontier.execute("UPDATE origin SET expires_at = 0 WHERE origin <> ?", (but,))
         assert changed.rowcount > 0
@@ -374,7 +374,7 @@ def a_crawl_delay_is_kept(tmp_path: Path) -> None:
 
 @scenario
 def a_domain_that_asks_to_be_left_alone_does_not_keep_a_crawl_up(tmp_path: Path) -> None:
-    """Nor is another of its hosts asked, or what is linked later: what is left alone is the domain."""
+    """Neither its other hosts nor URLs found later are requested, because the whole domain is left alone."""
     answers = {
         "endless.test/robots.txt": plain("User-agent: *\nCrawl-delay: 100000\n"),
         "endless.test/": PAGE,
@@ -396,7 +396,7 @@ def a_domain_that_asks_to_be_left_alone_does_not_keep_a_crawl_up(tmp_path: Path)
 
 @scenario
 def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
-    """Every request is in the ledger once, also where a server takes the second one and answers by leaving."""
+    """Every request is in the ledger once, even if the server closes the connection at the second one."""
     kept = {
         "kept.test/robots.txt": replace(plain(RULES), keep=True),
         "missing.test/robots.txt": replace(plain("Nothing here.", status=404), keep=True),
@@ -416,7 +416,7 @@ def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
         data = crawl(tmp_path, web, urls)
     assert len(web.requests_to("faithless.test", "/")) == 2
     assert len(web.urls) == 8
-    # faithless.test is asked again in a visit of its own, and was connected to once in vain
+    # faithless.test is requested again in a visit of its own, after one connection in vain
     assert web.connections == 4 + 2
     rows = frontier_rows(data, "SELECT url, error, status FROM request ORDER BY began, seq")
     assert Counter(url for url, _, _ in rows) == Counter(web.urls)

@@ -69,7 +69,7 @@ def urls_of(data: Path) -> set[str]:
 
 
 def seeds_loaded(data: Path) -> int:
-    """Lines of all seed files that have been loaded."""
+    """Count the seed lines that have been loaded."""
     return sum(row[0] for row in frontier_rows(data, "SELECT lines FROM seed_source"))
 
 
@@ -79,7 +79,7 @@ def all_loaded(data: Path) -> bool:
 
 
 def stop(process: Process) -> str:
-    """Stop a crawl in good order; what it has printed."""
+    """Stop a crawl with Ctrl-C and return its output."""
     process.send_signal(SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
@@ -115,7 +115,7 @@ def test_every_way_to_write_a_seed(tmp_path: Path) -> None:
 
 
 def test_what_is_said_is_not_folded(tmp_path: Path) -> None:
-    """Output that is no terminal has no width: a path or a command in it stays in one piece."""
+    """Output to a pipe is not wrapped, so a path or a command in it stays in one piece."""
     folder = tmp_path / ("long-name-" * 12)
     folder.mkdir()
     seeds, data = folder / "seeds.txt", folder / "my [data]"

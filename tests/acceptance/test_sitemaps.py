@@ -1,4 +1,4 @@
-"""Sitemaps that robots.txt names: read where that was asked for, and left alone where it was not."""
+"""Sitemaps named by robots.txt are read with --sitemaps and ignored without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping in good order, limits, scope, and going on afterwards with nothing said twice."""
+"""Clean stops, limits, scope, and resuming without repeating any option."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_signal(tmp_path: Path, sent: Signals, code: int) -> None:
 
 @scenario
 def a_crawl_that_waits_for_seeds_can_be_stopped(tmp_path: Path) -> None:
-    """Nobody has typed anything yet: one signal is enough, and nothing has begun."""
+    """A crawl that reads seeds from a terminal stops at the first signal, before anything has begun."""
     data = tmp_path / "data"
     with started("crawl", "-", *crawl_options(data), stdin=subprocess.PIPE) as process:
         wait_for(lambda: (data / "seeds").exists())
@@ -100,7 +100,7 @@ def a_crawl_that_waits_for_seeds_can_be_stopped(tmp_path: Path) -> None:
 
 @scenario
 def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -> None:
-    """One crawl is told to stop once, another twice; the sites of both never answer."""
+    """One crawl gets one signal, another gets two, while the sites of both never answer."""
     hosts = [f"host{i}.test" for i in range(30)]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("".join(f"http://{host}/\n" for host in hosts))
@@ -124,7 +124,7 @@ def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -
             assert once.returncode == 130, output
         check_leases(patient, asked=first.pages, hosts=hosts)
         assert len(first.pages) == 8, "a fetch was begun after the signal"
-        # After a hard stop the leases are out; a resume takes them back, and waits for the delay.
+        # After a hard stop, the leases are still held. A resume takes them back and waits for the delay.
         with started("crawl", "--resume", "--data-dir", hasty) as again:
             wait_for(lambda: len(second.pages) == 16)
             assert len(set(second.pages)) == 16, "a domain was asked again before its delay"
@@ -143,7 +143,7 @@ def check_second_signal(process: Process) -> None:
 
 
 def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
-    """What was asked waits for its delay; all others are as ready as they were."""
+    """Check that requested domains wait for their delay and that all others are still ready."""
     status = status_of(data)
     assert status["urls"]["pending"] == len(hosts)
     expected = {"leased": 0, "waiting": len(asked), "ready": len(hosts) - len(asked)}
@@ -183,7 +183,7 @@ def a_limit_of_pages_is_kept_exactly_and_counts_anew(tmp_path: Path) -> None:
 
 @scenario
 def a_limit_of_time_is_kept_and_counts_anew(tmp_path: Path) -> None:
-    """Time that a crawl spends waiting counts as well: here it has nothing else to do."""
+    """Time spent waiting counts too; here the crawl does nothing else."""
     data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
     seeds.write_text("http://start.test/\n")
     times = [0.0]

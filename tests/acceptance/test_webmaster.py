@@ -1,4 +1,4 @@
-"""What a webmaster who complains is told: the audit, why a URL was fetched or not, and every request to a site."""
+"""The answers to a webmaster who complains: the audit, why a URL was fetched or not, and every request to a site."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROBOTS = "# </pre><script>alert(3)</script>\nUser-agent: *\nDisallow: /private/\
 
 
 class Looked(NamedTuple):
-    """A crawl that was killed, resumed and ended, and the server that it asked."""
+    """A crawl that was killed, resumed and finished, and the site that it crawled."""
 
     data: Path
     web: Site
@@ -76,7 +76,7 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
 
 
 def of_site(web: Site, domain: str) -> list[str]:
-    """The URLs of a domain that were asked for, by the server's log."""
+    """Return the requested URLs of a domain by the server's log."""
     return [
         asked.url
         for asked in web.requests
@@ -99,7 +99,7 @@ def test_the_audit_of_a_killed_crawl_is_clean(looked: Looked) -> None:
 
 
 def test_an_audit_finds_what_is_wrong(looked: Looked, tmp_path: Path) -> None:
-    """A check that cannot fail proves nothing: the same ledger, in which one visit came too soon."""
+    """A check that cannot fail proves nothing, so audit the same ledger with one visit that came too soon."""
     data = tmp_path / "data"
     shutil.copytree(looked.data, data)
     with closing(sqlite3.connect(data / "frontier.sqlite")) as ledger, ledger:
@@ -156,7 +156,7 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
             for (url,) in frontier_rows(looked.data, "SELECT url FROM request WHERE fate = 'lost'")
         }
         seen = Counter(of_site(looked.web, domain))
-        # What was begun when the crawl was killed may not have reached the server.
+        # A request that was started when the crawl was killed may not have reached the server.
         assert not seen - listed, seen - listed
         assert set(listed - seen) <= lost, listed - seen
         assert head["requests"] + head["requests_for_other_sites"] == listed.total()
@@ -174,7 +174,7 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
 
 
 class _Page(HTMLParser):
-    """What a browser would make of a file: elements that are closed, what they would load, their text."""
+    """Reads an HTML file as a browser would: closed elements, URLs to load, and the text."""
 
     VOID = frozenset({"meta", "link", "img", "br", "hr", "input"})
 

@@ -23,6 +23,8 @@ from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
 
+pytestmark = pytest.mark.system
+
 PATIENCE = 10.0
 EXHAUSTED = '{"ending": "exhausted"}'
 UNTIL_TOLD = 'cat >/dev/null; echo \'{"ending": "stopped"}\''

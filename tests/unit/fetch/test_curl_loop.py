@@ -15,6 +15,8 @@ from rove.fetch.poller import ReadySockets, SelectorSockets, ready_sockets
 from rove.model.outcomes import FailureKind, Fetched
 from tests.unit.fetch.server import Act, Script, ask, failure, fetching, page, serve
 
+pytestmark = pytest.mark.system
+
 AT_ONCE = 50
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

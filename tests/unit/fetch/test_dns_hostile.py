@@ -27,6 +27,8 @@ from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import Act, FakeResolver, ask, failure, fetching, on_loop, page, serve
 
+pytestmark = pytest.mark.system
+
 A, CNAME = 1, 5
 Reply = Callable[[bytes, str], bytes | None]
 """The bytes of an answer to a question and its name; None: none is sent."""

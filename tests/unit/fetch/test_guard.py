@@ -152,6 +152,7 @@ class Only(AddressGuard):
         return address == "127.0.0.2"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("host", ["page.test", "localhost", "rebound.localhost"])
 @on_loop
 async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -> None:
@@ -183,6 +184,7 @@ async def test_ports_of_other_protocols_are_never_dialled(port: int) -> None:
     assert resolver.asked == []
 
 
+@pytest.mark.system
 @on_loop
 async def test_any_other_port_is_dialled_when_it_comes_to_that() -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from rove.fetch.loop_lag import LoopLag
 from rove.model.outcomes import Fetched
 from tests.unit.fetch.server import ask, fetching, on_loop, page, serve
@@ -21,6 +23,7 @@ async def test_a_loop_that_is_held_up_is_late_by_that_much() -> None:
     assert lag.seconds - before > 0.2
 
 
+@pytest.mark.system
 @on_loop
 async def test_an_answer_is_not_slow_for_what_held_us_up() -> None:
     async with serve([page(b"at once")]) as server, fetching() as fetcher:

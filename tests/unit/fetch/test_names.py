@@ -15,6 +15,8 @@ from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, serve
 
+pytestmark = pytest.mark.system
+
 LABEL = "a" * 63
 NAMES = {
     "bücher.test": "xn--bcher-kva.test",

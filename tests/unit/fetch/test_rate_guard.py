@@ -19,6 +19,8 @@ from rove.fetch.rate_guard import MAX_OVERHEAD, RateGuard
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch.server import Server, ask, failure, fetching, on_loop, outcome_of, page
 
+pytestmark = pytest.mark.system
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LIMITS = FetchLimits(window=20.0, least_rate=256.0)

@@ -11,6 +11,8 @@ import pytest
 
 from rove.fetch.failure import is_our_trouble
 
+pytestmark = pytest.mark.system
+
 # In a process of its own, whose files may run out.
 SCRIPT = """
 import os, resource

@@ -718,6 +718,7 @@ for done in purge.rewrite():
 """
 
 
+@pytest.mark.system
 def test_killed_for_real_the_next_purge_ends_it(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
     with subprocess.Popen(
@@ -834,6 +835,7 @@ def test_a_note_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         next(Purge(tmp_path, is_purged).rewrite())
 
 
+@pytest.mark.system
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     """A file of 20 MB is rewritten by a process that grows by less than half of that."""
     large = [page(n, os.urandom(500_000).hex()) for n in range(40)]

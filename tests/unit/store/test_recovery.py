@@ -220,6 +220,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("lines", [1, 400, 3_000])
 def test_after_kill_nothing_is_missing_that_write_returned_for(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen(
