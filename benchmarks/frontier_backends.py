@@ -12,10 +12,10 @@ from typing import Any
 import asyncpg
 
 from rove.frontier.contract import Frontier, Policy
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import URLS_PER_ADD
-from rove.frontier.sqlite.database import Database as SqliteDatabase
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.urls import NewUrl
 from rove.urls.fingerprint import fingerprint

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.frontier_backends import Postgres
-from rove.frontier.postgres.database import QUERIES, SESSION_SETTINGS
+from rove.frontier.postgres.database import SESSION_SETTINGS
+from rove.frontier.postgres.session import QUERIES
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
 
 EXPLAINED_BATCH = 100

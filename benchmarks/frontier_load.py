@@ -81,7 +81,7 @@ async def claim_and_settle(task: ClaimTask, start: Any = None) -> WorkDone:
         await asyncio.gather(claim(), settle())
         done.seconds, done.cpu = time.perf_counter() - began, time.process_time() - cpu
         if isinstance(frontier, PostgresFrontier):
-            done.bound = frontier._bound.value
+            done.bound = frontier.claiming.floor.value
     return done
 
 

@@ -284,7 +284,7 @@ def a_database_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None
     cases = [
         ("postgresql://127.0.0.1:1/postgres", "no PostgreSQL can be reached"),
         (with_database(url, "no_such_database"), "there is no database 'no_such_database'"),
-        ("postgresql://user:secret@nowhere.invalid/x", "is not known"),
+        ("postgresql://user:secret@nowhere.invalid/x", "is unknown"),
         ("mysql://127.0.0.1/x", "begins with postgresql://"),
         ("postgresql://127.0.0.1:port/x", "is not the URL of a PostgreSQL"),
     ]

@@ -100,7 +100,7 @@ def test_every_way_to_write_a_seed(tmp_path: Path) -> None:
         result = rove("crawl", "s", *options, *reach, "--max-duration", "1s", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert urls_of(data) == SEEDS
-    assume_https = {row[0] for row in frontier_rows(data, "SELECT url FROM url WHERE bare")}
+    assume_https = {row[0] for row in frontier_rows(data, "SELECT url FROM url WHERE assume_https")}
     assert assume_https == {
         url for url in SEEDS if url.startswith("https") and url.count("/") == 3
     } - {

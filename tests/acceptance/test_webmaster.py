@@ -153,7 +153,9 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
         )
         lost = {
             url
-            for (url,) in frontier_rows(looked.data, "SELECT url FROM request WHERE fate = 'lost'")
+            for (url,) in frontier_rows(
+                looked.data, "SELECT url FROM request WHERE settlement = 'lost'"
+            )
         }
         seen = Counter(of_site(looked.web, domain))
         # A request that was started when the crawl was killed may not have reached the server.

@@ -11,20 +11,20 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     """An empty frontier, on each backend in turn."""
     if request.param == "sqlite":
         return SqliteHarness(tmp_path)
-    postgres: Harness = request.getfixturevalue("postgres")
-    return postgres
+    harness: Harness = request.getfixturevalue("postgres")
+    return harness
 
 
 @pytest.fixture(scope="session")
-def postgres_schema(postgres_url: str) -> PostgresHarness:
-    """A schema that all contract tests of this process share."""
+def schema_of_contract_tests(postgres_url: str) -> PostgresHarness:
+    """Make a schema that is emptied between tests."""
     harness = PostgresHarness(postgres_url, "contract")
     asyncio.run(harness.drop())
     return harness
 
 
 @pytest.fixture
-def postgres(postgres_schema: PostgresHarness) -> PostgresHarness:
-    """An empty frontier on PostgreSQL."""
-    asyncio.run(postgres_schema.empty())
-    return PostgresHarness(postgres_schema.url, postgres_schema.schema)
+def postgres(schema_of_contract_tests: PostgresHarness) -> PostgresHarness:
+    """Return an empty frontier on PostgreSQL."""
+    asyncio.run(schema_of_contract_tests.empty())
+    return PostgresHarness(schema_of_contract_tests.url, schema_of_contract_tests.schema)

@@ -1,37 +1,33 @@
-"""What the contract tests need of every frontier: to be opened with a clock that the test moves."""
+"""Opens each frontier with a clock that the test moves."""
 
 from __future__ import annotations
 
 import inspect
 import math
+import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Protocol
 
 import asyncpg
 
-from rove.frontier.contract import (
-    Catalog,
-    Frontier,
-    FrontierReader,
-    MovedContent,
-    Node,
-    Policy,
-)
+from rove.frontier.contract import Backend, Catalog, Frontier, FrontierReader, Node, Policy
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.catalog import PostgresCatalog
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import SESSION_SETTINGS, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
-from rove.frontier.postgres.reader import PostgresReader
+from rove.frontier.postgres.reader import PostgresTables
+from rove.frontier.postgres.session import Session
+from rove.frontier.reader import CrawlReader
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
-from rove.frontier.sqlite.database import Database
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import SqliteReader
+from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import (
     DelaySource,
-    Location,
     RequestKind,
     RequestRow,
 )
@@ -48,6 +44,9 @@ from rove.urls.canonical import canonical
 DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
+DEFAULT_SLICE = 500
+NODE = Node(key="k", host="h", path="/p")
+"""The node of the frontiers on PostgreSQL, which is machine 1."""
 NO_PACE = Pace()
 PENDING = (
     "SELECT d.id, d.pending, count(u.domain) FROM domain d "
@@ -58,6 +57,9 @@ PENDING = (
 class Harness(Protocol):
     """A database with a clock that the test moves, and frontiers on it."""
 
+    slice: int
+    """Rows or URLs that a reader or a bulk settle reads at a time."""
+
     async def open(
         self,
         *,
@@ -67,25 +69,19 @@ class Harness(Protocol):
         limits_epoch: int = 0,
         horizon: float = math.inf,
     ) -> Frontier:
-        """A frontier on the harness's database, as one more process would open it."""
+        """Open a frontier on the harness's database, as one more process would."""
 
     def reader(self) -> FrontierReader:
-        """A reader of what was last opened."""
+        """Return a reader of the database that was opened last."""
 
     def catalog(self) -> Catalog:
-        """The catalog of what was last opened."""
+        """Return the catalog of the database that was opened last."""
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        """What a backend does of that name."""
-
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        """What a backend does of that name."""
-
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        """What a backend does of that name."""
+    async def backend(self) -> Backend:
+        """Open a backend on the same database."""
 
     def now(self) -> int:
-        """The time, in milliseconds of the crawl's clock."""
+        """Return the time, in milliseconds of the crawl's clock."""
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
@@ -94,46 +90,41 @@ class Harness(Protocol):
         """Close everything."""
 
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
-        """Of each domain with any: its kept count of pending URLs, and the rows counted."""
+        """Return each domain's counter of pending URLs beside the number of its pending rows."""
 
 
 class SqliteHarness:
     """The embedded frontier under a fake clock."""
 
     def __init__(self, folder: Path) -> None:
+        self.slice = DEFAULT_SLICE
         self._path = folder / "frontier.sqlite"
         self._now = START
-        self._databases: list[Database] = []
+        self._databases: list[SqliteDatabase] = []
+        self._backends: list[SqliteBackend] = []
 
     async def open(self, **policy: Any) -> Frontier:
-        database = Database(self._path)
+        database = SqliteDatabase(self._path)
         self._databases.append(database)
         await database.open(create=True)
-        frontier = SqliteFrontier(database, _policy(**policy), clock=lambda: self._now)
-        rows = await database.run(
-            lambda: database.execute("begin_run", now=self._now, wall=time.time())
+        frontier = SqliteFrontier(
+            database, _policy(**policy), clock=lambda: self._now, urls_per_slice=self.slice
         )
+        rows = await database.fetch("begin_run", now=self._now, wall=time.time())
         await frontier.begin(run=rows[0][0])
         return frontier
 
     def reader(self) -> FrontierReader:
-        return SqliteReader(self._databases[-1], clock=lambda: self._now)
+        tables = SqliteTables(self._databases[-1], lambda: self._now)
+        return CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1)
 
     def catalog(self) -> Catalog:
         return SqliteCatalog(self._databases[-1], clock=lambda: self._now)
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        await self._backend().place_again(rows)
-
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        await self._backend().place_contents(moved)
-
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        await self._backend().forget_contents(places)
-
-    def _backend(self) -> SqliteBackend:
+    async def backend(self) -> Backend:
         backend = SqliteBackend(self._path)
-        backend._database = self._databases[-1]
+        self._backends.append(backend)
+        await backend.open()
         return backend
 
     def now(self) -> int:
@@ -143,13 +134,15 @@ class SqliteHarness:
         self._now += round(seconds * 1000)
 
     async def close(self) -> None:
+        for backend in self._backends:
+            await backend.close()
         for database in self._databases:
             await database.close()
 
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
-        database = self._databases[-1]
-        rows = await database.run(lambda: database._connection.execute(PENDING).fetchall())
-        return {domain: (kept, counted) for domain, kept, counted in rows}
+        with closing(sqlite3.connect(self._path)) as connection:
+            rows = connection.execute(PENDING).fetchall()
+        return {domain: (counter, counted) for domain, counter, counted in rows}
 
 
 class PostgresHarness:
@@ -158,9 +151,11 @@ class PostgresHarness:
     def __init__(self, url: str, schema: str) -> None:
         self.url = url
         self.schema = schema
+        self.slice = DEFAULT_SLICE
         self._now = START
         self._written = 0
         self._databases: list[PostgresDatabase] = []
+        self._backends: list[PostgresBackend] = []
 
     async def open(self, **policy: Any) -> Frontier:
         database = PostgresDatabase(self.url, self.schema)
@@ -168,37 +163,39 @@ class PostgresHarness:
         self._databases.append(database)
         await database.open(create=True)
         if is_first:
-            await self._replace_clock(database)
+            await self._replace_clock()
+            await database.value("this_machine", key=NODE.key, host=NODE.host, path=NODE.path)
         await self._write_clock()
         frontier = PostgresFrontier(
-            database, _policy(**policy), machine=1, steady=lambda: self._now / 1000
+            database,
+            _policy(**policy),
+            machine=1,
+            steady=lambda: self._now / 1000,
+            urls_per_slice=self.slice,
         )
-        run = await database.run("begin", lambda session: session.value("begin_run", wall=0.0))
-        await frontier.begin(run)
-        return _OnTime(frontier, self._write_clock)  # type: ignore[return-value]
+        await frontier.begin(await database.value("begin_run", wall=0.0))
+        return _OnTime(frontier, self._write_clock)
 
     def reader(self) -> FrontierReader:
-        reader = PostgresReader(self._databases[-1], "")
-        return _OnTime(reader, self._write_clock)  # type: ignore[return-value]
+        tables = PostgresTables(self.database, NODE.key)
+        reader = CrawlReader(tables, limit=self.slice, ledger_limit=self.slice + 1)
+        return _OnTime(reader, self._write_clock)
 
     def catalog(self) -> Catalog:
-        catalog = PostgresCatalog(self._databases[-1], lambda: 1)
-        return _OnTime(catalog, self._write_clock)  # type: ignore[return-value]
+        catalog = PostgresCatalog(self.database, lambda: 1)
+        return _OnTime(catalog, self._write_clock)
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        await self._backend().place_again(rows)
-
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        await self._backend().place_contents(moved)
-
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        await self._backend().forget_contents(places)
-
-    def _backend(self) -> PostgresBackend:
-        backend = PostgresBackend(self.url, self.schema, Node(key="", host="", path=""))
-        backend._database = self._databases[-1]
-        backend._machine_id = 1
+    async def backend(self) -> Backend:
+        """Open a backend on the same database, as node 1, to which the frontiers belong."""
+        backend = PostgresBackend(self.url, self.schema, NODE)
+        self._backends.append(backend)
+        await backend.open()
         return backend
+
+    @property
+    def database(self) -> PostgresDatabase:
+        """The database that was opened last."""
+        return self._databases[-1]
 
     def now(self) -> int:
         return self._now
@@ -207,49 +204,50 @@ class PostgresHarness:
         self._now += round(seconds * 1000)
 
     async def close(self) -> None:
+        for backend in self._backends:
+            await backend.close()
         for database in self._databases:
             await database.close()
         self._databases.clear()
+        self._backends.clear()
 
     async def empty(self) -> None:
-        """Back to the state of a new schema; a new one would take twenty times as long."""
-        database = PostgresDatabase(self.url, self.schema)
-        await database.open(create=True)
-        async with database._pool.acquire() as connection:
-            tables = await connection.fetch(
-                "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'",
-                self.schema,
-            )
-            names = ", ".join(row[0] for row in tables)
-            await connection.execute(f"TRUNCATE {names} RESTART IDENTITY")
-        await database.close()
+        """Empty all tables, which is twenty times as fast as making a new schema."""
+        self._databases.append(PostgresDatabase(self.url, self.schema))
+        await self.database.open(create=True)
+        tables = await self.rows(
+            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'",
+            self.schema,
+        )
+        names = ", ".join(row[0] for row in tables)
+        await self.rows(f"TRUNCATE {names} RESTART IDENTITY")
+        await self.close()
 
     async def drop(self) -> None:
-        """Take the schema away."""
+        """Drop the schema."""
         connection = await asyncpg.connect(self.url)
         await connection.execute(f'DROP SCHEMA IF EXISTS "{self.schema}" CASCADE')
         await connection.close()
 
     async def counted_pending(self) -> dict[int, tuple[int, int]]:
         rows = await self.rows(PENDING)
-        return {domain: (kept, counted) for domain, kept, counted in rows}
+        return {domain: (counter, counted) for domain, counter, counted in rows}
 
     async def rows(self, sql: str, *parameters: Any) -> list[Any]:
-        """What a statement of the test's own brings."""
-        async with self._databases[-1]._pool.acquire() as connection:
-            found: list[Any] = await connection.fetch(sql, *parameters)
-            return found
+        """Return the rows of a statement of the test's own."""
+        return await raw(self.database, sql, *parameters)
 
-    async def _replace_clock(self, database: PostgresDatabase) -> None:
-        async with database._pool.acquire() as connection:
-            await connection.execute(
-                "CREATE TABLE IF NOT EXISTS test_clock (now bigint);"
+    async def _replace_clock(self) -> None:
+        for sql in (
+            "CREATE TABLE IF NOT EXISTS test_clock (now bigint)",
+            (
                 "CREATE OR REPLACE FUNCTION server_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
-                "$$ SELECT now FROM test_clock $$;"
-                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
-                "$$ SELECT server_ms() + 0 $$;"
-                "INSERT INTO test_clock VALUES (0)"
-            )
+                "$$ SELECT now FROM test_clock $$"
+            ),
+            "SELECT amend_clock(0)",
+            "INSERT INTO test_clock VALUES (0)",
+        ):
+            await self.rows(sql)
 
     async def _write_clock(self) -> None:
         if self._written != self._now:
@@ -257,21 +255,42 @@ class PostgresHarness:
             await self.rows("UPDATE test_clock SET now = $1", self._now)
 
 
+@asynccontextmanager
+async def connected(harness: PostgresHarness) -> AsyncIterator[Any]:
+    """Connect with the settings of the frontier's own connections."""
+    settings = {**SESSION_SETTINGS, "search_path": f'"{harness.schema}"'}
+    connection = await asyncpg.connect(harness.url, server_settings=settings)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def raw(database: PostgresDatabase, sql: str, *parameters: Any) -> list[Any]:
+    """Return the rows of a statement that is no named query."""
+
+    async def work(session: Session) -> list[Any]:
+        rows: list[Any] = await session.connection.fetch(sql, *parameters)
+        return rows
+
+    return await database.run("test", work)
+
+
 class _OnTime:
-    """A frontier, or a part of one, before each use of which the database's clock is set."""
+    """Sets the database's clock before each use of a frontier or a part of one."""
 
     def __init__(self, whole: object, set_clock: Any) -> None:
         self._whole = whole
         self._set_clock = set_clock
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._whole, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
+        attribute = getattr(self._whole, name)
+        if not inspect.iscoroutinefunction(attribute):
+            return attribute
 
         async def on_time(*arguments: Any, **options: Any) -> Any:
             await self._set_clock()
-            return await found(*arguments, **options)
+            return await attribute(*arguments, **options)
 
         return on_time
 
@@ -294,23 +313,23 @@ def _policy(
 
 
 def url(text: str, depth: int = 0, **more: object) -> NewUrl:
-    """A URL to add."""
-    found = canonical(text)
-    assert found is not None
-    return found.new_url(depth=depth, **more)  # type: ignore[arg-type]
+    """Return a URL to add."""
+    parsed = canonical(text)
+    assert parsed is not None
+    return parsed.new_url(depth=depth, **more)  # type: ignore[arg-type]
 
 
 def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRow:
-    """A request that the visit made."""
-    found = canonical(page)
-    assert found is not None
+    """Return a request that a visit made."""
+    parsed = canonical(page)
+    assert parsed is not None
     return RequestRow(
         visit=lease.token,
         seq=seq,
-        domain=found.domain,
+        domain=parsed.domain,
         kind=RequestKind.PAGE,
-        url=found.text,
-        fingerprint=found.fingerprint,
+        url=parsed.text,
+        fingerprint=parsed.fingerprint,
         started=1.0,
         began=START,
         ended=START + 1_000,
@@ -319,7 +338,7 @@ def page_row(lease: Lease, page: str, seq: int = 0, **more: object) -> RequestRo
 
 
 async def first_urls(frontier: Frontier, lease: Lease, count: int) -> list[PendingUrl]:
-    """The next URLs of a leased domain: those that came with the lease, and what is read on behind them."""
+    """Return the next URLs of a leased domain: those that came with the lease, then more."""
     rest = await frontier.more(lease, lease.urls[-1], max(0, count - len(lease.urls)))
     return [*lease.urls, *rest][:count]
 
@@ -335,8 +354,8 @@ def visited(
     pause: float = 0.0,
     pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:
-    """A visit that settles the lease's first URLs, one for each state given."""
-    assert len(states) <= len(lease.urls), "each state is that of a URL"
+    """Return a visit that settles the first URLs of a lease, one for each state."""
+    assert len(states) <= len(lease.urls), "each state needs a URL"
     settled = [
         Settled(fingerprint=pending.fingerprint, state=state)
         for pending, state in zip(lease.urls, states, strict=False)

@@ -106,7 +106,7 @@ async def test_what_a_visit_has_fetched_is_kept_until_it_is_settled(harness: Har
     await frontier.add(links(range(ROOM)))
     (target,) = links(range(70, 71))
     for _ in range(2):
-        added = await frontier.add([target, *links(range(80, 84))], kept={target.fingerprint})
+        added = await frontier.add([target, *links(range(80, 84))], exempt={target.fingerprint})
         assert target.fingerprint not in added.refused
     assert await known(frontier, [target]) == [True]
     (lease,) = await frontier.claim(1)

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rove.frontier.contract import MAX_UNSETTLED
+from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, page_row, url, visited
@@ -262,7 +262,7 @@ async def test_new_work_wakes_a_domain_with_a_failing_origin(harness: Harness) -
 async def test_a_page_that_kills_its_process_is_given_up(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url("http://a.test/poison"), url("http://a.test/good", depth=1)])
-    for _ in range(MAX_UNSETTLED):
+    for _ in range(MAX_UNSETTLED_CLAIMS):
         (lease,) = await frontier.claim(1)
         assert lease.urls[0].url == "http://a.test/poison"
         harness.advance(BUDGET + DELAY)
@@ -277,7 +277,7 @@ async def test_a_page_that_kills_its_process_is_given_up(harness: Harness) -> No
 async def test_a_poison_page_that_is_the_last_leaves_the_domain_idle(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url("http://a.test/poison")])
-    for _ in range(MAX_UNSETTLED):
+    for _ in range(MAX_UNSETTLED_CLAIMS):
         await frontier.claim(1)
         harness.advance(BUDGET + DELAY)
     assert await frontier.claim(1) == []
@@ -290,7 +290,7 @@ async def test_a_settle_in_between_clears_the_suspicion(harness: Harness) -> Non
     frontier = await harness.open()
     await frontier.add([url(f"http://a.test/{i}") for i in range(9)])
     for _ in range(3):
-        for _ in range(MAX_UNSETTLED - 1):
+        for _ in range(MAX_UNSETTLED_CLAIMS - 1):
             await frontier.claim(1)
             harness.advance(BUDGET + DELAY)
         (lease,) = await frontier.claim(1)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from rove.frontier import paging
 from rove.frontier.contract import Frontier, MovedContent
-from rove.frontier.postgres.reader import PostgresReader
+from rove.frontier.postgres.reader import postgres_reader
 from rove.model.ledger import Content, Location
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, VisitResult
-from tests.contract.harness import Harness, PostgresHarness, page_row, url, visited
+from tests.contract.harness import NODE, Harness, PostgresHarness, page_row, url, visited
 
 DONE = UrlState.DONE
 HASH = -(1 << 62)
@@ -57,7 +54,7 @@ async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> No
     assert await frontier.known_contents([HASH, 5]) == expected
     reader = harness.reader()
     found = await reader.contents([HASH, 5])
-    assert {hash: text.replace(place="") for hash, text in found.items()} == expected
+    assert {hash: text.replace(node="") for hash, text in found.items()} == expected
     assert await reader.contents([]) == {}
 
 
@@ -103,10 +100,8 @@ async def test_a_late_copy_is_none(harness: Harness) -> None:
     assert (await frontier.counts()).copies == 0
 
 
-async def test_the_pages_that_have_it_are_found_in_slices(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paging, "SLICE", 2)
+async def test_the_pages_that_have_it_are_found_in_slices(harness: Harness) -> None:
+    harness.slice = 2
     frontier = await harness.open()
     first, *others = await leases(frontier, *"abcdef")
     await frontier.settle([stored(first, content(first))])
@@ -122,10 +117,11 @@ async def test_a_copy_whose_record_was_purged_is_none_any_more(harness: Harness)
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a)), stored(b, is_copy=True)])
     (row,) = [row async for row in harness.reader().copies(HASH)]
-    await harness.place_again([row.replace(text=place(3))])
+    backend = await harness.backend()
+    await backend.relocate_pages([row.replace(text=place(3))])
     (moved,) = [row async for row in harness.reader().copies(HASH)]
     assert moved == row.replace(text=place(3))
-    await harness.place_again([row.replace(text=None)])
+    await backend.relocate_pages([row.replace(text=None)])
     assert [row async for row in harness.reader().copies(HASH)] == []
 
 
@@ -134,15 +130,16 @@ async def test_a_text_that_was_moved_is_found_there(harness: Harness) -> None:
     a, b = await leases(frontier, "a", "b")
     other = content(a, 9, hash=5)
     await frontier.settle([stored(a, content(a), other), stored(b, is_copy=True)])
-    await harness.place_contents([])
+    backend = await harness.backend()
+    await backend.relocate_contents([])
     moved = MovedContent(hash=HASH, old=place(1), new=place(50, "b.warc.gz"))
     astray = MovedContent(hash=5, old=place(8), new=place(51, "b.warc.gz"))
     for _ in range(2):
-        await harness.place_contents([moved, astray])
+        await backend.relocate_contents([moved, astray])
         known = await frontier.known_contents([HASH])
         assert known == {HASH: content(a).replace(where=moved.new)}
     to_b = MovedContent(hash=HASH, old=moved.new, new=place(2), heir=(b.domain, b.token))
-    await harness.place_contents([to_b])
+    await backend.relocate_contents([to_b])
     assert await frontier.known_contents([HASH]) == {HASH: content(b, 2)}
 
 
@@ -150,10 +147,11 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
     frontier = await harness.open()
     (a,) = await leases(frontier, "a")
     await frontier.settle([stored(a, content(a))])
-    await harness.forget_contents([])
-    await harness.forget_contents([(HASH, place(2)), (HASH, place(1, "b.warc.gz")), (5, place(1))])
+    backend = await harness.backend()
+    await backend.forget_contents([])
+    await backend.forget_contents([(HASH, place(2)), (HASH, place(1, "b.warc.gz")), (5, place(1))])
     assert await frontier.known_contents([HASH]) == {HASH: content(a)}
-    await harness.forget_contents([(HASH, place(1))])
+    await backend.forget_contents([(HASH, place(1))])
     assert await frontier.known_contents([HASH]) == {}
 
 
@@ -178,9 +176,8 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     frontier = await postgres.open()
     (a,) = await leases(frontier, "a")
     await frontier.settle([stored(a, content(a))])
-    await postgres.rows("INSERT INTO machine (key, host, path) VALUES ('k', 'h', '/d')")
-    for key, place in (("k", ""), ("other", "h:/d")):
-        reader = PostgresReader(postgres._databases[-1], key)
+    for key, node in ((NODE.key, ""), ("other", "h:/p")):
+        reader = postgres_reader(postgres.database, key)
         found = await reader.contents([HASH])
-        assert found == {HASH: content(a).replace(place=place)}
+        assert found == {HASH: content(a).replace(node=node)}
     await postgres.close()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
 from rove.admin import apply_exclusions
-from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.contract import Exclusion, Frontier
+from rove.frontier.postgres.bulk_settle import PostgresUrlSlices
+from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, Pace
 from rove.policy.exclusions import Exclusions, parse_pattern
@@ -29,8 +30,8 @@ A = url("http://a.test/")
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(withdrawal, "SLICE", 4)
+def small_slices(harness: Harness) -> None:
+    harness.slice = 4
 
 
 block_covered = partial(apply_exclusions.block_covered, domains_per_slice=3)
@@ -342,7 +343,7 @@ async def test_killed_between_slices(
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(14)])
     with monkeypatch.context() as patch:
-        _kill_after(patch, frontier, "_close_urls", kills)
+        _kill_after(patch, "settle", kills)
         with pytest.raises(_Killed):
             await frontier.exclude({A.domain: "a.test"})
     assert (await frontier.counts()).urls_pending == 14 - 4 * kills
@@ -353,7 +354,7 @@ async def test_killed_between_slices(
     await check(harness, resumed)
     await resumed.include([A.domain])
     with monkeypatch.context() as patch:
-        _kill_after(patch, resumed, "_reopen_urls", kills)
+        _kill_after(patch, "reopen", kills)
         with pytest.raises(_Killed):
             await resumed.reopen(A.domain, everything)
     await check(harness, resumed)
@@ -366,19 +367,23 @@ class _Killed(Exception):
     pass
 
 
-def _kill_after(patch: pytest.MonkeyPatch, frontier: Any, name: str, times: int) -> None:
-    whole = getattr(frontier, "_whole", frontier)
-    work, done = getattr(whole, name), 0
+def _kill_after(patch: pytest.MonkeyPatch, name: str, times: int) -> None:
+    """Let only this many slices be settled or reopened."""
+    for slices in (SqliteUrlSlices, PostgresUrlSlices):
+        patch.setattr(slices, name, _killed_after(getattr(slices, name), times))
+
+
+def _killed_after(work: Callable[..., Awaitable[int]], times: int) -> Callable[..., Any]:
+    done = 0
 
     async def killed(*arguments: Any) -> int:
         nonlocal done
         if done == times:
             raise _Killed
         done += 1
-        found: int = await work(*arguments)
-        return found
+        return await work(*arguments)
 
-    patch.setattr(whole, name, killed)
+    return killed
 
 
 async def test_adds_claims_and_settles_in_between(harness: Harness) -> None:

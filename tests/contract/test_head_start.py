@@ -64,8 +64,9 @@ async def test_each_kind_of_turn_has_a_lower_bound_of_its_own(postgres: Postgres
     await opened.add([url(f"http://new{i}.test/") for i in range(4)])
     names = {lease.name[:3] for _ in range(2) for lease in await opened.claim(2)}
     assert names == {"old", "new"}
-    assert opened._bound.value == due - SLACK_MS  # type: ignore[attr-defined]
-    assert opened._fresh_bound.value == postgres.now() - SLACK_MS  # type: ignore[attr-defined]
+    claiming = opened.claiming  # type: ignore[attr-defined]
+    assert claiming.floor.value == due - SLACK_MS
+    assert claiming.fresh_floor.value == postgres.now() - SLACK_MS
 
 
 async def test_a_fresh_domain_is_leased_no_earlier_than_it_is_due(harness: Harness) -> None:

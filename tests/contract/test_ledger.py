@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rove.frontier import paging
 from rove.frontier.contract import Frontier, LostVisit
 from rove.model.ledger import (
     DelaySource,
@@ -30,9 +29,8 @@ RULES = b"User-agent: *\nDisallow: /private\n\xff\x00"
 
 
 @pytest.fixture
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "SLICE", 3)
-    monkeypatch.setattr(paging, "LEDGER_SLICE", 4)
+def small_slices(harness: Harness) -> None:
+    harness.slice = 3
 
 
 async def collected(rows: AsyncIterator[RequestRow]) -> list[RequestRow]:
@@ -108,8 +106,8 @@ async def test_all_of_a_row_comes_back(harness: Harness) -> None:
     row = row.replace(kind=RequestKind.SITEMAP)
     await frontier.settle([visited(lease, DONE, requests=[row])])
     (kept,) = await harness.reader().requests(lease.token)
-    expected = row.replace(delay=DELAY, process=frontier.process, fate=Settlement.SETTLED)
-    assert kept.replace(place="") == expected
+    expected = row.replace(delay=DELAY, process=frontier.process, settlement=Settlement.SETTLED)
+    assert kept.replace(node="") == expected
     assert kept.finished == row.started + 1.0
 
 
@@ -124,9 +122,9 @@ async def test_a_visit_that_came_too_late_is_in_the_ledger_as_such(harness: Harn
     assert await frontier.settle([visited(late, DONE, requests=[row])]) == 0
     assert await frontier.settle([visited(current, requests=[page_row(current, row.url)])]) == 1
     stale, fresh = await collected(harness.reader().visits(late.domain))
-    assert (stale.fate, stale.process) == (Settlement.LATE, frontier.process)
+    assert (stale.settlement, stale.process) == (Settlement.LATE, frontier.process)
     assert stale.text is None and stale.raw is None, "its pages are not indexed"
-    assert (fresh.fate, fresh.delay_from) == (Settlement.SETTLED, DelaySource.CRAWL_DELAY)
+    assert (fresh.settlement, fresh.delay_from) == (Settlement.SETTLED, DelaySource.CRAWL_DELAY)
 
 
 async def test_a_late_visit_in_one_batch_with_the_one_that_counts(harness: Harness) -> None:
@@ -140,7 +138,7 @@ async def test_a_late_visit_in_one_batch_with_the_one_that_counts(harness: Harne
     ]
     assert await frontier.settle(visits) == 1
     rows = await collected(harness.reader().visits(late.domain))
-    assert [row.fate for row in rows] == [Settlement.LATE, Settlement.SETTLED]
+    assert [row.settlement for row in rows] == [Settlement.LATE, Settlement.SETTLED]
     counts = await frontier.counts()
     assert (counts.urls[DONE], counts.urls[UrlState.FAILED]) == (0, 1)
     assert await harness.counted_pending() == {late.domain: (2, 2)}
@@ -153,7 +151,7 @@ async def test_a_visit_to_what_is_excluded_meanwhile_is_late(harness: Harness) -
     row = page_row(lease, "http://a.test/0")
     assert await frontier.settle([visited(lease, DONE, requests=[row])]) == 0
     (kept,) = await harness.reader().requests(lease.token)
-    assert kept.fate is Settlement.LATE
+    assert kept.settlement is Settlement.LATE
 
 
 async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -> None:
@@ -165,7 +163,7 @@ async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -
     before = await harness.reader().requests(lease.token)
     await frontier.settle([visit])
     assert await harness.reader().requests(lease.token) == before
-    assert before[0].fate is Settlement.SETTLED
+    assert before[0].settlement is Settlement.SETTLED
 
 
 async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_slices: None) -> None:
@@ -273,7 +271,7 @@ async def test_what_is_known_of_a_domain(harness: Harness) -> None:
 
 
 def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None):
-    found = [row.replace(fate=Settlement.LOST, process=1, delay=DELAY) for row in rows]
+    found = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,
         visit=lease.token,
@@ -295,7 +293,7 @@ async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> No
     for _ in range(3):
         await resumed.record_lost([visit])
     kept = await harness.reader().requests(lease.token)
-    assert [(row.seq, row.fate, row.process, row.delay) for row in kept] == [
+    assert [(row.seq, row.settlement, row.process, row.delay) for row in kept] == [
         (0, Settlement.LOST, 1, DELAY),
         (1, Settlement.LOST, 1, DELAY),
     ]
@@ -373,13 +371,14 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     counts = await frontier.counts()
     changed = [before[0].replace(text=new, raw=None), before[2].replace(text=None, raw=new)]
     disguised = [
-        row.replace(title="x", status=9, fate=Settlement.LATE, delay=1.0) for row in changed
+        row.replace(title="x", status=9, settlement=Settlement.LATE, delay=1.0) for row in changed
     ]
     unknown = before[0].replace(visit=lease.token + 1)
-    await harness.place_again([*disguised, unknown])
+    backend = await harness.backend()
+    await backend.relocate_pages([*disguised, unknown])
     assert await harness.reader().requests(lease.token) == [changed[0], before[1], changed[1]]
     assert await harness.reader().requests(lease.token + 1) == []
-    await harness.place_again([])
+    await backend.relocate_pages([])
     assert await frontier.counts() == counts
 
 

@@ -23,24 +23,17 @@ import pytest
 
 from rove.errors import FrontierError, UsageError
 from rove.frontier.clock import Anchor, machine_time, steady_seconds
-from rove.frontier.contract import (
-    Catalog,
-    Frontier,
-    FrontierReader,
-    Node,
-    Policy,
-    SeedSource,
-    crawled_seconds,
-)
+from rove.frontier.contract import Catalog, Frontier, FrontierReader, Node, Policy, SeedSource
 from rove.frontier.move.bookmark import is_moving
 from rove.frontier.move.mover import PROGRESS_SECONDS, SLICE_ROWS, Moved, Mover, move
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
-from rove.frontier.postgres.database import Database as PostgresDatabase
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_ADD
 from rove.frontier.queries import load_queries
+from rove.frontier.runs import crawled_seconds
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.frontier import SqliteFrontier

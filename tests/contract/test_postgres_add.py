@@ -11,7 +11,7 @@ import pytest
 from rove.frontier.contract import Added, Frontier
 from rove.frontier.postgres.add import WARY_ADDS
 from rove.model.urls import NewUrl
-from tests.contract.harness import PostgresHarness, url
+from tests.contract.harness import PostgresHarness, connected, url
 
 INSERT = "INSERT INTO url (domain, fingerprint, url, priority, position, depth) VALUES ($1, $2, $3, 0, 0, 0)"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
@@ -22,8 +22,8 @@ LINKS = [url(f"http://a.test/{number}") for number in range(5)]
 async def inserting(
     postgres: PostgresHarness, link: NewUrl, *, ends_well: bool
 ) -> AsyncIterator[None]:
-    """Somebody has inserted a URL, and commits, or not, once another waits for him."""
-    async with postgres._databases[-1]._pool.acquire() as connection:
+    """Insert a URL, then commit or roll back once another transaction waits for it."""
+    async with connected(postgres) as connection:
         transaction = connection.transaction()
         await transaction.start()
         await connection.execute(INSERT, link.domain, link.fingerprint, link.url)
@@ -57,7 +57,7 @@ async def test_what_another_has_inserted_first_is_left_out(
 
 async def test_who_was_overtaken_is_wary_for_a_while(postgres: PostgresHarness) -> None:
     frontier = await postgres.open()
-    timings = postgres._databases[-1].timings.by_name
+    timings = postgres.database.timings.by_name
     await overtaken(postgres, frontier)
     for number in range(WARY_ADDS + 3):
         await frontier.add([url(f"http://b.test/{number}")])

@@ -16,12 +16,11 @@ import pytest
 
 from rove.errors import FrontierError, UsageError
 from rove.frontier.contract import Policy
-from rove.frontier.postgres import database as postgres_database
-from rove.frontier.postgres.database import Database, Session
+from rove.frontier.postgres.database import FIRST_PAUSE, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
-from rove.frontier.postgres.held_connections import HeldWatch
+from rove.frontier.postgres.session import Session
 from rove.model.urls import UrlState
-from tests.contract.harness import PENDING, url, visited
+from tests.contract.harness import PENDING, raw, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database
 
 pytestmark = pytest.mark.system
@@ -55,7 +54,7 @@ async def _make_roles(server: PostgresServer) -> None:
 class Crawl:
     """A process that adds, claims and settles, until it is told to stop."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self.database = database
         self.news: list[str] = []
         database.on_news = self.news.append
@@ -101,7 +100,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
     """A crawl that is under way, in a schema of its own; what it has counted is right at its end."""
-    database = Database(server.url, SCHEMA)
+    database = PostgresDatabase(server.url, SCHEMA)
     await _drop(server)
     await database.open(create=True)
     crawl = Crawl(database)
@@ -123,12 +122,10 @@ async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
 
 async def _check(crawl: Crawl) -> None:
     """Nothing that was added is gone, and the counters are those of the rows."""
-    assert crawl.database._pool is not None
-    async with crawl.database._pool.acquire() as connection:
-        ((added,),) = await connection.fetch("SELECT count(*) FROM url")
-        pending = await connection.fetch(PENDING)
+    ((added,),) = await raw(crawl.database, "SELECT count(*) FROM url")
+    pending = await raw(crawl.database, PENDING)
     assert added == crawl.added
-    assert all(kept == counted for _, kept, counted in pending)
+    assert all(counter == counted for _, counter, counted in pending)
     counts = await crawl.frontier.counts()
     assert sum(counts.urls.values()) == added
     assert counts.urls_pending == sum(counted for _, _, counted in pending)
@@ -216,20 +213,16 @@ async def test_a_crawl_that_is_to_stop_does_not_wait(server: PostgresServer) -> 
     await _stop_while_away(server)
 
 
-async def test_nor_when_it_has_been_waiting_for_long(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nor_when_it_has_been_waiting_for_long(server: PostgresServer) -> None:
     """The pauses have become long by then; it must not sleep to the end of one."""
-    monkeypatch.setattr(postgres_database, "FIRST_PAUSE", 15.0)
-    await _stop_while_away(server)
+    await _stop_while_away(server, first_pause=15.0)
 
 
-async def _stop_while_away(server: PostgresServer) -> None:
+async def _stop_while_away(server: PostgresServer, *, first_pause: float = FIRST_PAUSE) -> None:
     await _drop(server)
-    database = Database(server.url, SCHEMA)
-    await database.open(create=True)
     news: list[str] = []
-    database.on_news = news.append
+    database = PostgresDatabase(server.url, SCHEMA, on_news=news.append, first_pause=first_pause)
+    await database.open(create=True)
     frontier = PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1)
     await asyncio.to_thread(server.stop)
     try:
@@ -257,21 +250,21 @@ async def refusal(database_url: str, *, schema: str = SCHEMA) -> str:
     said = []
     for opening in (_open, _look):
         with pytest.raises(UsageError) as caught:
-            await opening(Database(database_url, schema))
+            await opening(PostgresDatabase(database_url, schema))
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert said[0] and "\n" not in said[0]
     return said[0]
 
 
-async def _open(database: Database) -> None:
+async def _open(database: PostgresDatabase) -> None:
     try:
         await database.open(create=True)
     finally:
         await database.close()
 
 
-async def _look(database: Database) -> None:
+async def _look(database: PostgresDatabase) -> None:
     await database.holds_schema()
 
 
@@ -281,7 +274,7 @@ def as_user(server: PostgresServer, user: str) -> str:
 
 async def test_a_wrong_password(server: PostgresServer) -> None:
     said = await refusal(as_user(server, "locked:wr0ng-w0rd"))
-    assert "does not let us in" in said and "password" in said
+    assert "refused the login" in said and "password" in said
     assert "wr0ng-w0rd" not in said and "locked:***@" in said
 
 
@@ -292,12 +285,12 @@ async def test_a_missing_password(server: PostgresServer, monkeypatch: pytest.Mo
 
 
 async def test_an_unknown_user(server: PostgresServer) -> None:
-    assert "does not let us in" in await refusal(as_user(server, "nobody_here"))
+    assert "refused the login" in await refusal(as_user(server, "nobody_here"))
 
 
 async def test_an_unknown_host(server: PostgresServer) -> None:
     said = await refusal(f"postgresql://rove:{PASSWORD}@no-such-host.invalid/postgres")
-    assert "is not known" in said and PASSWORD not in said
+    assert "is unknown" in said and PASSWORD not in said
 
 
 async def test_a_port_where_nobody_listens(server: PostgresServer) -> None:
@@ -345,48 +338,46 @@ async def test_a_password_is_never_shown(text: str) -> None:
 
 async def test_a_user_who_may_make_no_schema(server: PostgresServer) -> None:
     with pytest.raises(UsageError) as caught:
-        await _open(Database(as_user(server, "guest"), "nobodys"))
-    assert "may not make or use the schema 'nobodys'" in str(caught.value)
+        await _open(PostgresDatabase(as_user(server, "guest"), "nobodys"))
+    assert "may not create or use the schema 'nobodys'" in str(caught.value)
     assert 'GRANT CREATE ON DATABASE "postgres"' in str(caught.value)
 
 
 async def test_a_user_who_may_not_use_the_schema(server: PostgresServer) -> None:
     await _drop(server)
-    owner = Database(server.url, SCHEMA)
+    owner = PostgresDatabase(server.url, SCHEMA)
     await owner.open(create=True)
     await owner.close()
     for create in (False, True):
-        guest = Database(as_user(server, "guest"), SCHEMA)
+        guest = PostgresDatabase(as_user(server, "guest"), SCHEMA)
         with pytest.raises(UsageError) as caught:
             await guest.open(create=create)
-        assert f"may not make or use the schema {SCHEMA!r}" in str(caught.value)
+        assert f"may not create or use the schema {SCHEMA!r}" in str(caught.value)
 
 
 async def test_a_crawl_that_is_not_there(server: PostgresServer) -> None:
-    database = Database(server.url, "absent")
-    with pytest.raises(UsageError, match="there is no crawl 'absent'"):
+    database = PostgresDatabase(server.url, "absent")
+    with pytest.raises(UsageError, match="there is no crawl in the schema 'absent'"):
         await database.open()
     assert not await database.holds_schema()
 
 
 async def test_a_crawl_of_a_newer_version(server: PostgresServer) -> None:
     await _drop(server)
-    database = Database(server.url, SCHEMA)
+    database = PostgresDatabase(server.url, SCHEMA)
     await database.open(create=True)
-    assert database._pool is not None
-    await database._pool.execute("INSERT INTO migration VALUES (1000)")
+    await raw(database, "INSERT INTO migration VALUES (1000, 'other')")
     await database.close()
     with pytest.raises(UsageError, match="newer rove"):
-        await Database(server.url, SCHEMA).open(create=True)
+        await PostgresDatabase(server.url, SCHEMA).open(create=True)
 
 
 async def test_a_connection_that_is_held_for_long_is_logged_once(
     server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     await _drop(server)
-    database = Database(server.url, SCHEMA)
+    database = PostgresDatabase(server.url, SCHEMA, held_seconds=0.1)
     await database.open(create=True)
-    database._watch = HeldWatch(threshold=0.1)
     try:
         with caplog.at_level(logging.WARNING):
             await database.run("be quick", _ask)
@@ -415,7 +406,7 @@ async def _sleep_in() -> None:
 
 async def test_an_error_of_our_own_is_not_waited_out(server: PostgresServer) -> None:
     await _drop(server)
-    database = Database(server.url, SCHEMA)
+    database = PostgresDatabase(server.url, SCHEMA)
     await database.open(create=True)
     news: list[str] = []
     database.on_news = news.append

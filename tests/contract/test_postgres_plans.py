@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from rove.frontier.postgres.database import QUERIES, Database
-from tests.contract.harness import PostgresHarness
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import QUERIES
+from tests.contract.harness import PostgresHarness, connected
 
 SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
@@ -68,12 +69,12 @@ USED = {
     "reschedule": ["url_pending: domain", "domain_pkey: id"],
     "postpone": ["domain_pkey: id"],
     "pending_after": ["url_pending: domain, priority, position"],
-    "excluded_after": ["url_pkey: domain, fingerprint"],
+    "blocked_after": ["url_pkey: domain, fingerprint"],
     "reopen_urls": ["url_pkey: domain, fingerprint"],
     "add_to_pending": ["domain_pkey: id"],
     "domain_names_after": ["domain_pkey: id"],
     "domain_record": ["domain_pkey: id"],
-    "keep_robots_texts": [],
+    "save_robots_texts": [],
     "robots_text": ["robots_text_pkey: hash"],
     "count_ready": ["domain_due: ready_at"],
     "count_leased": ["domain_leased: "],
@@ -84,11 +85,11 @@ USED = {
     "requests_of_domain": ["request_of_domain: domain, visit, seq"],
     "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
     "ledger": ["request_of_domain: domain, visit, seq"],
-    "place_again": ["request_pkey: visit, seq"],
+    "relocate_pages": ["request_pkey: visit, seq"],
     "insert_contents": [],
     "known_contents": ["content_pkey: hash", "request_pkey: visit"],
     "copies": ["request_copies: content_hash, visit, seq"],
-    "place_contents": ["content_pkey: hash"],
+    "relocate_contents": ["content_pkey: hash"],
     "forget_contents": ["content_pkey: hash"],
 }
 """By statement: the indexes that it goes through and what must be in the condition of each."""
@@ -142,11 +143,10 @@ def plans(postgres_url: str) -> Iterator[dict[tuple[str, str], Node]]:
 
 
 async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
-    database = Database(url, SCHEMA)
+    database = PostgresDatabase(url, SCHEMA)
     await database.open(create=True)
     try:
-        assert database._pool is not None
-        async with database._pool.acquire() as connection:
+        async with connected(PostgresHarness(url, SCHEMA)) as connection:
             found = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
             found |= {("just filled", name): await _plan(connection, name) for name in USED}

@@ -21,12 +21,22 @@ import pytest
 from rove.frontier import capacity as full
 from rove.frontier.contract import Policy
 from rove.frontier.postgres.claim_floor import LOWEST
-from rove.frontier.postgres.database import QUERIES, Database
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
+from rove.frontier.postgres.session import QUERIES
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy import budget
-from tests.contract.harness import BUDGET, DELAY, PENDING, PostgresHarness, url, visited
+from tests.contract.harness import (
+    BUDGET,
+    DELAY,
+    PENDING,
+    PostgresHarness,
+    connected,
+    raw,
+    url,
+    visited,
+)
 
 DONE = UrlState.DONE
 SCHEMA = "races"
@@ -57,14 +67,14 @@ class Crawl:
 
     def __init__(self, harness: PostgresHarness) -> None:
         self.harness = harness
-        self.databases: list[Database] = []
+        self.databases: list[PostgresDatabase] = []
         self.frontiers: list[PostgresFrontier] = []
 
     async def start(self, processes: int, **policy: Any) -> None:
         """So many processes more."""
         settings = {"delay": 0.0, "budget": 600.0, **policy}
         for _ in range(processes):
-            database = Database(self.harness.url, self.harness.schema)
+            database = PostgresDatabase(self.harness.url, self.harness.schema)
             self.databases.append(database)
             await database.open(create=True)
             frontier = PostgresFrontier(database, Policy(**settings), machine=1)
@@ -73,10 +83,7 @@ class Crawl:
 
     async def rows(self, sql: str, *parameters: Any) -> list[Any]:
         """What a statement of the test's own brings."""
-        pool = self.databases[0]._pool
-        assert pool is not None
-        found: list[Any] = await pool.fetch(sql, *parameters)
-        return found
+        return await raw(self.databases[0], sql, *parameters)
 
     async def close(self) -> None:
         """All processes end."""
@@ -331,18 +338,17 @@ async def test_processes_that_start_on_nothing(
     harness = PostgresHarness(postgres_url, f"starts_{seed}")
     await harness.drop()
     chance = random.Random(seed)
-    databases = [Database(postgres_url, harness.schema) for _ in range(processes)]
+    databases = [PostgresDatabase(postgres_url, harness.schema) for _ in range(processes)]
 
-    async def start(database: Database) -> None:
+    async def start(database: PostgresDatabase) -> None:
         await asyncio.sleep(chance.random() * 0.02)
         await database.open(create=True)
 
     try:
         ends = await asyncio.gather(*map(start, databases), return_exceptions=True)
         assert ends == [None] * processes, f"seed {seed}"
-        pool = databases[0]._pool
-        assert pool is not None
-        numbers = [row[0] for row in await pool.fetch("SELECT number FROM migration ORDER BY 1")]
+        rows = await raw(databases[0], "SELECT number FROM migration ORDER BY 1")
+        numbers = [row[0] for row in rows]
         assert numbers == sorted(set(numbers)) and numbers, f"seed {seed}"
     finally:
         for database in databases:
@@ -424,8 +430,8 @@ async def test_adds_to_domains_without_room(
             url(f"http://{name}/{chance.randrange(2_000)}", depth=chance.randint(1, 5))
             for name in chance.choices(names, k=30)
         ]
-        kept = {offer.fingerprint for offer in found[:2]}
-        await frontier.add(found, kept=kept)
+        exempt = {new.fingerprint for new in found[:2]}
+        await frontier.add(found, exempt=exempt)
 
     async def exclude(frontier: PostgresFrontier) -> None:
         domain = url(f"http://{names[0]}/").domain
@@ -550,15 +556,16 @@ async def test_claims_under_an_old_snapshot_do_not_walk_over_what_was_claimed(
     Two seconds' worth of old versions lie between the bound and what is due; what came before is passed over.
     """
     frontier = await postgres.open(delay=0.0, budget=60.0)
+    claiming = frontier.claiming  # type: ignore[attr-defined]
     await frontier.add([url(f"http://v{i}.test/") for i in range(200)])
     snapshot = await asyncpg.connect(postgres.url)
     try:
         async with snapshot.transaction(isolation="repeatable_read"):
             await snapshot.fetch(f'SELECT count(*) FROM "{postgres.schema}".domain')
             await _claim_and_settle(postgres, frontier, 60)
-            at_first = await _buffers_of_a_claim(postgres, frontier._bound.value)
+            at_first = await _buffers_of_a_claim(postgres, claiming.floor.value)
             await _claim_and_settle(postgres, frontier, 500)
-            bounded = await _buffers_of_a_claim(postgres, frontier._bound.value)
+            bounded = await _buffers_of_a_claim(postgres, claiming.floor.value)
             unbounded = await _buffers_of_a_claim(postgres, LOWEST)
     finally:
         await snapshot.close()
@@ -581,7 +588,7 @@ async def _buffers_of_a_claim(postgres: PostgresHarness, bound: int) -> int:
     values = {"bound": bound, "limit": 10, "budget": 60_000, "delay": 0, "process": 1}
     values |= {"earliest": 0, "latest": 1 << 62, "ceiling": 1 << 62}
     call = ", ".join(str(values[name]) for name in query.parameters)
-    async with postgres._databases[-1]._pool.acquire() as connection:
+    async with connected(postgres) as connection:
         await connection.execute(f"PREPARE measured AS {query.text}")
         transaction = connection.transaction()
         await transaction.start()

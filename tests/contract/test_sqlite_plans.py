@@ -24,6 +24,7 @@ READ_WHOLE = {
     "seed_sources",
     "exclusions",
     "exclusion_history",
+    "has_table",
 }
 
 
@@ -87,7 +88,7 @@ def _is_scan(step: str) -> bool:
         ("lift_exclusions", "exclusion_in_force"),
         ("copies", "request_copies"),
         ("url_record", "url_key"),
-        ("excluded_after", "url_key"),
+        ("blocked_after", "url_key"),
         ("domain_record", "domain_key"),
         ("domain_names_after", "domain_key"),
         ("set_crawl_delay", "domain_key"),
@@ -103,8 +104,8 @@ def test_the_index_made_for_it_is_used(
 @pytest.mark.parametrize(
     "name",
     [
-        *("lease", "settle_urls", "defer_urls", "settle_domains", "reschedule", "postpone"),
-        *("reopen_urls", "place_again", "place_contents", "known_contents", "lower_pending"),
+        *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
+        *("reopen_urls", "relocate_pages", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late"),
     ],

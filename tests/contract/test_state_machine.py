@@ -21,9 +21,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.capacity import MEMORY_SECONDS
-from rove.frontier.contract import MAX_UNSETTLED, Frontier
+from rove.frontier.contract import MAX_UNSETTLED_CLAIMS, Frontier
 from rove.model.urls import UrlState
 from rove.model.visits import (
     Deferred,
@@ -105,6 +104,7 @@ class FrontierMachine(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.harness = self.make_harness()
+        self.harness.slice = 2
         self.horizon = HORIZON
         self.refused = 0
         self.full: dict[str, tuple[int, float]] = {}
@@ -230,7 +230,7 @@ class FrontierMachine(RuleBasedStateMachine):
         return {
             name
             for name in names
-            if self.domains[name].unsettled >= MAX_UNSETTLED
+            if self.domains[name].unsettled >= MAX_UNSETTLED_CLAIMS
             and len(self.domains[name].open_urls(self.now)) == 1
         }
 
@@ -246,7 +246,7 @@ class FrontierMachine(RuleBasedStateMachine):
         domain = self.domains[lease.name]
         if domain.lease is not None:
             self.lost.append(domain.lease)
-        if domain.unsettled >= MAX_UNSETTLED:
+        if domain.unsettled >= MAX_UNSETTLED_CLAIMS:
             self.give_up_head(domain)
         expected = domain.open_urls(self.now)[: len(lease.urls)]
         assert [pending.url for pending in lease.urls] == expected
@@ -445,16 +445,15 @@ class SqliteMachine(FrontierMachine):
 class PostgresMachine(FrontierMachine):
     """The frontier on PostgreSQL, in a schema that is emptied for each history."""
 
-    kept: PostgresHarness
+    harness_of_tests: PostgresHarness
 
     def make_harness(self) -> Harness:
-        self.run(self.kept.empty())
-        return PostgresHarness(self.kept.url, self.kept.schema)
+        self.run(self.harness_of_tests.empty())
+        return PostgresHarness(self.harness_of_tests.url, self.harness_of_tests.schema)
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(withdrawal, "SLICE", 2)
+def small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "MULTIPLE", MULTIPLE)
     monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
 
@@ -472,8 +471,10 @@ def test_the_embedded_frontier_is_as_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_is_as_its_model(postgres_schema: PostgresHarness) -> None:
-    PostgresMachine.kept = postgres_schema
+def test_the_frontier_on_postgres_is_as_its_model(
+    schema_of_contract_tests: PostgresHarness,
+) -> None:
+    PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=settings(machine_settings, max_examples=20))
 
 
@@ -486,7 +487,7 @@ def test_the_embedded_frontier_is_as_its_model_for_long() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_frontier_on_postgres_is_as_its_model_for_long(
-    postgres_schema: PostgresHarness,
+    schema_of_contract_tests: PostgresHarness,
 ) -> None:
-    PostgresMachine.kept = postgres_schema
+    PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=long_settings)

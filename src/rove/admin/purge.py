@@ -18,9 +18,9 @@ from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Backend, FrontierReader, MovedContent
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
-from rove.store.members import Member, members
 from rove.store.purge import Purge, Rewritten
-from rove.store.purge_copy import Heir
+from rove.store.purge_plan import Heir
+from rove.store.scan import ScannedRecord, scan
 from rove.urls.canonical import canonical
 
 RECORDS_PER_BATCH = 1_000
@@ -88,7 +88,7 @@ async def _heirs(
     heirs, forgotten = {}, []
     for hash, where in texts:
         content = known.get(hash)
-        if content is None or content.place or content.where != where:
+        if content is None or content.node or content.where != where:
             continue  # nobody refers to this record
         heir = await _heir(backend.reader, hash, is_purged)
         if heir is None:
@@ -111,25 +111,25 @@ async def _update_locations(backend: Backend, directory: Path, rewritten: Rewrit
     records = _members_of(directory / rewritten.old)
     while batch := await asyncio.to_thread(lambda: list(islice(records, RECORDS_PER_BATCH))):
         texts = [text for member in batch if (text := _moved_text(member, rewritten))]
-        await backend.place_contents(texts)
+        await backend.relocate_contents(texts)
         changed = {}
         for url in dict.fromkeys(member.headers.get("warc-target-uri") for member in batch):
             for row in await _rows_in(backend.reader, url, rewritten.old):
                 changed[row.visit, row.seq] = row.replace(
                     text=_moved(row.text, rewritten), raw=_moved(row.raw, rewritten)
                 )
-        await backend.place_again(list(changed.values()))
+        await backend.relocate_pages(list(changed.values()))
 
 
-def _members_of(path: Path) -> Iterator[Member]:
+def _members_of(path: Path) -> Iterator[ScannedRecord]:
     fd = os.open(path, os.O_RDONLY)
     try:
-        yield from members(fd)
+        yield from scan(fd)
     finally:
         os.close(fd)
 
 
-def _moved_text(member: Member, rewritten: Rewritten) -> MovedContent | None:
+def _moved_text(member: ScannedRecord, rewritten: Rewritten) -> MovedContent | None:
     """Return where a text is in the new file, None if the record holds no text or is gone."""
     if member.text_hash is None or rewritten.new is None:
         return None
@@ -152,7 +152,7 @@ async def _rows_in(reader: FrontierReader, text: str | None, file: str) -> list[
     return [
         row
         for row in await reader.requests(record.visit)
-        if not row.place and any(where and where.file == file for where in (row.text, row.raw))
+        if not row.node and any(where and where.file == file for where in (row.text, row.raw))
     ]
 
 

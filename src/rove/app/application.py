@@ -37,12 +37,9 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, UsageError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import (
-    Backend,
-    Frontier,
-    crawled_seconds,
-)
+from rove.frontier.contract import Backend, Frontier
 from rove.frontier.dsn import redacted
+from rove.frontier.runs import crawled_seconds
 from rove.humanize import size_text
 from rove.model.ledger import Counts
 from rove.policy.exclusions import whole_domains

@@ -19,7 +19,8 @@ from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
-from rove.frontier.contract import Backend, SeedSource, crawled_seconds
+from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
 from rove.policy.exclusions import parse_exclusions
 
@@ -82,11 +83,11 @@ async def check(order: CrawlOrder, backend: Backend) -> None:
     if order.join:
         if not await backend.exists():
             raise UsageError(
-                f"{backend.place} holds no crawl to join; start one with 'rove crawl --frontier'"
+                f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'"
             )
     elif order.resume:
         if not await backend.exists():
-            raise UsageError(f"{backend.place} holds no crawl to resume")
+            raise UsageError(f"{backend.location} holds no crawl to resume")
     else:
         if order.seeds is None:
             raise UsageError("say where to start: rove crawl SEEDS --email ADDRESS")
@@ -122,8 +123,8 @@ async def _new(order: CrawlOrder, backend: Backend) -> Settings:
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
             raise UsageError(
-                f"{backend.place} already holds a crawl with {counted(pages, 'page')}; add --resume to go on with it, "
-                "or choose another place for this one"
+                f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to go on with "
+                "it, or choose another place for this one"
             )
     return Settings(**order.options).checked()
 
@@ -133,12 +134,12 @@ async def _old(order: CrawlOrder, backend: Backend) -> Settings:
     await backend.open(create=order.resume)
     if order.crawl_identity and await backend.catalog.identity() != order.crawl_identity:
         raise UsageError(
-            f"{order.data_dir} belongs to another crawl than the one in {backend.place}; "
+            f"{order.data_dir} belongs to another crawl than the one in {backend.location}; "
             "choose another --data-dir"
         )
     kept = await backend.catalog.settings()
     if kept is None:
-        raise UsageError(f"{backend.place} holds no crawl to resume")
+        raise UsageError(f"{backend.location} holds no crawl to resume")
     old = settings_from_json(kept)
     new = replace(old, **order.options)
     if new.drop_params != old.drop_params:

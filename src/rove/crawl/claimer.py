@@ -142,10 +142,9 @@ class Claimer:
             )
             for lease in leases
         }
+        keys = [(domain, origin) for domain, held in claimed.items() for origin in held.origins]
         try:
-            records = await self._frontier.origins(
-                (domain, origin) for domain, held in claimed.items() for origin in held.origins
-            )
+            records = await self._frontier.origins(keys)
         except RoveError:
             self.give_back(list(claimed.values()))
             raise

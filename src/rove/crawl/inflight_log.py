@@ -183,7 +183,7 @@ def _lost_visit(visit: int, notes: list[Note], process: int, delay: float) -> Lo
         domain=notes[0].domain,
         visit=visit,
         rows=[
-            row.replace(delay=pause, delay_from=source, process=process, fate=Settlement.LOST)
+            row.replace(delay=pause, delay_from=source, process=process, settlement=Settlement.LOST)
             for row in rows.values()
         ],
         earliest=ended + round(pause * 1000) if ended else 0,

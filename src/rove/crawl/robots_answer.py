@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from email.utils import mktime_tz, parsedate_tz
 from typing import assert_never
 
 from rove.model.outcomes import (
@@ -24,6 +23,7 @@ from rove.model.outcomes import (
 )
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import ROBOTS_VALID_SECONDS
+from rove.policy.http_date import parse_http_date
 from rove.policy.pacing import retry_after
 from rove.policy.retry import DAY, hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
@@ -179,20 +179,11 @@ def _lifetime(response: Response, now: float) -> float | None:
     expires = (response.header("expires") or "").strip()
     if expires in _EXPIRED:
         return 0.0
-    until = _seconds_of_date(expires)
-    generated = _seconds_of_date(response.header("date") or "")
+    until = parse_http_date(expires)
+    generated = parse_http_date(response.header("date") or "")
     return None if until is None else until - (now if generated is None else generated)
 
 
 def _whole_seconds(value: str | None) -> float | None:
     text = (value or "").strip()
     return float(text) if _SECONDS.fullmatch(text) else None
-
-
-def _seconds_of_date(date: str) -> float | None:
-    """Return an HTTP date as seconds since the epoch."""
-    try:
-        parsed = parsedate_tz(date[:100])
-        return None if parsed is None else mktime_tz(parsed)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

@@ -212,7 +212,7 @@ class VisitRecord:
 
     def requests_only(self, now: float, delay: float) -> VisitResult:
         """Return a result that settles no URL, for a visit whose pages could not be written."""
-        requests = [row.replace(fate=Settlement.LOST) for row in self.requests]
+        requests = [row.replace(settlement=Settlement.LOST) for row in self.requests]
         return self.result(now, delay).replace(
             settled=(),
             deferred=(),

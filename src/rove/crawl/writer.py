@@ -171,7 +171,7 @@ class BatchWriter:
             added = await self._frontier.add(
                 urls[start : start + LINKS_PER_ADD],
                 only_known_domains=self._context.settings.seeds_only,
-                kept=exempt,
+                exempt=exempt,
             )
             refused = added.refused
             seen.update([f for f in part if f not in refused] if refused else part)

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import brotli
 
+from rove.resources.gunzip import gunzip
+
 MAX_CODINGS = 3
 MAX_RATIO = 200
 """Times its size on the wire that a body may grow to, once it is over RATIO_FREE: pages reach 20, rarely 100, and what
 is made to harm 1,000."""
 RATIO_FREE = 1024 * 1024
 """Decoded bytes of which no proportion is asked: short files of one letter are common."""
-MAX_MEMBERS = 100
-"""Members of one gzip body: each step to the next copies the rest, which is quadratic."""
 
 _ALIASES = {"x-gzip": "gzip"}
-_GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
+_ZLIB, _RAW_DEFLATE = 15, -15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +91,12 @@ def decode(
 
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """RFC 1952: any number of members; browsers ignore what follows the last one."""
-    pieces, size = [], 0
-    for _ in range(MAX_MEMBERS):
-        member = zlib.decompressobj(_GZIP)
-        piece = member.decompress(data, limit - size + 1)
-        pieces.append(piece)
-        size += len(piece)
-        if not member.eof or size > limit:
-            break
-        data = member.unused_data
-        if data[:2] != b"\x1f\x8b":
-            break
-    else:
-        raise zlib.error("too many members")
-    return b"".join(pieces), member.eof
+    pieces: list[bytes] = []
+    try:
+        pieces.extend(gunzip(data, limit=limit, step=len(data)))
+    except EOFError:
+        return b"".join(pieces), False
+    return b"".join(pieces), True
 
 
 def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:

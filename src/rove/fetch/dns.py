@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from rove.errors import UsageError
 from rove.fetch.address import ADDRESS_AND_PORT, is_ip
 from rove.fetch.failure import is_short_of_sockets
 from rove.model.outcomes import Failed, FailureKind
+from rove.resources.ttl_cache import TtlCache
 
 MIN_TTL = 60.0
 MAX_TTL = 3_600.0
@@ -82,19 +82,17 @@ class CachingResolver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lookup = lookup
-        self._size = size
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, Sequence[str] | Failed]] = OrderedDict()
+        self._known = TtlCache[str, Sequence[str] | Failed](size)
         self._asking: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
         self._places = asyncio.Semaphore(questions)
         self._closed = False
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """The addresses of a name; a question outlives the caller who gave up waiting for it."""
-        known = self._known.get(host)
-        if known is not None and self._clock() < known[0]:
-            self._known.move_to_end(host)
-            return known[1]
+        known = self._known.get(host, self._clock())
+        if known is not None:
+            return known
         if self._closed:
             return _closed()
         task = self._asking.get(host)
@@ -132,10 +130,7 @@ class CachingResolver:
             ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
         else:
             found, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
-        self._known[host] = (self._clock() + ttl, found)
-        self._known.move_to_end(host)
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
+        self._known.put(host, found, expires=self._clock() + ttl)
         return found
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pycurl
 
 from rove.errors import UsageError
 from rove.fetch.failure import CurlError
+from rove.resources.ttl_cache import TtlCache
 
 EXPIRED = "tls-expired"
 NOT_YET_VALID = "tls-not-yet-valid"
@@ -97,20 +97,13 @@ class KnownSites:
     def __init__(
         self, *, size: int = REMEMBERED_SITES, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._size = size
         self._clock = clock
-        self._marks: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
+        self._marks = TtlCache[str, tuple[str, ...]](size)
 
     def marks(self, site: str) -> tuple[str, ...] | None:
         """What was doubtful about a site, by its origin; None if that is not known, or no longer."""
-        known = self._marks.get(site)
-        if known is None or self._clock() >= known[0]:
-            return None
-        return known[1]
+        return self._marks.get(site, self._clock())
 
     def note(self, site: str, marks: tuple[str, ...]) -> None:
         """Remember what was found."""
-        self._marks[site] = (self._clock() + REMEMBERED_SECONDS, marks)
-        self._marks.move_to_end(site)
-        if len(self._marks) > self._size:
-            self._marks.popitem(last=False)
+        self._marks.put(site, marks, expires=self._clock() + REMEMBERED_SECONDS)

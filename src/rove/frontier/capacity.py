@@ -1,8 +1,8 @@
-"""Domains that have as many URLs pending as there is room for, as one process knows them.
+"""Remembers, within one process, which domains have as many pending URLs as their budget allows.
 
-What is offered to such a domain would be inserted, found to be the worst, and deleted again. So for a while after a
-domain was found full, offers that are no better than what was deleted there are dropped before they reach the
-database. The frontier is correct without it.
+A URL added to a full domain would be inserted, found to be the worst, and deleted again. So for a while after a domain
+was found full, new URLs that are no better than the deleted ones are dropped before they reach the database. The
+frontier is correct without this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
 
 MEMORY_SECONDS = 60.0
-"""How long a domain is taken to be full: each visit makes some room."""
+"""How long a domain is taken to be full. Each visit makes some room."""
 MEMORY_DOMAINS = 50_000
 
 
@@ -32,57 +32,64 @@ class Raised(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """A URL that was deleted, as its domain has better ones."""
+    """A URL that was deleted because its domain has better ones."""
 
     domain: int
     fingerprint: int
     priority: int
     is_new: bool
-    """It came with the batch for which it was found that there is no room."""
+    """It was inserted by the same add that deleted it."""
 
 
 class FullDomains:
-    """What there is room for, and a bounded memory of where there was none."""
+    """The budget of each domain, and a bounded memory of domains that were full."""
 
-    def __init__(self, budget: DomainBudget, steady: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        budget: DomainBudget,
+        steady: Callable[[], float],
+        *,
+        memory_domains: int = MEMORY_DOMAINS,
+    ) -> None:
         self._budget = budget
         self._steady = steady
+        self._memory_domains = memory_domains
         self._full: dict[int, tuple[int, float]] = {}
-        """By domain: the priority from which on nothing is taken, and until when that holds."""
+        """By domain: the priority from which on URLs are dropped, and until when."""
         self._rooms: dict[tuple[int, int], int] = {}
         self.least_room = budget.least_room
-        """Domains that have no more need not be looked at: nearly all."""
+        """No domain with at most this many pending URLs can be full. Nearly all have fewer."""
 
     def sift(
-        self, urls: Sequence[NewUrl], kept: Collection[int]
+        self, urls: Sequence[NewUrl], exempt: Collection[int]
     ) -> tuple[Sequence[NewUrl], list[NewUrl]]:
-        """What may be offered to the database, and what need not be; those of `kept` are always offered."""
+        """Split URLs into those to insert and those to drop; the fingerprints in `exempt` are never dropped."""
         if not self._full:
             return urls, []
         now = self._steady()
-        offered: list[NewUrl] = []
+        inserted: list[NewUrl] = []
         dropped: list[NewUrl] = []
         for url in urls:
-            known = self._full.get(url.domain)
+            full = self._full.get(url.domain)
             is_dropped = (
-                known is not None
-                and known[1] > now
-                and priority_of(url) >= known[0]
+                full is not None
+                and full[1] > now
+                and priority_of(url) >= full[0]
                 and url.depth > 0
                 and not url.sitemap_of
-                and url.fingerprint not in kept
+                and url.fingerprint not in exempt
             )
-            (dropped if is_dropped else offered).append(url)
-        return offered, dropped
+            (dropped if is_dropped else inserted).append(url)
+        return inserted, dropped
 
     def excess(self, raised: Iterable[Raised]) -> dict[int, int]:
-        """How many URLs more than there is room for some domains have."""
+        """Return how many URLs each domain has over its budget, for those that have."""
         over: dict[int, int] = {}
         for id, pending, crawl_delay, repeats in raised:
             key = (crawl_delay, repeats)
             room = self._rooms.get(key)
             if room is None:
-                if len(self._rooms) >= MEMORY_DOMAINS:
+                if len(self._rooms) >= self._memory_domains:
                     self._rooms.clear()
                 room = self._rooms[key] = self._budget.room(crawl_delay / 1000, repeats / 1000)
             if pending > room:
@@ -90,19 +97,19 @@ class FullDomains:
         return over
 
     def note(self, trimmed: Iterable[Trimmed]) -> None:
-        """These were deleted, and it is committed: their like is not wanted for a while."""
+        """Remember deletions that are committed, so that similar URLs are dropped for a while."""
         worst: dict[int, int] = {}
         for domain, _, priority, _ in trimmed:
             worst[domain] = min(priority, worst.get(domain, priority))
         until = self._steady() + MEMORY_SECONDS
         for domain, priority in worst.items():
-            self._full.pop(domain, None)  # so that the oldest stays in front
+            self._full.pop(domain, None)  # keeps the dict in order of age
             self._full[domain] = (priority, until)
-        while len(self._full) > MEMORY_DOMAINS:
+        while len(self._full) > self._memory_domains:
             del self._full[next(iter(self._full))]
 
 
 def added(unseen: int, dropped: Iterable[NewUrl], trimmed: Sequence[Trimmed]) -> Added:
-    """What an add came to that inserted so many URLs."""
+    """Return the result of an add that inserted `unseen` URLs."""
     refused = {url.fingerprint for url in dropped} | {url.fingerprint for url in trimmed}
     return Added(unseen=unseen - sum(url.is_new for url in trimmed), refused=frozenset(refused))

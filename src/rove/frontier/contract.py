@@ -1,8 +1,8 @@
-"""What the crawl asks of a frontier: claim, settle, add, and what goes with them.
+"""The contract that every frontier fulfils. The crawl knows only this module.
 
-A domain is the queue head, the politeness clock and the lease in one; URLs are never claimed. Every verb
-takes a batch. Durations go in, never times: the frontier's own clock turns them into times, so that all
-processes agree. Every backend passes the same tests (tests/contract).
+A domain is the queue head, the politeness clock and the lease in one; URLs are never claimed. Every verb takes a batch.
+Callers pass durations, never times: the frontier's own clock turns them into times, so that all processes agree. Every
+backend passes the tests in tests/contract.
 """
 
 from __future__ import annotations
@@ -12,42 +12,33 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
-from rove.model.ledger import (
-    Content,
-    Counts,
-    Location,
-    RequestRow,
-)
+from rove.frontier.runs import Participant, Run
+from rove.model.ledger import Content, Counts, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
-from rove.model.visits import (
-    Lease,
-    OriginRecord,
-    Pace,
-    VisitResult,
-)
+from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
 
-MAX_UNSETTLED = 3
-"""Claims of a domain without a settle after which its head URL is taken to kill the process."""
+MAX_UNSETTLED_CLAIMS = 3
+"""After this many claims of a domain without a settle, its head URL is taken to kill the process and fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a crawl asks of its frontier for as long as it runs."""
+    """The settings of a crawl that its frontier applies."""
 
     delay: float
-    """Least seconds between two visits to a domain."""
+    """Minimum seconds between two visits to a domain."""
     budget: float
     """Seconds that a visit may take, from its claim on."""
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
-    """Rises when limits are given anew: pages per domain count from there."""
+    """Increases when limits are set anew: pages per domain are counted per epoch."""
     horizon: float = math.inf
-    """Seconds that the crawl is reckoned to go on for: what bounds the URLs that a domain may have pending."""
+    """Seconds that the crawl is expected to last. It limits the pending URLs of a domain."""
 
     @property
     def domain_budget(self) -> DomainBudget:
-        """What the crawl has for each domain."""
+        """The number of pending URLs that a domain may have."""
         return DomainBudget(
             horizon=self.horizon, delay=self.delay, max_pages=self.max_pages_per_domain
         )
@@ -55,49 +46,49 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """What became of URLs that were offered."""
+    """The result of an add."""
 
     unseen: int = 0
-    """So many were not known, and are in the frontier now."""
+    """URLs that were new and are in the frontier now."""
     refused: frozenset[int] = frozenset()
-    """Fingerprints: of those for which there was no room, and of those that had to make room."""
+    """Fingerprints of the URLs that did not fit, and of those that were deleted to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedSource:
-    """A file of seeds and how far it has been loaded."""
+    """A seed file and how far it has been loaded."""
 
     id: int
     path: str
     """Relative to the data directory."""
     name: str
-    """What the user called it."""
+    """The name that the user gave."""
     offset: int = 0
     lines: int = 0
     good: int = 0
     bad: int = 0
     finished: bool = False
     is_here: bool = True
-    """The copy of the file is in this machine's data directory."""
+    """The copy of the file is in this data directory."""
     is_abandoned: bool = False
-    """It is on a machine that does not take part any more."""
+    """The copy of the file is on a node that no longer takes part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """What a process says of itself, now and again."""
+    """The numbers that a process reports with each heartbeat."""
 
     pages: int = 0
-    """Stored since it began."""
+    """Pages stored since the process began."""
     pages_per_second: float = 0.0
     in_flight: int = 0
     is_leaving: bool = False
-    """It ends in good order."""
+    """The process shuts down cleanly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRecord:
-    """What the frontier knows of one URL."""
+    """The frontier's record of one URL."""
 
     domain: int
     fingerprint: int
@@ -112,14 +103,14 @@ class UrlRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainRecord:
-    """What the frontier knows of one domain."""
+    """The frontier's record of one domain."""
 
     id: int
     name: str
     ready_in: float | None
-    """Seconds until it is due, below 0 if it is overdue; None: nothing to claim."""
+    """Seconds until it is due, negative if it is overdue; None: nothing to claim."""
     free_in: float
-    """Seconds until its delay has passed, below 0 if it has."""
+    """Seconds until its delay has passed, negative if it has."""
     crawl_delay: float
     pace: Pace
     pending: int
@@ -130,7 +121,7 @@ class DomainRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Something never to be touched, or not for a while."""
+    """A domain or host that must not be requested, or must not have been for a while."""
 
     pattern: str
     at: int
@@ -140,37 +131,47 @@ class Exclusion:
     who: str
     reason: str
     lifted_at: int | None = None
-    """Until when it held, None if it still does."""
+    """When it was lifted; None if it is in force."""
     lifted_wall: float = 0.0
     lifted_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostVisit:
-    """What is left of a visit whose process was killed."""
+    """What the in-flight log holds of a visit whose process was killed."""
 
     domain: int
     visit: int
     rows: Sequence[RequestRow]
     earliest: int = 0
-    """When the domain may be visited again, by what it had answered, in milliseconds of the crawl's clock."""
+    """When the domain may be visited again, given its responses, in milliseconds of the crawl's clock."""
     robots: Sequence[bytes] = ()
-    """The texts of robots.txt that it had read."""
+    """The robots.txt bodies that it had read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedContent:
-    """A text that a purge has moved on its machine."""
+    """A text that a purge has moved on its node."""
 
     hash: int
     old: Location
     new: Location
     heir: tuple[int, int] | None = None
-    """The domain and the visit of the page that its record names from now on; None: the same as before."""
+    """Domain and visit of the page that the record names from now on; None: the same page as before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A data directory that takes part in a crawl."""
+
+    key: str
+    """Identifies it even if its host or path changes."""
+    host: str
+    path: str
 
 
 class Frontier(Protocol):
-    """The queue of a crawl, as one process of it sees it."""
+    """The queue of a crawl, as one of its processes uses it."""
 
     @property
     def process(self) -> int:
@@ -178,53 +179,52 @@ class Frontier(Protocol):
 
     @property
     def outages(self) -> int:
-        """How often the database was lost and found again."""
+        """How often the connection to the database was lost and restored."""
 
     async def claim(self, limit: int) -> list[Lease]:
-        """Lease up to so many due domains, longest overdue first, each with its first URLs.
+        """Lease up to `limit` due domains, longest overdue first, each with its first URLs.
 
-        Every second claim takes domains that were never leased before all others, so that they have a head start and
-        nobody starves.
+        Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
         """
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
-        """Further due URLs of a leased domain, behind the one given."""
+        """Return more due URLs of a leased domain, after the given one."""
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
-        """End leases whose token still counts; return how many did. May be repeated."""
+        """End the leases whose token is still valid; return their number. May be repeated."""
 
     async def add(
         self,
         urls: Sequence[NewUrl],
         *,
         only_known_domains: bool = False,
-        kept: Collection[int] = (),
+        exempt: Collection[int] = (),
     ) -> Added:
-        """Insert the unseen ones and wake their domains.
+        """Insert the unseen URLs and wake their domains.
 
-        Of the same URL twice in a batch, the shallower counts. A domain keeps no more than there is room for
-        (policy/budget.py): its worst URLs, the deepest and of those the latest, are taken out again, new or old, and
-        counted. Not so seeds and what is as near (depth 0), sitemaps, URLs to be tried again, and those of `kept`,
-        by fingerprint: a visit has fetched them and is settled next. One that was taken out is unknown from then on.
+        If a URL occurs twice in a batch, the shallower one counts. A domain keeps only as many URLs as its budget
+        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted; the deepest go first, and among
+        those the latest. A deleted URL is unknown from then on. Never deleted are depth 0, sitemaps, retries, and the
+        fingerprints in `exempt`, which a visit has fetched and settles next.
         """
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        """Where those of the texts lie that are stored."""
+        """Return the locations of those texts that are stored."""
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
-        """The states of those of the (domain, fingerprint) pairs that are known."""
+        """Return the states of those (domain, fingerprint) pairs that are known."""
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        """The robots.txt records held for these (domain, origin) pairs."""
+        """Return the robots.txt records of these (domain, origin) pairs."""
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
-        """Keep robots.txt records, and lengthen the delay of their leased domains where they ask for it."""
+        """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
-        """Never lease these domains; what they have pending is settled as blocked; return how many URLs that were."""
+        """Stop leasing these domains and block their pending URLs; return the number of URLs."""
 
     async def include(self, domains: Sequence[int]) -> None:
-        """Let domains be leased again that were excluded."""
+        """Allow excluded domains to be leased again."""
 
     async def withdraw(
         self,
@@ -235,216 +235,165 @@ class Frontier(Protocol):
         *,
         after: int | None = None,
     ) -> int:
-        """Settle what a domain has pending, as far as the URLs match, without a visit; return how many.
+        """Settle the pending URLs of a domain that match, without a visit; return their number.
 
-        `after`: only while this is the last visit that the domain was leased for.
+        With `after`, only while this is the last visit that the domain was leased for.
         """
 
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
-        """Make URLs of a domain pending again that an exclusion had blocked, as far as they match; return how many."""
+        """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
 
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Ids and names of all domains, by id, in slices."""
+        """Return ids and names of all domains, by id, in slices."""
 
     async def record_lost(self, visits: Sequence[LostVisit]) -> None:
-        """Enter requests into the ledger that nobody has settled, and keep to what their answers asked for."""
+        """Enter the requests of lost visits into the ledger, and respect the delays that the responses asked for."""
 
     async def count(self, deltas: Mapping[str, int]) -> None:
-        """Add to kept counters."""
+        """Add to counters."""
 
     async def next_due(self) -> float | None:
-        """Seconds until a domain worth waiting for is due (0: now); None when the crawl is exhausted."""
+        """Return the seconds until a domain worth waiting for is due (0: now); None if the crawl is exhausted."""
 
     async def pages(self) -> int:
-        """How many pages the crawl has stored, over all processes."""
+        """Return how many pages all processes have stored."""
 
     async def recover(self, processes: Sequence[int] | None = None) -> int:
-        """Cut the leases that dead processes left behind; return how many.
+        """Cut the leases of dead processes; return their number.
 
-        Without numbers: of all others that this machine ever had.
+        Without numbers, every other process that this node ever had is taken to be dead.
         """
 
     async def note_alive(self, vitals: Vitals) -> None:
-        """Note that this process is still going: time spent waiting counts as well."""
+        """Record a heartbeat of this process."""
 
     async def counts(self) -> Counts:
-        """The kept counters."""
+        """Return the counters."""
 
     def stop_waiting(self, seconds: float) -> None:
-        """From now on do not wait longer than this for a database that is away."""
+        """From now on, wait at most this long for a database that is unreachable."""
 
 
 class Catalog(Protocol):
-    """What a crawl remembers of itself: its settings, its seed files."""
+    """The settings, exclusions and seed files of a crawl."""
 
     async def settings(self) -> str | None:
-        """The settings last saved, None for a frontier that holds no crawl yet."""
+        """Return the settings last saved; None if the frontier holds no crawl yet."""
 
     async def identity(self) -> str:
-        """What tells this crawl from every other, even one of the same name; '' where there can be only one."""
+        """Return an id that differs between crawls of the same name; '' where there can be only one crawl."""
 
     async def revision(self) -> int:
-        """A number that rises when settings change."""
+        """Return a number that increases when settings change."""
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
-        """Save the settings and, with them or not at all, one more seed file."""
+        """Save the settings and, in the same transaction, one more seed file."""
 
     async def exclusions(self) -> list[str]:
-        """The domains and hosts never to be touched."""
+        """Return the patterns of the exclusions in force."""
 
     async def exclusions_revision(self) -> int:
-        """A number that rises when exclusions are added or lifted."""
+        """Return a number that increases when exclusions are added or lifted."""
 
     async def exclusion_history(self) -> list[Exclusion]:
-        """All exclusions that there ever were, in the order in which they came."""
+        """Return all exclusions, lifted ones too, in the order in which they were added."""
 
     async def add_exclusions(self, patterns: Sequence[str], *, who: str, reason: str) -> list[str]:
-        """Keep more of them; return those that are new."""
+        """Add exclusions; return the patterns that are new."""
 
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
-        """Let these hold no longer; return those that did."""
+        """Lift exclusions; return the patterns that were in force."""
 
     async def seed_sources(self) -> list[SeedSource]:
-        """All seed files, in the order they were given."""
+        """Return all seed files, in the order in which they were given."""
 
     async def save_progress(self, source: SeedSource) -> None:
-        """Note how far a seed file has been loaded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One start of a crawl."""
-
-    id: int
-    started: float
-    """Wall-clock seconds since the epoch."""
-    begin: float
-    """Seconds of the crawl's clock."""
-    end: float
-    """Likewise; as far as it is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A data directory, as it is known to the others that take part in a crawl."""
-
-    key: str
-    """Stays the same, whatever becomes of host and path."""
-    host: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Participant:
-    """One process that takes part in a crawl, or did."""
-
-    place: str
-    """Its machine and data directory."""
-    is_here: bool
-    process: int
-    pid: int
-    has_left: bool
-    pages: int
-    pages_per_second: float
-    in_flight: int
-    since: float
-    """Seconds since it began."""
-    silent_for: float
-    """Seconds since its last sign of life."""
+        """Save how far a seed file has been loaded."""
 
 
 class FrontierReader(Protocol):
-    """What the inspecting commands read, while a crawl runs or afterwards."""
+    """The queries of the inspecting commands, which may run beside a crawl."""
 
     async def counts(self) -> Counts:
-        """The kept counters."""
+        """Return the counters."""
 
     async def runs(self) -> list[Run]:
-        """All starts of this crawl, on whatever machine."""
+        """Return all starts of the crawl, on any node."""
 
     async def participants(self) -> list[Participant]:
-        """All processes that ever took part, in the order in which they came."""
+        """Return all processes that ever took part, in order of arrival."""
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
-        """One URL."""
+        """Return one URL."""
 
     async def domain(self, id: int) -> DomainRecord | None:
-        """One domain."""
+        """Return one domain."""
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        """The robots.txt records held for these (domain, origin) pairs."""
+        """Return the robots.txt records of these (domain, origin) pairs."""
 
     async def robots_text(self, hash: int) -> bytes | None:
-        """A robots.txt that the ledger names."""
+        """Return a robots.txt body that the ledger refers to."""
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        """Where those of the texts lie that are stored, and on which machine."""
+        """Return the locations of those texts that are stored, with their nodes."""
 
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
-        """The pages that have no text of their own but this one."""
+        """Iterate over the pages whose text is stored only once, under this hash."""
 
     def pages(
         self, *, domain: int | None = None, status: int | None = None
     ) -> AsyncIterator[RequestRow]:
-        """Requests for pages, newest first; of one domain, oldest first."""
+        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
-        """All requests of all visits to a domain, in order."""
+        """Iterate over all requests of all visits to a domain, in order."""
 
     def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        """Requests to a domain in visits to others, whose robots.txt led there."""
+        """Iterate over requests to a domain during visits to others, whose robots.txt redirected there."""
 
     def ledger(self) -> AsyncIterator[RequestRow]:
-        """All requests there ever were, domain by domain, in order."""
+        """Iterate over all requests, domain by domain, in order."""
 
     async def requests(self, visit: int) -> list[RequestRow]:
-        """All requests of one visit, in order."""
+        """Return all requests of one visit, in order."""
 
 
 class Backend(Protocol):
-    """A database that holds a crawl: where its frontier, its settings and its records come from."""
+    """A database that holds a crawl."""
 
     @property
     def catalog(self) -> Catalog:
-        """What the crawl remembers of itself."""
+        """The settings, exclusions and seed files."""
 
     @property
     def reader(self) -> FrontierReader:
-        """What the crawl has done."""
+        """The queries of the inspecting commands."""
 
     @property
-    def place(self) -> str:
-        """Where the crawl is, for people."""
+    def location(self) -> str:
+        """Where the crawl is, for messages."""
 
     async def exists(self) -> bool:
-        """Whether there is anything here yet."""
+        """Return whether the database holds a schema of rove."""
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect; make what is missing if asked to."""
+        """Connect; with `create`, make or update the schema."""
 
     async def begin_run(self) -> int:
-        """Note one more start of the crawl; return its number."""
+        """Record a start of the crawl; return its number."""
 
     async def begin(self, policy: Policy, run: int | None) -> Frontier:
-        """Take part in a run with one more process; without a run, only look after the frontier, and claim nothing."""
+        """Join a run with one more process. Without a run, the frontier can be maintained but not claimed from."""
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        """Note for requests that are in the ledger where their pages are now."""
+    async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
+        """Save the new locations of pages whose requests are in the ledger."""
 
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        """Note where texts are now that this machine had; a text that is elsewhere by now stays there."""
+    async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
+        """Save the new locations of texts of this node; skip those that have moved elsewhere since."""
 
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        """Let nobody refer any more to these texts of this machine, by hash and place."""
+    async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
+        """Delete the records of these texts of this node, given by hash and location."""
 
     async def close(self) -> None:
-        """Finish what was begun and close."""
-
-
-def crawled_seconds(runs: Iterable[Run]) -> float:
-    """How long the crawl has been running on any machine: runs that overlap count once."""
-    total, reached = 0.0, float("-inf")
-    for run in sorted(runs, key=lambda run: run.begin):
-        total += max(0.0, run.end - max(run.begin, reached))
-        reached = max(reached, run.end)
-    return total
+        """Finish running work and disconnect."""

@@ -1,4 +1,4 @@
-"""How long things take, by name: histograms that cost an addition each."""
+"""Histograms of durations by name. Recording one costs little more than an addition."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 BOUNDS: tuple[float, ...] = tuple(0.0001 * 2.0**i for i in range(20))
-"""Upper ends of the buckets, in seconds: from a tenth of a millisecond to about a minute; one more is open."""
+"""Upper bounds of the buckets in seconds, from 0.1 ms to about a minute. One more bucket has no upper bound."""
 
 
 class Histogram:
-    """Counts of durations by size."""
+    """A histogram of durations."""
 
     __slots__ = ("buckets", "count", "longest", "total")
 
@@ -23,14 +23,14 @@ class Histogram:
         self.longest = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one more."""
+        """Record a duration."""
         self.buckets[bisect_left(BOUNDS, seconds)] += 1
         self.count += 1
         self.total += seconds
         self.longest = max(self.longest, seconds)
 
     def quantile(self, share: float) -> float:
-        """An upper bound of what this share of the durations stayed under."""
+        """Return an upper bound of this quantile."""
         wanted, seen = share * self.count, 0
         for bound, number in zip(BOUNDS, self.buckets, strict=False):
             seen += number
@@ -40,13 +40,13 @@ class Histogram:
 
 
 class Timings:
-    """One histogram a name."""
+    """One histogram per name."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Histogram] = {}
 
     def add(self, name: str, seconds: float) -> None:
-        """Count a duration."""
+        """Record a duration under a name."""
         histogram = self.by_name.get(name)
         if histogram is None:
             histogram = self.by_name[name] = Histogram()
@@ -54,7 +54,7 @@ class Timings:
 
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
-        """Time a block, however it ends."""
+        """Record how long a block takes, even if it raises."""
         started = time.perf_counter()
         try:
             yield
@@ -62,7 +62,7 @@ class Timings:
             self.add(name, time.perf_counter() - started)
 
     def lines(self) -> list[str]:
-        """One line a name, the costliest first."""
+        """Return one line of text per name, the largest total first."""
         ordered = sorted(self.by_name.items(), key=lambda item: -item[1].total)
         return [
             f"{name}: {h.count:,} times, {h.total:.1f} s in all, p50 {1000 * h.quantile(0.5):.1f} ms, "

@@ -109,7 +109,7 @@ class Auditor:
             self._repeats.begin_domain()
             self._robots.begin_domain()
         self._visits += 1
-        is_past = row.process == 0 and not row.delay and row.fate is Settlement.SETTLED
+        is_past = row.process == 0 and not row.delay and row.settlement is Settlement.SETTLED
         visit = self._visit = VisitSoFar(row, row, row, row, is_past)
         self._pauses.begin_visit(visit)
         if is_past:

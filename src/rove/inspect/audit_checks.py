@@ -92,7 +92,7 @@ class DelayCheck:
             self._findings.unverifiable[Unverifiable.GAP_BEFORE_LEDGER] += 1
             return
         delay_ms = round(before.longest.delay * 1000)
-        if not delay_ms and before.latest.fate is Settlement.LOST:
+        if not delay_ms and before.latest.settlement is Settlement.LOST:
             self._findings.unverifiable[Unverifiable.NO_DELAY] += 1
             return
         self._findings.checked[Check.DELAY] += 1
@@ -151,7 +151,7 @@ class VisitOrderCheck:
     def begin_visit(self, row: RequestRow) -> None:
         """The first request of a visit."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != 0 and row.fate is not Settlement.LOST:
+        if row.seq != 0 and row.settlement is not Settlement.LOST:
             self._add(row, f"the visit begins with request {row.seq}", row)
         if row.ended < row.began:
             self._ends_early(row, row)
@@ -159,7 +159,7 @@ class VisitOrderCheck:
     def take(self, row: RequestRow, before: RequestRow, first: RequestRow) -> None:
         """A further request."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != before.seq + 1 and row.fate is not Settlement.LOST:
+        if row.seq != before.seq + 1 and row.settlement is not Settlement.LOST:
             self._add(first, f"request {row.seq} follows request {before.seq}", before, row)
         if row.ended < row.began:
             self._ends_early(first, row)
@@ -242,7 +242,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     - it was for `http://host/` in the place of such a guess, and led back to the https that cannot be reached: the
       guess is made again later, and so is what stands in for it.
     """
-    if row.fate is not Settlement.SETTLED:
+    if row.settlement is not Settlement.SETTLED:
         return True
     if row.error:
         return _failed_for_a_time(row.error, row.status) or (

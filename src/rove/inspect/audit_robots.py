@@ -98,7 +98,7 @@ class RobotsReplay:
         elif row.other_domain is None and row.url == (origin := origin_of(row.url)) + _PATH:
             hops = 0
         else:
-            if row.fate is not Settlement.LOST:
+            if row.settlement is not Settlement.LOST:
                 self._findings.add(
                     Check.ROBOTS,
                     visited,
@@ -198,7 +198,7 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
         return _Answer.RULES, None
     if row.status == _UNCHANGED:
         # Nobody had asked whether it was; of a visit that was lost, the ledger does not tell.
-        return (_Answer.UNKNOWN if row.fate is Settlement.LOST else _Answer.NOTHING), None
+        return (_Answer.UNKNOWN if row.settlement is Settlement.LOST else _Answer.NOTHING), None
     if 200 <= row.status < 300 and not row.error:
         return _Answer.UNKNOWN, None
     if 200 <= row.status < 500 and row.status != 429:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rove.datadir import DataDir
-from rove.frontier.contract import FrontierReader, Participant
+from rove.frontier.contract import FrontierReader
+from rove.frontier.runs import Participant
 from rove.humanize import seconds_text
 
 ALIVE_SECONDS = 15.0
@@ -67,7 +68,7 @@ def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:
     """The machines, in the order in which they first came."""
     by_place: dict[str, list[Participant]] = {}
     for participant in participants:
-        by_place.setdefault(participant.place, []).append(participant)
+        by_place.setdefault(participant.node, []).append(participant)
     return [_node(place, processes) for place, processes in by_place.items()]
 
 

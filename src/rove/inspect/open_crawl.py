@@ -29,7 +29,7 @@ class StoredText:
     @property
     def place(self) -> str:
         """The machine and data directory that has it; '' is this one."""
-        return self.row.place if self.content is None else self.content.place
+        return self.row.node if self.content is None else self.content.node
 
     @property
     def where(self) -> Location | None:
@@ -89,7 +89,7 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     async with opened_backend(data, read_only=True) as backend:
         yield Archive(
             data=data,
-            place=backend.place,
+            place=backend.location,
             reader=backend.reader,
             catalog=backend.catalog,
             pages=WarcReader(data.warc),

@@ -224,7 +224,7 @@ def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisi
 
 def _has_no_delay(row: RequestRow) -> bool:
     """Whether no delay is on record: requests from before there was a ledger, and of a process that was killed."""
-    return not row.delay and (row.process == 0 or row.fate is Settlement.LOST)
+    return not row.delay and (row.process == 0 or row.settlement is Settlement.LOST)
 
 
 class _Sums:

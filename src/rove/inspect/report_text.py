@@ -181,7 +181,7 @@ def due_text(visit: SiteVisit) -> str:
 def request_notes(row: RequestRow) -> list[str]:
     """What else is to be said of a request."""
     notes = [f"to {one_line(row.target)}"] if row.target else []
-    if row.fate:
+    if row.settlement:
         notes.append(fate_text(row))
     return notes
 

@@ -82,7 +82,7 @@ def outcome_text(row: RequestRow) -> str:
 
 def fate_text(row: RequestRow) -> str:
     """What became of its visit, where that is not a matter of course."""
-    return _FATES[row.fate]
+    return _FATES[row.settlement]
 
 
 def is_stored(row: RequestRow) -> bool:
@@ -107,7 +107,7 @@ def request_json(row: RequestRow) -> dict[str, Any]:
         "redirect_to": row.target or None,
         "stored": is_stored(row),
         "content_hash": hash_text(row.content_hash),
-        "fate": row.fate.value or "settled",
+        "fate": row.settlement.value or "settled",
         "delay_after_s": row.delay,
         "delay_from": row.delay_from.value,
     }

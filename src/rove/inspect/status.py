@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from rove.frontier.contract import FrontierReader, crawled_seconds
+from rove.frontier.contract import FrontierReader
+from rove.frontier.runs import crawled_seconds
 from rove.humanize import seconds_text, size_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts

@@ -1,4 +1,4 @@
-"""The rows of the ledger: every request that was made, and where its page is stored."""
+"""The rows of the ledger: one for every request, with the location of its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rove.model.urls import UrlState
 
 
 class RequestKind(enum.StrEnum):
-    """What a request was made for."""
+    """The kind of document that a request asked for."""
 
     PAGE = "page"
     ROBOTS = "robots"
@@ -21,34 +21,34 @@ class RequestKind(enum.StrEnum):
 
 
 class DelaySource(enum.StrEnum):
-    """Why a domain is left alone for as long as it is."""
+    """The reason for the delay after a visit."""
 
     DELAY = "delay"
-    """What the person who runs the crawl chose."""
+    """The delay that the operator chose."""
     CRAWL_DELAY = "crawl-delay"
     RETRY_AFTER = "retry-after"
     BACKOFF = "backoff"
-    """It answered 429 or 503 without saying when to come back."""
+    """The domain answered 429 or 503 without a Retry-After."""
     SLOW = "slow"
-    """Ten times what its last answer took."""
+    """Ten times the response time of its last answer."""
     FAILURES = "failures"
-    """It has not answered several times in a row."""
+    """Several visits in a row got no response."""
     REPEATS = "repeats"
-    """Its pages keep repeating texts that it has given already."""
+    """Its pages keep repeating texts that were stored already."""
 
 
 class Settlement(enum.StrEnum):
-    """What became of the visit that a request belonged to."""
+    """Whether the results of the visit that a request belongs to count."""
 
     SETTLED = ""
     LATE = "late"
-    """Its lease had run out, or its domain was excluded meanwhile: what it found does not count."""
+    """The lease had expired, or the domain was excluded during the visit. Its results do not count."""
     LOST = "lost"
-    """What it found is lost: its process was killed before the visit was settled, or it could not be written."""
+    """The results are lost: the process was killed before the settle, or they could not be written."""
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where a stored record lies: a WARC file's name, and the compressed member in it."""
+    """The location of a stored record: a WARC file, and the compressed member in it."""
 
     file: str
     offset: int
@@ -56,30 +56,30 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Content(Record, frozen=True, kw_only=True):
-    """A text that is stored, once for all pages that have it. A Struct, as most pages make one."""
+    """A text that is stored once for all pages that have it. A Struct, because most pages make one."""
 
     hash: int
-    """What the ledger calls `content_hash`."""
+    """`content_hash` in the ledger."""
     checked: int
-    """64 bits of another hash of it, which nobody can aim at: two texts that agree in both are the same."""
+    """64 bits of a second hash, for which nobody can construct a collision. Texts that agree in both are the same."""
     domain: int
-    """Of the page that its record names."""
+    """The domain of the page that the stored record names."""
     visit: int
-    """The visit that brought that page."""
+    """The visit that fetched that page."""
     where: Location
     url: str
-    """Of that page."""
+    """The URL of that page."""
     fetched_at: float
-    """When that page was asked for, wall-clock seconds since the epoch."""
-    place: str = ""
-    """The machine and data directory that has it, as far as that was asked for; '' is this one."""
+    """When that page was requested, in wall-clock seconds since the epoch."""
+    node: str = ""
+    """Host and data directory of the node that stores it; '' for this one, and where the node was not read."""
 
 
 class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """One request in the ledger: written once, never changed, kept for ever.
+    """One request in the ledger. It is written once and kept for ever.
 
-    Only where its page is stored may change, when a domain is purged. A Struct, as every step of a request makes a new
-    one: a copy with changes takes 0.25 µs, of a dataclass 12.
+    Only the location of its page may change, when a domain is purged. A Struct, because every step of a request makes a
+    new one, and a copy with changes takes 0.25 µs instead of the 12 µs of a dataclass.
     """
 
     visit: int
@@ -90,20 +90,20 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     url: str
     fingerprint: int
     started: float
-    """Wall-clock seconds since the epoch, for people; nothing is decided by it."""
+    """Wall-clock seconds since the epoch, for people. No decision depends on it."""
     began: int
-    """When it was begun, in milliseconds of the crawl's own clock, which all machines share."""
+    """When it began, in milliseconds of the crawl's clock, which all machines share."""
     ended: int
-    """Likewise; the same as `began` where the end is not known."""
+    """When it ended, in milliseconds of the crawl's clock; the same as `began` if the end is unknown."""
     other_domain: int | None = None
-    """The domain that was asked, where it is another one: a robots.txt may lead there."""
+    """The domain that was requested, if a robots.txt redirect left the domain of the visit."""
     address: str = ""
-    """The address that was asked, '' where it did not come to that."""
+    """The IP address that was requested; '' if no connection was tried."""
     delay: float = 0.0
-    """Seconds that the domain of the visit is left alone after it."""
+    """Seconds without a visit to the domain after this one."""
     delay_from: DelaySource = DelaySource.DELAY
     process: int = 0
-    fate: Settlement = Settlement.SETTLED
+    settlement: Settlement = Settlement.SETTLED
     status: int = 0
     error: str = ""
     media_type: str = ""
@@ -111,50 +111,50 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes of body received."""
     truncated: bool = False
     content_hash: int | None = None
-    """Of the text of a page; of a robots.txt: under which its copy is kept."""
+    """The hash of the page's text. For a robots.txt, the key of its stored copy."""
     target: str = ""
     title: str = ""
     text: Location | None = None
     raw: Location | None = None
     marks: tuple[str, ...] = ()
-    """What was cut, dropped or doubtful about the answer, by name."""
+    """The names of what was cut, dropped or doubtful about the response."""
     is_copy: bool = False
-    """Its text was stored before: `text` is where the record that says so lies."""
-    place: str = ""
-    """The machine and data directory that has the page; '' is this one."""
+    """Its text was stored before. `text` is the location of the record that says so."""
+    node: str = ""
+    """Host and data directory of the node that stores the page; '' for this one."""
 
     @property
     def finished(self) -> float:
-        """Wall-clock seconds at the end."""
+        """Wall-clock seconds at its end."""
         return self.started + (self.ended - self.began) / 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What status shows: kept counters, never a count over URLs."""
+    """The numbers that status shows. They come from counters; URLs are never counted."""
 
     urls: Mapping[UrlState, int]
     domains: Mapping[str, int]
-    """By state: idle, waiting, ready, leased, excluded."""
+    """Domains by state: idle, waiting, ready, leased, excluded."""
     pages: int
     bytes: int
     requests: int
     not_accepted: Mapping[str, int] = field(default_factory=dict)
-    """URLs that were offered and not taken into the frontier, by reason."""
+    """URLs that were found and not added to the frontier, by reason."""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by kind."""
+    """Failed requests by error."""
     blocked: Mapping[str, int] = field(default_factory=dict)
-    """URLs that are blocked, by reason."""
+    """Blocked URLs by reason."""
     leases: int = 0
     """Leases that have ended."""
     unasked: Mapping[str, int] = field(default_factory=dict)
-    """Those of them that ended without a request, by reason."""
+    """Leases that ended without a request, by reason."""
     marks: Mapping[str, int] = field(default_factory=dict)
-    """What was cut, dropped or doubtful about answers, by name."""
+    """How often something was cut, dropped or doubtful about a response, by name."""
     copies: int = 0
     """Pages whose text was stored before."""
 
     @property
     def urls_pending(self) -> int:
-        """URLs that wait to be fetched."""
+        """The number of URLs that wait to be fetched."""
         return self.urls[UrlState.PENDING]

@@ -1,15 +1,12 @@
-"""The last resort of charset.py: guessing the encoding of a page that does not say it.
-
-Apart, since it is the one place that knows the detecting library.
-"""
+"""Guess the encoding of a page that does not declare one. Only this module uses the detection library."""
 
 from __future__ import annotations
 
 import chardet
 
 _CANDIDATES = {
-    # Codecs of Python, and the encodings of the web that they stand for. What is not seen on the
-    # web is left out: a guess at it would be wrong.
+    # Python codecs and the web encodings that they stand for. Encodings that are not used on the web are left out,
+    # because guessing one of them would be wrong.
     "big5hkscs": "big5",
     "cp1250": "windows-1250",
     "cp1251": "windows-1251",
@@ -33,8 +30,8 @@ _CANDIDATES = {
 
 
 def guess(sample: bytes) -> str | None:
-    """The encoding that a sample of text most likely is in, or None when nothing fits."""
-    found = chardet.detect(
+    """Return the most likely encoding of a sample of text, or None if none fits."""
+    result = chardet.detect(
         sample, include_encodings=_CANDIDATES, compat_names=False, prefer_superset=False
     )
-    return _CANDIDATES.get(found["encoding"] or "")
+    return _CANDIDATES.get(result["encoding"] or "")

@@ -1,16 +1,15 @@
-"""Which pages are read in the event loop: those that cannot take long, whatever they hold.
+"""Decide which pages are safe to parse in the event loop.
 
-The HTML parser takes time in proportion to a page's length for all pages that people write, but a few kilobytes can
-be made to take minutes and gigabytes. Three things make that, and each is bounded here, by a look at the bytes that is
-cheap since it sees far less than a parser does:
+The HTML parser takes linear time for pages that people write, but a few kilobytes can be crafted to take minutes and
+gigabytes. Three things cause that. A cheap scan of the bytes bounds each of them:
 
-- open elements: for many tags the parser walks over all that are open, so that n tags take up to n² steps;
-- attributes: each one is compared with those before it in its tag;
-- formatting elements (<b>, <font>, <a>): those that are left open are made anew in every block that follows, with all
-  their attributes, however long; <html> and <body> gather the attributes of all their tags.
+- open elements: for many tags the parser walks over all open elements, so n tags take up to n² steps;
+- attributes: each one is compared with all earlier ones in its tag;
+- formatting elements (<b>, <font>, <a>): if left open, they are created again in every following block, with all their
+  attributes. <html> and <body> collect the attributes of all their tags.
 
-A page that is not plain is not evil: most are long. It is read elsewhere (reader.py). What is said here of times was
-measured; the tests hold the worst pages that were found to them.
+A page that is not plain is usually just long. Another process reads it (reader.py). The times in this module were
+measured, and the tests check them with the worst known pages.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ import re
 
 MAX_PLAIN_BYTES = 128 * 1024
 MAX_PLAIN_TAGS = 2_000
-"""Tags, of which all may be open at once: 4 ns for each pair at the worst."""
+"""All of them may be open at once, which takes up to 4 ns for each pair."""
 MAX_PLAIN_NODES = 30_000
-"""Elements of a page that is read in the event loop, counted when they are there: 0.8 µs each."""
+"""Elements of the parsed page; each takes 0.8 µs."""
 
 _HARMLESS_BYTES = 4_096
 _WINDOW_TIMES_BYTES = 128 * 1024 * 1024
-"""Bounds the comparing of attributes: it grows with the square of a tag and the number of tags."""
+"""Bounds the comparison of attributes, which grows with the square of a tag's length and the number of tags."""
 _WINDOW_TIMES_TAGS = 500_000
-"""Bounds the copying of one tag's attributes into every block, 140 ns each."""
+"""Bounds the copies of one tag's attributes into every block; each takes 140 ns."""
 _COPIED_TIMES_TAGS = 1_200_000
-"""Bounds the copying of all others."""
+"""Bounds the copies of all other tags."""
 _LONGEST_COPIED = 2_000
 _LINK_TIMES_TAGS = 20 * 1024 * 1024
-"""Bounds the bytes of one link that are copied into every block, 2 ms for each MiB."""
+"""Bounds the bytes of one link that are copied into every block; each MiB takes 2 ms."""
 _MAX_UNSETTLED = 4_000
 _UNSETTLED_TIMES_TAGS = 200_000
-"""Attributes that there may be where it is not known whether a tag ends."""
+"""Attributes allowed in places where it is not certain that a tag ends."""
 
 _MAYBE_COPIED = re.compile(
     rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt](?:[\s/]|[AaBbDdGgMmNnRr][A-Za-z]{0,3}[\s/]))"
 )
-"""The tags that may be copied and have attributes, and a few others: all names at once would be slower."""
+"""A quick test for tags that may be copied and have attributes; it also matches a few others."""
 _COPIED = re.compile(
     rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
 )
@@ -48,29 +47,29 @@ _COPIED = re.compile(
 
 
 def _with_spaces(pattern: bytes) -> re.Pattern[bytes]:
-    """A pattern in which _ is white space as HTML has it, where a vertical tab is a letter."""
+    """Compile a pattern in which _ stands for HTML white space, which does not include the vertical tab."""
     return re.compile(pattern.replace(b"_", rb"\t\n\f\r "))
 
 
 _ATTRIBUTES = _with_spaces(
     rb"""(?:[_/]*+[^_"'<>/=]++(?:[_]*+=[_]*+(?:"[^"]*+"|'[^']*+'|[^_"'<>=][^_"'<>]*+))?+)*+[_/]*+>"""
 )
-"""The rest of a tag, written so that there is no doubt about its end."""
+"""The rest of a tag that is written so clearly that its end is certain."""
 _MAYBE_LONG_LINK = _with_spaces(
     rb"<[Aa][_/](?!(?:[_/]*+[^_\"'<>/=]{1,100}+(?:[_]*+=[_]*+"
     rb"(?:\"[^\"<]{0,900}+\"|'[^'<]{0,900}+'|[^_\"'<>=][^_\"'<>]{0,900}+))?+){0,9}+[_/]*+>)"
 )
-"""A link of which it is not plain to see that it has less than 10,000 bytes, which all pages may have."""
+"""A link that may have 10,000 bytes or more."""
 _TO_THE_END = rb"""(?:[^>=]*+(?<![_/"'=])=[_]*+(?:"[^"]*+"|'[^']*+'|[^_>"'][^_>]*+))*+[^>=]*+>"""
 _ENDS_FROM_DOUBLE = _with_spaces(rb'[^"]*+"' + _TO_THE_END)
 _ENDS_FROM_SINGLE = _with_spaces(rb"[^']*+'" + _TO_THE_END)
-"""The end of a tag, from inside of a quoted value."""
+"""The end of a tag, starting inside a quoted value."""
 _OPENS_AFTER = b"= \t\n\f\r"
 _SEPARATORS = b" \t\n\f\r/\"'"
 
 
 def is_plain(raw: bytes) -> bool:
-    """Whether a page takes less than a tenth of a second to parse, however it was made."""
+    """Whether a page certainly takes less than a tenth of a second to parse."""
     length = len(raw)
     if length <= _HARMLESS_BYTES:
         return True
@@ -81,7 +80,7 @@ def is_plain(raw: bytes) -> bool:
 
 
 def _copies_little(raw: bytes, tags: int) -> bool:
-    """Whether the elements that may all be copied have few attributes, and no link has long ones."""
+    """Whether elements that may be copied have few attributes, and links are short."""
     total = 0
     for maybe in _MAYBE_COPIED.finditer(raw):
         copied = _COPIED.match(raw, maybe.start())
@@ -96,7 +95,7 @@ def _copies_little(raw: bytes, tags: int) -> bool:
 
 
 def _has_short_links(raw: bytes, most: int) -> bool:
-    """Whether no <a> is longer than so many bytes; it is copied too, but one at a time, as each one ends the last."""
+    """Whether no <a> is longer than `most` bytes. Only one <a> is open at a time, so only one is copied."""
     return all(
         len(raw) - maybe.end() <= most or _ATTRIBUTES.match(raw, maybe.end(), maybe.end() + most)
         for maybe in _MAYBE_LONG_LINK.finditer(raw)
@@ -104,7 +103,7 @@ def _has_short_links(raw: bytes, most: int) -> bool:
 
 
 def _has_short_tags(raw: bytes, tags: int) -> bool:
-    """Whether no tag can have many attributes, as it ends in every window of the page, or has none there."""
+    """Whether no tag can have many attributes, because in every window of the page it ends or has none."""
     length = len(raw)
     window = min(_WINDOW_TIMES_BYTES // length, _WINDOW_TIMES_TAGS // (tags + 1))
     most = min(_MAX_UNSETTLED, _UNSETTLED_TIMES_TAGS // (tags + 1))
@@ -120,17 +119,17 @@ def _has_short_tags(raw: bytes, tags: int) -> bool:
 
 
 def _unsettled_end(raw: bytes, start: int, end: int) -> int:
-    """Up to where a tag that is open at the start of a window may have attributes; the start, if it surely ends.
+    """Return how far a tag that is open at the start of a window may have attributes; the start if it certainly ends.
 
-    In a window without a kind of quotes, a value in such quotes goes on to its end and brings no attribute. Otherwise
-    a double quote that opens nothing, with a '>' behind it, is the end of a tag; and so is the first '>', unless it
-    stands in a quoted value: then the rest is read on from there, for either kind of quotes.
+    If a window lacks one kind of quotes, a value in such quotes continues to its end and adds no attribute. Otherwise a
+    double quote that opens nothing, followed by '>', ends the tag. So does the first '>', unless it is inside a quoted
+    value; then the scan continues from there, for both kinds of quotes.
     """
     first = raw.find(b">", start, end)
     if first < 0:
         return end
     if raw.find(b"'", start, end) < 0:
-        double = raw.find(b'"', start, end)  # looked for alone, as that is far quicker
+        double = raw.find(b'"', start, end)  # searching for one byte is far quicker
         if double < 0:
             return start
         quote = raw.find(b'">', double, end)

@@ -1,24 +1,23 @@
-"""A page as the crawl sees it: title, text, links, and what it asks of robots.
+"""HTML pages: title, text, links, and what the page asks of robots.
 
-The hot path: one pass in Python over the elements, everything else in the parser's C code. That pass
-takes inline elements out of the tree (their text stays), so that what then still separates two texts
-is a block, and drops what is not shown.
+This is the hot path: one pass in Python over the elements, everything else in the parser's C code. The pass unwraps
+inline elements (their text stays) and removes what is not shown. Whatever then separates two texts is a block.
 
-What counts as text is all of <body> without
-- script, style, template and noscript: who reads this text has no use for «enable JavaScript»;
-- drawings and formulas (svg, math), embedded things and their fallbacks (iframe, object, audio,
-  video, canvas), form fields and their choices (select, datalist, textarea);
-- elements with the `hidden` attribute. Style sheets are not read, so other hidden text stays.
+The text is all of <body> except
+- script, style, template and noscript ("enable JavaScript" is of no use to readers of the text);
+- drawings and formulas (svg, math), embedded objects with their fallbacks (iframe, object, audio, video, canvas), form
+  fields and their choices (select, datalist, textarea);
+- elements with the `hidden` attribute. Style sheets are not read, so text that they hide stays.
 Blocks, table cells, buttons and elements unknown to HTML are on lines of their own.
 
-Links are taken from the whole page, shown or not, but not from scripts, templates and noscript: that
-is parsed as a browser with scripts does, since its content would otherwise end the head too early.
+Links come from the whole page, shown or not, except from scripts, templates and noscript. The page is parsed as by a
+browser with scripts, because otherwise the content of noscript could end the head too early.
 
-A page that says `nofollow` has no links. That goes for all that leads on from it, a refresh and a
-canonical link too: the large engines document a refresh as a redirect and `nofollow` as a word about
-links, but not what holds where both meet, and who sends people on with `nofollow` does not mean robots.
+A page that says `nofollow` has no links, refreshes and canonical links included. The large search engines document a
+refresh as a redirect and `nofollow` as a rule for links, but not what happens when both are present. Somebody who sends
+visitors on with `nofollow` probably does not mean robots.
 
-What is taken from a page is bounded; where something was cut, the document is marked.
+The amount of text and links is limited. A document says if something was cut.
 """
 
 from __future__ import annotations
@@ -50,55 +49,54 @@ TEXT_CUT = "text-cut"
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
-"""One for all pages, which are read in one thread: a tree that is asked makes one of its own."""
+"""Shared by all pages, which are read in one thread. Without it every tree would create its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What was read from one page."""
+    """The parts of one page that rove uses."""
 
     title: str
     utf8: bytes
-    """The text, encoded as it is stored."""
+    """The text in UTF-8, as it is stored."""
     links: tuple[CrawlUrl, ...]
     noindex: bool
     nofollow: bool
-    encoding: str
     marks: tuple[str, ...] = ()
-    """What was cut."""
+    """TEXT_CUT, LINKS_CUT: the parts that were cut."""
 
     @property
     def text(self) -> str:
-        """The text, decoded for who wants to read it."""
+        """Decode the text."""
         return self.utf8.decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSource:
-    """What a server sent, and all that is needed to read it."""
+    """A response body with everything that is needed to read it."""
 
     body: bytes
     url: str
     content_type: str | None
     robots_tags: Sequence[str] = ()
-    """The values of its X-Robots-Tag headers."""
+    """The values of the X-Robots-Tag headers."""
     now: float = 0.0
-    """Wall-clock seconds, against which dates after which it is not to be kept are held."""
+    """Current time in seconds since the epoch, compared with `unavailable_after` dates."""
     max_links: int = DEFAULT_MAX_LINKS
     max_text: int = MAX_TEXT_LENGTH
     drop_params: tuple[str, ...] = ()
 
     @property
     def ignored_params(self) -> IgnoredParams:
-        """The parameters removed from its links."""
+        """The parameters to remove from its links."""
         return ignored_params_with(self.drop_params)
 
 
 class _TooManyNodes(Exception):
-    """More elements than are read in the event loop."""
+    """The page has too many elements for the event loop."""
 
 
-# What an element is to us; one that is in no list is a block, as are elements unknown to HTML.
+# Kinds of elements. Every element that is not listed is a block, also one unknown to HTML.
 _INLINE, _ANCHOR, _DROPPED, _TITLE, _META, _LINK, _BASE, _PREFORMATTED = range(1, 9)
 _TAGS = {
     _INLINE: (
@@ -120,7 +118,7 @@ _TAGS = {
 
 
 def _kinds_by_id() -> dict[int, int]:
-    """The kinds by the parser's numbers for tags, which are quicker to ask for than names."""
+    """Map the parser's tag numbers, which are quicker to read than names, to kinds."""
     tree = LexborHTMLParser("<p><!-- --></p>")
     kinds = {tree.create_node(tag).tag_id: k for k, tags in _TAGS.items() for tag in tags.split()}
     comments = [node for node in _root(tree).traverse() if node.is_comment_node]
@@ -129,7 +127,7 @@ def _kinds_by_id() -> dict[int, int]:
 
 def _root(tree: LexborHTMLParser) -> LexborNode:
     root = tree.root
-    assert root is not None, "the parser makes an <html> of anything"
+    assert root is not None, "the parser creates an <html> for any input"
     return root
 
 
@@ -137,8 +135,8 @@ _KINDS = _kinds_by_id()
 
 
 @dataclass(slots=True)
-class _Findings:
-    """What the pass over the elements gathers."""
+class _Gathered:
+    """What the pass over the elements collects."""
 
     hrefs: list[str] = field(default_factory=list)
     base_href: str | None = None
@@ -146,66 +144,64 @@ class _Findings:
     preformatted: list[LexborNode] = field(default_factory=list)
 
 
-def read_html(answer: PageSource) -> Document:
-    """What an HTML page says; any bytes make a Document, some of them after minutes."""
-    raw, encoding = to_utf8(answer.body, answer.content_type)
-    return _read(raw, encoding, answer, most=None)
+def read_html(page: PageSource) -> Document:
+    """Read an HTML page. Any bytes give a Document, but some take minutes."""
+    return _read(to_utf8(page.body, page.content_type), page, max_nodes=None)
 
 
-def read_html_at_once(answer: PageSource) -> Document | None:
-    """The same for a page that does not take long, and None for one that may."""
-    if len(answer.body) > MAX_PLAIN_BYTES:
+def read_html_at_once(page: PageSource) -> Document | None:
+    """Read an HTML page, or return None if that may take long."""
+    if len(page.body) > MAX_PLAIN_BYTES:
         return None
-    raw, encoding = to_utf8(answer.body, answer.content_type)
+    raw = to_utf8(page.body, page.content_type)
     if not is_plain(raw):
         return None
     try:
-        return _read(raw, encoding, answer, most=MAX_PLAIN_NODES)
+        return _read(raw, page, max_nodes=MAX_PLAIN_NODES)
     except _TooManyNodes:
         return None
 
 
-def read_plain(answer: PageSource) -> Document:
-    """What a plain text says; its lines and indents are kept."""
-    decoded, encoding = decode(answer.body, answer.content_type)
-    utf8, is_cut = _cut(tidy(keep_lines(decoded)), answer.max_text)
-    asked = read_headers(answer.robots_tags, now=answer.now)
+def read_plain(page: PageSource) -> Document:
+    """Read a plain text, with its lines and indents."""
+    text = keep_lines(decode(page.body, page.content_type))
+    utf8, is_cut = _cut(tidy(text), page.max_text)
+    asked = read_headers(page.robots_tags, now=page.now)
     return Document(
         title="",
         utf8=utf8,
         links=(),
         noindex=asked.noindex,
         nofollow=asked.nofollow,
-        encoding=encoding,
         marks=(TEXT_CUT,) if is_cut else (),
     )
 
 
-def read_plain_at_once(answer: PageSource) -> Document | None:
-    """The same for a text that does not take long, and None for one that may."""
-    return None if len(answer.body) > MAX_PLAIN_BYTES else read_plain(answer)
+def read_plain_at_once(page: PageSource) -> Document | None:
+    """Read a plain text, or return None if that may take long."""
+    return None if len(page.body) > MAX_PLAIN_BYTES else read_plain(page)
 
 
-def _read(raw: bytes, encoding: str, answer: PageSource, *, most: int | None) -> Document:
-    """What a page in UTF-8 says; _TooManyNodes if it has more elements than `most`."""
+def _read(raw: bytes, page: PageSource, *, max_nodes: int | None) -> Document:
+    """Read a page in UTF-8; raise _TooManyNodes if it has `max_nodes` elements or more."""
     tree = LexborHTMLParser(raw, options=_OPTIONS, scripting=True)
-    nodes = list(islice(_root(tree).traverse(), most))
-    if len(nodes) == most:
+    nodes = list(islice(_root(tree).traverse(), max_nodes))
+    if len(nodes) == max_nodes:
         raise _TooManyNodes
     title = _title(tree)
-    found = _gather(tree, nodes)
-    asked = read_headers(answer.robots_tags, now=answer.now)
-    asked |= read_metas(found.robots, now=answer.now)
-    utf8, text_is_cut = _cut(_text(tree, found.preformatted), answer.max_text)
+    gathered = _gather(tree, nodes)
+    asked = read_headers(page.robots_tags, now=page.now)
+    asked |= read_metas(gathered.robots, now=page.now)
+    utf8, text_is_cut = _cut(_text(tree, gathered.preformatted), page.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False
     if not asked.nofollow:
         links, links_are_cut = resolve(
-            found.hrefs,
-            url=answer.url,
-            base_href=found.base_href,
-            limit=answer.max_links,
-            ignored=answer.ignored_params,
+            gathered.hrefs,
+            url=page.url,
+            base_href=gathered.base_href,
+            limit=page.max_links,
+            ignored=page.ignored_params,
         )
     cuts = {TEXT_CUT: text_is_cut, LINKS_CUT: links_are_cut}
     return Document(
@@ -214,30 +210,29 @@ def _read(raw: bytes, encoding: str, answer: PageSource, *, most: int | None) ->
         links=links,
         noindex=asked.noindex,
         nofollow=asked.nofollow,
-        encoding=encoding,
         marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
     )
 
 
 def _cut(utf8: bytes, length: int) -> tuple[bytes, bool]:
-    """A text of at most so many characters, and whether it was longer."""
-    if len(utf8) <= length:  # no character takes less than a byte
+    """Cut a text to `length` characters; also return whether it was longer."""
+    if len(utf8) <= length:  # a character has at least one byte
         return utf8, False
     text = utf8.decode()
     return (utf8, False) if len(text) <= length else (text[:length].rstrip().encode(), True)
 
 
 def _title(tree: LexborHTMLParser) -> str:
-    # What does not belong into a head ends it early, and the title then lies in the body.
+    # An element that is not allowed in a head ends it early, and then the title is in the body.
     in_head = () if tree.head is None else tree.head.iter()
     titles = (node for node in in_head if _KINDS.get(node.tag_id) == _TITLE)
     node = next(titles, None) or tree.css_first("title:not(svg *)")
     return "" if node is None else tidy_line(node.text(), MAX_TITLE_LENGTH)
 
 
-def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Findings:
-    """Collect what the elements say, and leave only blocks and what is shown in the tree."""
-    found = _Findings()
+def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Gathered:
+    """Collect links, robots rules and preformatted blocks; leave only blocks and visible text in the tree."""
+    gathered = _Gathered()
     _drop_hidden(_root(tree))
     for node in nodes:
         kind = _KINDS.get(node.tag_id)
@@ -250,53 +245,53 @@ def _gather(tree: LexborHTMLParser, nodes: list[LexborNode]) -> _Findings:
             href = attributes.get("href")
             rel = attributes.get("rel")
             if href and (not rel or followed(rel)):
-                found.hrefs.append(href)
+                gathered.hrefs.append(href)
             node.unwrap(True)
         elif kind in (_DROPPED, _TITLE):
             node.decompose(False)
         elif kind == _PREFORMATTED:
-            found.preformatted.append(node)
+            gathered.preformatted.append(node)
         else:
-            _read_head_element(kind, node.attributes, found)
+            _read_head_element(kind, node.attributes, gathered)
             node.decompose(False)
-    return found
+    return gathered
 
 
 def _drop_hidden(root: LexborNode) -> None:
     for node in _SELECTOR.find("[hidden]", root):
-        # Some pages hide themselves until a script has run; «until-found» can be found and read.
+        # Some pages hide themselves until a script has run. "until-found" text can be searched and read.
         shown = node.tag in ("html", "body") or node.attributes["hidden"] == "until-found"
         if not shown:
             node.decompose(False)
 
 
-def _read_head_element(kind: int, attributes: dict[str, str | None], found: _Findings) -> None:
+def _read_head_element(kind: int, attributes: dict[str, str | None], gathered: _Gathered) -> None:
     href = attributes.get("href")
     if kind == _META:
-        _read_meta(attributes, found)
+        _read_meta(attributes, gathered)
     elif kind == _BASE:
-        if found.base_href is None:
-            found.base_href = href
+        if gathered.base_href is None:
+            gathered.base_href = href
     elif href and _points_on(attributes.get("rel")):
-        found.hrefs.append(href)
+        gathered.hrefs.append(href)
 
 
 def _points_on(rel: str | None) -> bool:
-    """Whether a <link> with this rel attribute leads to a page to visit."""
+    """Whether a <link> with this rel attribute is followed."""
     words = (rel or "").lower().split()
     return ("next" in words or "canonical" in words) and followed(rel)
 
 
-def _read_meta(attributes: dict[str, str | None], found: _Findings) -> None:
+def _read_meta(attributes: dict[str, str | None], gathered: _Gathered) -> None:
     content = attributes.get("content")
     if not content:
         return
     if (attributes.get("name") or "").strip().lower() in AGENTS:
-        found.robots.append(content)
+        gathered.robots.append(content)
     elif (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         target = refresh_target(content)
         if target:
-            found.hrefs.append(target)
+            gathered.hrefs.append(target)
 
 
 def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> bytes:
@@ -309,7 +304,9 @@ def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> bytes:
 
 
 def _keep_lines_of(blocks: list[LexborNode]) -> None:
-    inside: set[int] = set()  # blocks in blocks: a page of these alone must not cost its square
+    inside: set[int] = (
+        set()
+    )  # nested blocks are visited once, so that they do not take quadratic time
     for block in blocks:
         if block.mem_id in inside:
             continue

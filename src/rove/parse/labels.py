@@ -1,16 +1,14 @@
-"""The names that pages give their encodings, as the WHATWG Encoding standard reads them.
+"""Encoding labels and what they stand for in the WHATWG Encoding standard.
 
-A closed table instead of Python's codec registry: a page may name any codec there is, among them
-ones that are no encodings of the web (hex, zlib, idna, utf-7, unicode_escape), and the web means
-other things by some names than Python does (latin-1 is windows-1252, gb2312 is all of gb18030).
-The standard's «replacement» labels are left out: such a page is read as one without a label.
+Python's codec registry would be wrong here. It has codecs that are not web encodings (hex, zlib, idna, utf-7,
+unicode_escape), and some names mean other encodings on the web (latin-1 is windows-1252, gb2312 is all of gb18030). The
+standard's "replacement" labels are left out, so such a page is treated as one without a label.
 """
 
 from __future__ import annotations
 
-# The standard's name, the codec of Python that comes nearest, and below them the labels.
-# Python's euc_jp lacks the circled digits and ㈱ that pages use; euc_jis_2004 has them and agrees
-# with it everywhere else.
+# The standard's name and the closest Python codec, followed by the labels. Python's euc_jp lacks the circled digits and
+# ㈱ that pages use; euc_jis_2004 has them and is otherwise the same.
 _TABLE = """
 utf-8 utf-8
     unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8
@@ -112,9 +110,9 @@ def _read_table() -> tuple[dict[str, str], dict[str, str]]:
 
 
 CODECS, _NAMES = _read_table()
-"""For each encoding of the web, the codec of Python that reads it; for each label, the encoding."""
+"""The Python codec of each web encoding, and the encoding of each label."""
 
 
 def encoding_named(label: str) -> str | None:
-    """The encoding that a label means, by the standard's name in lower case, or None."""
+    """Return the standard's name, in lower case, of the encoding that a label stands for; None if unknown."""
     return _NAMES.get(label.strip("\t\n\f\r ").lower())

@@ -1,7 +1,7 @@
-"""From what a page names to the URLs that can be asked: each once, and not too many.
+"""The links of a page: from hrefs to distinct canonical URLs, up to a limit.
 
-Parsing a URL costs more than everything else about a link, so what need not be parsed is sorted out
-before: repeated links, fragments of this page, schemes that are not fetched.
+Parsing a URL is the most expensive step. So duplicates, fragments of the same page and schemes that are not fetched are
+removed first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, LinkBase, canonical, parse_base
 from rove.urls.ignored_params import IgnoredParams
 
-_MAX_UNFIT = 3_000
-"""Different links of a page that are looked at besides: bounds the time when most turn out unfit."""
+_MAX_UNUSABLE = 3_000
+"""Distinct hrefs that are examined beyond the limit. Bounds the time if most of them are unusable."""
 
 _LONG = 250
-"""Characters; no host is longer, which is the part that may be shorter in a URL than it was in the href."""
+"""No host has more characters. Only the host can get shorter when an href becomes a URL."""
 _WHITE_SPACE = "\t\n\f\r "
 _OTHER_SCHEMES = (
     "about:",
@@ -44,7 +44,7 @@ _OTHER_SCHEMES = (
 _LONGEST_SCHEME = max(map(len, _OTHER_SCHEMES))
 _NOT_FOLLOWED = frozenset({"nofollow", "sponsored", "ugc"})
 
-# The standard's «shared declarative refresh steps»; what comes before the URL is not read in two ways.
+# The HTML standard's "shared declarative refresh steps". The atomic group rules out backtracking before the URL.
 _REFRESH = re.compile(
     r"""(?>\s*(?:[0-9][0-9.]*|\.[0-9.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?)"""
     r"""(?:"([^"]*)|'([^']*)|(.+))""",
@@ -53,14 +53,14 @@ _REFRESH = re.compile(
 
 
 def followed(rel: str | None) -> bool:
-    """Whether a link with this rel attribute may be followed; commas separate its words too, as Google has it."""
+    """Whether a link with this rel attribute may be followed. As at Google, commas separate words too."""
     return not rel or _NOT_FOLLOWED.isdisjoint(rel.lower().replace(",", " ").split())
 
 
 def refresh_target(content: str) -> str | None:
-    """Where a refresh with this content attribute leads, or None if it names no other page."""
-    found = _REFRESH.match(content)
-    return (found[1] or found[2] or found[3]) if found else None
+    """Return the target of a refresh with this content attribute, or None if it has none."""
+    match = _REFRESH.match(content)
+    return (match[1] or match[2] or match[3]) if match else None
 
 
 def resolve(
@@ -71,33 +71,33 @@ def resolve(
     limit: int = DEFAULT_MAX_LINKS,
     ignored: IgnoredParams | None = None,
 ) -> tuple[tuple[CrawlUrl, ...], bool]:
-    """The URLs that a page's hrefs mean, in order, each once, without the page itself; whether there were too many."""
+    """Return the distinct URLs of a page's hrefs, in order and without the page itself, and whether some were cut."""
     page = canonical(url, None, ignored)
     own = None if page is None else page.fingerprint
     base = LinkBase(parse_base(url), page, ignored)
     if base_href is not None and (moved := canonical(base_href, parse_base(url))) is not None:
         base = LinkBase(parse_base(moved.text), moved, ignored)
-    found: dict[int, CrawlUrl] = {}
+    links: dict[int, CrawlUrl] = {}
     candidates = _candidates(hrefs)
     if limit:
         join = base.join
-        for href in islice(candidates, limit + _MAX_UNFIT):
+        for href in islice(candidates, limit + _MAX_UNUSABLE):
             link = join(href)
             if link is None:
                 continue
             fingerprint = link.fingerprint
-            if fingerprint != own and fingerprint not in found:
-                found[fingerprint] = link
-                if len(found) == limit:
+            if fingerprint != own and fingerprint not in links:
+                links[fingerprint] = link
+                if len(links) == limit:
                     break
-    return tuple(found.values()), next(candidates, None) is not None
+    return tuple(links.values()), next(candidates, None) is not None
 
 
 def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
-    """The different hrefs, without fragments, that may lead to another page."""
+    """Yield the distinct hrefs, without fragments, that may lead to another page."""
     seen = {""}
     for href in dict.fromkeys(hrefs):
-        if len(href) > _LONG and _spelt_length(href) > MAX_URL_LENGTH + _LONG:
+        if len(href) > _LONG and _escaped_length(href) > MAX_URL_LENGTH + _LONG:
             continue
         start = (href.partition("#")[0] if "#" in href else href).strip(_WHITE_SPACE)
         if start in seen:
@@ -112,7 +112,7 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
             yield start
 
 
-def _spelt_length(href: str) -> int:
-    """Characters of an href in a URL, where all bytes that are not ASCII are escaped: parsing those takes long."""
+def _escaped_length(href: str) -> int:
+    """Return the length of an href after escaping all bytes that are not ASCII, without parsing it."""
     plain = len(href) if href.isascii() else len(href.encode("ascii", "ignore"))
     return plain if plain == len(href) else 3 * len(href.encode("utf-8", "replace")) - 2 * plain

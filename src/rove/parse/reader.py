@@ -1,12 +1,12 @@
-"""Reads pages without ever holding up the event loop: in it where that is quick for certain, else in a process apart.
+"""Read pages without blocking the event loop: plain ones in the loop, all others in another process.
 
-Most pages are read at once (guard.py says which). The rest, long ones and such as may be made to take long, go one
-after the other to a process of their own, which is started when the first of them comes. A page that costs it more than
-MAX_CPU_SECONDS or MAX_MEMORY is too complex: the process dies of it, and the next page gets a new one. Nothing is taken
-from such a page, since it is not known what it asks of robots.
+guard.py decides which pages are plain. The other pages, which are long or may be crafted to take long, go one by one to
+a reading process, which is started for the first of them. A page that takes more than MAX_CPU_SECONDS or MAX_MEMORY is
+too complex: it kills the process, and the next page gets a new one. Nothing is used of such a page, because its robots
+directives are unknown.
 
-The process is a fresh one, not a fork; it inherits no connection, is out of reach of Ctrl-C, and ends when its standard
-input does, hence with the crawl, however that ends.
+The process is started fresh, not forked, so it inherits no connections. It ignores Ctrl-C and ends when its standard
+input ends, which is when the crawl ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 
 MAX_CPU_SECONDS = 2.0
-"""Ten times what the longest ordinary page takes, 5 MiB."""
+"""Ten times what an ordinary page of 5 MiB takes."""
 MAX_MEMORY = 1024 * 1024 * 1024
 LEAST_MEMORY = 512 * 1024 * 1024
-"""The address space of the process, of which half is there before it reads anything."""
+"""Address space of the process. Half of this is in use before it reads anything."""
 MAX_SECONDS = 30.0
-"""For one page: the machine may be busy."""
-LONGEST_WAIT = 120.0
-"""For a page's turn, which others have that are longer still."""
+"""Timeout for one page; the machine may be busy."""
+MAX_QUEUE_SECONDS = 120.0
+"""Timeout for a page's turn in the queue."""
 TOO_COMPLEX = "html-too-complex"
 SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
 
@@ -51,15 +51,15 @@ _to_reply = msgspec.msgpack.Decoder(Reply)
 
 
 class Unread(enum.Enum):
-    """Why there is no document."""
+    """Why a page could not be read."""
 
     TOO_COMPLEX = enum.auto()
     BUSY = enum.auto()
-    """The page is not to blame; it may be tried again."""
+    """Not the page's fault; the page may be tried again."""
 
 
 class PageReader:
-    """The reader of one crawling process."""
+    """Reads the pages of one crawling process."""
 
     def __init__(
         self,
@@ -68,48 +68,55 @@ class PageReader:
         drop_params: tuple[str, ...] = (),
         max_cpu_seconds: float = MAX_CPU_SECONDS,
         max_memory: int = MAX_MEMORY,
+        max_queue_seconds: float = MAX_QUEUE_SECONDS,
     ) -> None:
-        """`max_memory`: bytes that the process apart may take, within LEAST_MEMORY and MAX_MEMORY."""
+        """`max_memory`, in bytes, limits the reading process; it is raised to LEAST_MEMORY or lowered to MAX_MEMORY."""
         self.max_links = max_links
         self.drop_params = drop_params
         self._max_cpu_seconds = max_cpu_seconds
         self._max_memory = min(MAX_MEMORY, max(LEAST_MEMORY, max_memory))
+        self._max_queue_seconds = max_queue_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
     @property
     def ignored_params(self) -> IgnoredParams:
-        """The parameters removed from URLs."""
+        """The parameters to remove from URLs."""
         return ignored_params_with(self.drop_params)
 
-    def read_at_once(self, answer: PageSource, *, is_plain_text: bool) -> Document | None:
-        """The document, if reading it does not take long; None: it is to be read apart."""
-        return read_plain_at_once(answer) if is_plain_text else read_html_at_once(answer)
+    @property
+    def process_id(self) -> int | None:
+        """The process id of the reading process, or None if it is not running."""
+        return None if self._process is None else self._process.pid
 
-    async def read_apart(self, answer: PageSource, *, is_plain_text: bool) -> Document | Unread:
-        """The document, out of the other process."""
+    def read_at_once(self, page: PageSource, *, is_plain_text: bool) -> Document | None:
+        """Read a page in the event loop, or return None if it must be read in the reading process."""
+        return read_plain_at_once(page) if is_plain_text else read_html_at_once(page)
+
+    async def read_apart(self, page: PageSource, *, is_plain_text: bool) -> Document | Unread:
+        """Read a page in the reading process."""
         kind = Kind.PLAIN_TEXT if is_plain_text else Kind.HTML
-        reply = await self._in_turn(Task(answer=answer, kind=kind))
+        reply = await self._in_turn(Task(page=page, kind=kind))
         return reply.document or Unread.TOO_COMPLEX if isinstance(reply, Reply) else reply
 
     async def list_sitemap(self, body: bytes, *, url: str, host: str) -> Listing | Unread:
-        """What a sitemap lists for a host; read here if it is short."""
-        answer = PageSource(
+        """Read what a sitemap lists for a host; a short one in the event loop."""
+        page = PageSource(
             body=body,
             url=url,
             content_type=None,
             drop_params=self.drop_params,
         )
-        found = list_sitemap_at_once(answer, host)
-        if found is not None:
-            return found
-        reply = await self._in_turn(Task(answer=answer, kind=Kind.SITEMAP, host=host))
+        listing = list_sitemap_at_once(page, host)
+        if listing is not None:
+            return listing
+        reply = await self._in_turn(Task(page=page, kind=Kind.SITEMAP, host=host))
         return reply.listing or Unread.TOO_COMPLEX if isinstance(reply, Reply) else reply
 
     async def _in_turn(self, task: Task) -> Reply | Unread:
         try:
-            # Not wait_for: until Python 3.12 it could swallow a cancellation.
-            async with asyncio.timeout(LONGEST_WAIT):
+            # Not wait_for, which can swallow a cancellation before Python 3.12.
+            async with asyncio.timeout(self._max_queue_seconds):
                 await self._turn.acquire()
         except TimeoutError:
             return Unread.BUSY
@@ -119,7 +126,7 @@ class PageReader:
             self._turn.release()
 
     async def close(self) -> None:
-        """End the process."""
+        """Kill the reading process."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
@@ -127,17 +134,17 @@ class PageReader:
             await process.wait()
 
     async def _ask(self, task: Task) -> Reply | Unread:
-        """Have a page read; a process that was killed by somebody else has a second chance with another one."""
+        """Send a page to the process. If something else killed the process, try once more with a new one."""
         for _ in range(2):
             try:
                 process = await self._running()
             except (OSError, EOFError, TimeoutError) as error:
                 await self.close()
                 reason = str(error) or type(error).__name__
-                log.warning("no process to read long pages in: %s", reason)
+                log.warning("could not start the process that reads long pages: %s", reason)
                 return Unread.BUSY
             except BaseException:
-                await self.close()  # it has not said yet that it is ready
+                await self.close()  # it is not ready yet
                 raise
             try:
                 async with asyncio.timeout(MAX_SECONDS):
@@ -146,24 +153,24 @@ class PageReader:
                 await self.close()
                 break
             except (OSError, EOFError, RuntimeError, msgspec.DecodeError):
-                # The RuntimeError is uvloop's, of a pipe whose reader is gone.
+                # uvloop raises RuntimeError for a pipe whose reader is gone.
                 await self.close()
                 if process.returncode == -signal.SIGPROF:
                     break
             except BaseException:
-                # The answer would be taken for that of the next page.
+                # Its reply would be taken for that of the next page.
                 await self.close()
                 raise
             else:
                 if reply.failure:
-                    log.info("%s: %s", task.answer.url, reply.failure)
+                    log.info("%s: %s", task.page.url, reply.failure)
                     break
                 return reply
-        log.info("%s is too complex to be read", task.answer.url)
+        log.info("%s is too complex to read", task.page.url)
         return Unread.TOO_COMPLEX
 
     async def _running(self) -> asyncio.subprocess.Process:
-        """The process, started if there is none; what prevents that is an OSError, EOFError or TimeoutError."""
+        """Return the process, started if necessary; raise OSError, EOFError or TimeoutError if it does not start."""
         if self._process is not None and self._process.returncode is not None:
             self._process = None
         if self._process is None:
@@ -176,14 +183,14 @@ class PageReader:
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
-            assert self._process.stdout is not None, "it was asked for"
+            assert self._process.stdout is not None, "stdout is a pipe"
             async with asyncio.timeout(MAX_SECONDS):
                 await self._process.stdout.readexactly(len(READY))
         return self._process
 
 
 async def _exchange(process: asyncio.subprocess.Process, task: Task) -> Reply:
-    assert process.stdin is not None and process.stdout is not None, "they were asked for"
+    assert process.stdin is not None and process.stdout is not None, "both are pipes"
     message = msgspec.msgpack.encode(task)
     process.stdin.write(len(message).to_bytes(LENGTH_BYTES))
     process.stdin.write(message)

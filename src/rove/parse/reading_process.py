@@ -1,7 +1,7 @@
-"""The process in which pages are read that may take long: `python -m rove.parse.reading_process CPU_SECONDS BYTES`.
+"""The process that reads long pages: `python -m rove.parse.reading_process CPU_SECONDS BYTES`.
 
-It takes tasks from its standard input and writes documents to its standard output, one for one. A page on which it
-spends more CPU time than it may kills it: no code of ours runs while the parser does, so the kernel's timer does that.
+It reads tasks from its standard input and writes one reply for each to its standard output. If a page takes more than
+CPU_SECONDS, a kernel timer kills the process, because no Python code runs while the parser is busy.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rove.parse.sitemap import children, is_short, listed, read_sitemap
 from rove.urls.canonical import CrawlUrl
 
 URLS_AT_ONCE = 500
-"""URLs of a sitemap that are decoded in one piece; it may have 50,000."""
+"""URLs of a sitemap that are decoded together; a sitemap may have 50,000."""
 READY = b"ready"
-"""What it says first: whatever ends it later has to do with a page, or with somebody else."""
+"""The first output. If the process ends later, a page or somebody else killed it."""
 LENGTH_BYTES = 4
-"""Before each message comes its length."""
+"""Each message starts with its length."""
 
 
 class Kind(enum.Enum):
-    """What is to be read."""
+    """The kind of page to read."""
 
     HTML = "html"
     PLAIN_TEXT = "plain text"
@@ -37,23 +37,23 @@ class Kind(enum.Enum):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A page to be read."""
+    """A page to read."""
 
-    answer: PageSource
+    page: PageSource
     kind: Kind
     host: str = ""
-    """For which a sitemap lists URLs."""
+    """For a sitemap: the host whose robots.txt named it."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sitemap lists."""
+    """The URLs and sitemaps that a sitemap lists."""
 
     packed: tuple[bytes, ...]
     sitemaps: tuple[CrawlUrl, ...]
-    """Those that an index names."""
+    """The sitemaps that a sitemap index lists."""
 
     def urls(self) -> Iterator[list[CrawlUrl]]:
-        """The URLs, some at a time, with room for other work between them."""
+        """Decode the URLs in batches, so that the event loop can do other work in between."""
         for some in self.packed:
             yield _to_urls.decode(some)
 
@@ -62,18 +62,18 @@ _to_urls = msgspec.msgpack.Decoder(list[CrawlUrl])
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of a task: one of the three fields is set."""
 
     document: Document | None = None
     listing: Listing | None = None
     failure: str = ""
-    """Why there is neither."""
+    """Why there is no document and no listing."""
 
 
-def list_sitemap(answer: PageSource, host: str) -> Listing:
-    """What a sitemap may list for the host whose robots.txt named it."""
-    url, ignored = answer.url, answer.ignored_params
-    sitemap = read_sitemap(answer.body, url=url)
+def list_sitemap(page: PageSource, host: str) -> Listing:
+    """Read what a sitemap may list for the host whose robots.txt named it."""
+    url, ignored = page.url, page.ignored_params
+    sitemap = read_sitemap(page.body, url=url)
     pages = listed(sitemap, url=url, host=host, ignored=ignored)
     return Listing(
         packed=tuple(
@@ -84,9 +84,9 @@ def list_sitemap(answer: PageSource, host: str) -> Listing:
     )
 
 
-def list_sitemap_at_once(answer: PageSource, host: str) -> Listing | None:
-    """The same for a sitemap that does not take long, and None for one that may."""
-    return list_sitemap(answer, host) if is_short(answer.body) else None
+def list_sitemap_at_once(page: PageSource, host: str) -> Listing | None:
+    """Read a sitemap, or return None if that may take long."""
+    return list_sitemap(page, host) if is_short(page.body) else None
 
 
 def main() -> None:
@@ -117,9 +117,9 @@ def _reply(message: bytes) -> Reply:
     task = msgspec.msgpack.decode(message, type=Task)
     try:
         if task.kind is Kind.SITEMAP:
-            return Reply(listing=list_sitemap(task.answer, task.host))
+            return Reply(listing=list_sitemap(task.page, task.host))
         read = read_plain if task.kind is Kind.PLAIN_TEXT else read_html
-        return Reply(document=read(task.answer))
+        return Reply(document=read(task.page))
     except (MemoryError, SelectolaxError):
         return Reply(failure="it takes too much memory")
 

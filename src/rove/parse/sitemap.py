@@ -1,12 +1,11 @@
-"""Sitemaps: the URLs that a site lists of itself (sitemaps.org/protocol.html).
+"""Sitemaps: lists of a site's own URLs, as XML, plain text or a feed (sitemaps.org/protocol.html).
 
-XML, packed or not, a plain list, or a feed. They come from anywhere, broken, cut and hostile, so XML is
-scanned for the few elements that matter instead of being parsed: no entity is ever expanded, a bare «&» does
-no harm, what stands before a fault is read, and it takes a third of the time that expat takes with its
-callbacks. What is cut off inside a URL is not taken for one.
+Sitemaps may be broken, truncated or hostile. So the XML is not parsed but scanned for the few elements that matter. No
+entity is ever expanded, a stray "&" does no harm, everything before a fault is read, and the scan takes a third of the
+time that expat needs. A URL that is cut off is not returned.
 
-Pure and without state. A large sitemap takes longer than the event loop should stand, in a thread too, as a regular
-expression lets no other thread run: reader.py has it read in a process apart.
+A large sitemap would block the event loop, even in a thread, because regular expressions hold the GIL. reader.py reads
+such sitemaps in another process.
 """
 
 from __future__ import annotations
@@ -14,31 +13,29 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from rove.parse.charset import decode
 from rove.parse.guard import MAX_PLAIN_BYTES
+from rove.resources.gunzip import GZIP_MAGIC, gunzip
 from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 from rove.urls.ignored_params import IgnoredParams
 
 MAX_SITEMAP_BYTES = 10 * 1024 * 1024
-"""Unpacked; what is over it is cut off. The protocol's 50 MB are more than one step should hold."""
+"""Decompressed; the rest is ignored. The protocol allows 50 MB, which is too much to hold in memory at once."""
 MAX_SITEMAP_URLS = 50_000
-"""As the protocol has it."""
+"""The protocol's limit."""
 MAX_CHILD_SITEMAPS = 1_000
 
-_MAX_TRIED = 4 * MAX_SITEMAP_URLS
-"""Elements that are looked at: bounds the time when most turn out to be repeated or unfit."""
+_MAX_ELEMENTS = 4 * MAX_SITEMAP_URLS
+"""Elements that are examined. Bounds the time if most of them are duplicates or unusable."""
 _MAX_PROLOG = 100
 _MAX_ATTRIBUTES = 8 * 1024
-_MAX_MEMBERS = 100
-"""Members of one gzip file."""
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31
-_CHUNK = 64 * 1024
+_GUNZIP_STEP = 4 * 1024
 
-# Repeats are possessive, or end where the text does: a scan takes time in proportion to the length.
+# Quantifiers are possessive or run to the end of the text, so that a scan takes linear time.
 _COMMENT = r"!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)"
 _CDATA = r"!\[CDATA\[([^\]]*+(?:\](?!\]>)[^\]]*+)*+)(?:\]\]>|\Z)"
 _PROLOG = re.compile(
@@ -55,19 +52,19 @@ _LINE = re.compile(r"http(?<![^\r\n]http)s?://\S++")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitemap:
-    """What a sitemap lists, as written, in its order, each once."""
+    """The distinct URLs that a sitemap lists, as written and in its order."""
 
     urls: tuple[str, ...] = ()
     sitemaps: tuple[str, ...] = ()
-    """The sitemaps that an index names."""
+    """The sitemaps that a sitemap index lists."""
 
 
 EMPTY = Sitemap()
 
 
 def read_sitemap(body: bytes, *, url: str) -> Sitemap:
-    """What a sitemap, fetched from url, lists; any bytes make a Sitemap."""
-    text, _ = decode(unpacked(body), None)
+    """Read a sitemap that was fetched from `url`. Never raises: unusable bytes give an empty Sitemap."""
+    text = decode(decompressed(body), None)
     if not re.match(r"\s*+<", text):
         return Sitemap(urls=_distinct(_lines(text), MAX_SITEMAP_URLS))
     root = _root(text)
@@ -88,10 +85,10 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
 def listed(
     sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
-    """The URLs of a sitemap, fetched from url, that it may list for `host`, whose robots.txt named it.
+    """Return the URLs of a sitemap that it may list for `host`, whose robots.txt named it.
 
-    They are those of that host and of the sitemap's own, over http or https, at any port: the protocol's «cross
-    submits», with which a robots.txt vouches for a sitemap. The sitemap's directory then does not matter.
+    Allowed are URLs on that host and on the sitemap's own host, over http or https, at any port. This is the protocol's
+    "cross submit": robots.txt vouches for the sitemap, so the sitemap's directory does not matter.
     """
     return _permitted(sitemap.urls, url=url, host=host, ignored=ignored)
 
@@ -99,72 +96,46 @@ def listed(
 def children(
     sitemap: Sitemap, *, url: str, host: str, ignored: IgnoredParams | None = None
 ) -> list[CrawlUrl]:
-    """The sitemaps that an index, fetched from url, may name: the same hosts as for `listed`."""
+    """Return the sitemaps that a sitemap index may name, by the same rule as `listed`."""
     return _permitted(sitemap.sitemaps, url=url, host=host, ignored=ignored)
 
 
-def unpacked(body: bytes) -> bytes:
-    """At most MAX_SITEMAP_BYTES of a body, out of gzip if it is that; of a broken file the chunks before the fault."""
-    if not body.startswith(_GZIP_MAGIC):
+def decompressed(body: bytes) -> bytes:
+    """Return at most MAX_SITEMAP_BYTES of a body, decompressed if it is gzip; a damaged file up to the damage."""
+    if not body.startswith(GZIP_MAGIC):
         return body[:MAX_SITEMAP_BYTES]
     pieces: list[bytes] = []
-    left = MAX_SITEMAP_BYTES
-    try:
-        for piece in _inflated(body):
-            pieces.append(piece[:left])
-            left -= len(pieces[-1])
-            if left == 0:
-                break
-    except zlib.error:
-        pass  # what came before is good
-    return b"".join(pieces)
+    with suppress(zlib.error, EOFError):
+        pieces.extend(gunzip(body, limit=MAX_SITEMAP_BYTES, step=_GUNZIP_STEP))
+    return b"".join(pieces)[:MAX_SITEMAP_BYTES]
 
 
 def is_short(body: bytes) -> bool:
-    """Whether a sitemap is read at once: what is packed may be long."""
-    return len(body) <= MAX_PLAIN_BYTES and not body.startswith(_GZIP_MAGIC)
-
-
-def _inflated(body: bytes) -> Iterator[bytes]:
-    """The content of a gzip file, in pieces: a kilobyte can stand for a megabyte, so no step makes more than a chunk.
-
-    The members of a file follow one another (RFC 1952, section 2.2); what is not one ends it.
-    """
-    at = 0
-    for _ in range(_MAX_MEMBERS):
-        member = zlib.decompressobj(_GZIP)
-        while not member.eof and at < len(body):
-            feed = body[at : at + _CHUNK]
-            at += len(feed)
-            while feed and not member.eof:
-                yield member.decompress(feed, _CHUNK)
-                feed = member.unconsumed_tail
-        at -= len(member.unused_data)
-        if not body.startswith(_GZIP_MAGIC, at):
-            return
+    """Whether a sitemap is short enough for the event loop. A compressed one may be long."""
+    return len(body) <= MAX_PLAIN_BYTES and not body.startswith(GZIP_MAGIC)
 
 
 def _root(text: str) -> re.Match[str] | None:
-    """The start of a document's first element; None also for a document that brings entities of its own."""
-    at = 0
+    """Find the start tag of the root element. Return None for a document that declares entities."""
+    position = 0
     for _ in range(_MAX_PROLOG):
-        found = _PROLOG.match(text, at)
-        if found is None:
-            return _ROOT.match(text, at)
-        if found["after_doctype"] not in (None, ">"):
+        prolog = _PROLOG.match(text, position)
+        if prolog is None:
+            return _ROOT.match(text, position)
+        if prolog["after_doctype"] not in (None, ">"):
             return None
-        at = found.end()
+        position = prolog.end()
     return None
 
 
 def _texts(text: str, element: str) -> Iterator[str]:
-    """The contents of all elements of a name that hold nothing but text or one CDATA section."""
+    """Yield the text of each element with this name that contains only text or one CDATA section."""
     pattern = re.compile(
         rf"<(?:{re.escape(element)}(?:\s[^<>]*+)?+>\s*+(?:([^<]*+)</|<{_CDATA}\s*+</)"
         rf"|{_COMMENT}|{_CDATA})"
     )
-    for found in islice(pattern.finditer(text), _MAX_TRIED):
-        escaped, verbatim, _ = found.groups()
+    for match in islice(pattern.finditer(text), _MAX_ELEMENTS):
+        escaped, verbatim, _ = match.groups()
         if escaped:
             yield _unescaped(escaped).strip()
         elif verbatim:
@@ -172,60 +143,60 @@ def _texts(text: str, element: str) -> Iterator[str]:
 
 
 def _atom_links(text: str, element: str) -> Iterator[str]:
-    """The hrefs of a feed's links to pages."""
+    """Yield the href of each link to a page in an Atom feed."""
     pattern = re.compile(
         rf"<(?:{re.escape(element)}\s([^<>]{{1,{_MAX_ATTRIBUTES}}}+)>|{_COMMENT}|{_CDATA})"
     )
-    for found in islice(pattern.finditer(text), _MAX_TRIED):
-        attributes = {name: one or two for name, one, two in _ATTRIBUTE.findall(found[1] or "")}
+    for match in islice(pattern.finditer(text), _MAX_ELEMENTS):
+        attributes = {name: one or two for name, one, two in _ATTRIBUTE.findall(match[1] or "")}
         if attributes.get("rel", "alternate") == "alternate":
             yield _unescaped(attributes.get("href", "")).strip()
 
 
 def _lines(text: str) -> Iterator[str]:
-    return (found[0] for found in islice(_LINE.finditer(text), _MAX_TRIED))
+    return (match[0] for match in islice(_LINE.finditer(text), _MAX_ELEMENTS))
 
 
 def _absolute(texts: Iterable[str], url: str) -> tuple[str, ...]:
-    """The links of a feed, in full: unlike those of other sitemaps they may be relative."""
+    """Make the links of a feed absolute. Only in feeds may they be relative."""
     base = parse_base(url)
-    found: dict[str, None] = {}
+    urls: dict[str, None] = {}
     for text in _distinct(texts, MAX_SITEMAP_URLS):
         if text.startswith(("http://", "https://")):
-            found[text] = None
+            urls[text] = None
         elif (joined := canonical(text, base)) is not None:
-            found[joined.text] = None
-    return tuple(found)
+            urls[joined.text] = None
+    return tuple(urls)
 
 
 def _distinct(texts: Iterable[str], limit: int) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for text in texts:
         if text and len(text) <= MAX_URL_LENGTH:
-            found[text] = None
-            if len(found) == limit:
+            distinct[text] = None
+            if len(distinct) == limit:
                 break
-    return tuple(found)
+    return tuple(distinct)
 
 
 def _permitted(
     texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None
 ) -> list[CrawlUrl]:
-    """The canonical URLs on a host or on that of url, each once, without url itself."""
+    """Return the distinct canonical URLs on `host` or on the host of `url`, without `url` itself."""
     own = canonical(url)
     hosts = {host} if own is None else {host, own.host}
-    found: dict[int, CrawlUrl] = {}
+    permitted: dict[int, CrawlUrl] = {}
     for text in texts:
         listed_url = canonical(text, None, ignored)
         if listed_url is not None and listed_url.host in hosts:
-            found.setdefault(listed_url.fingerprint, listed_url)
+            permitted.setdefault(listed_url.fingerprint, listed_url)
     if own is not None:
-        found.pop(own.fingerprint, None)
-    return list(found.values())
+        permitted.pop(own.fingerprint, None)
+    return list(permitted.values())
 
 
 def _unescaped(text: str) -> str:
-    """Text with XML's own entities resolved, and with all others as they are."""
+    """Resolve XML's predefined entities and character references; leave all others unchanged."""
     ampersands = text.count("&")
     if ampersands == text.count("&amp;"):  # nearly always
         return text.replace("&amp;", "&") if ampersands else text

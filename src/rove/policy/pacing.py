@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -33,6 +31,7 @@ from rove.model.outcomes import (
 )
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
+from rove.policy.http_date import parse_http_date
 
 DAY = 86_400.0
 LONGEST_BACKOFF = 3_600.0
@@ -197,19 +196,10 @@ def retry_after(response: Response, now: float | None = None) -> float | None:
         return None
     if _SECONDS.fullmatch(value):
         return min(DAY, float(value))
-    until = _seconds(value)
+    until = parse_http_date(value)
     if until is None:
         return None
-    at = _seconds((response.header("date") or "")[:100])
+    at = parse_http_date(response.header("date") or "")
     if at is None:
         at = time.time() if now is None else now
     return min(DAY, max(0.0, until - at))
-
-
-def _seconds(date: str) -> float | None:
-    """An HTTP date as seconds since the epoch."""
-    try:
-        found = parsedate_to_datetime(date)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

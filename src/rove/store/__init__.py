@@ -1,1 +1,1 @@
-"""Keeping pages: WARC files that are durable before anything says so."""
+"""The page store: WARC files, their recovery after a crash, and purging."""

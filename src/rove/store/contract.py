@@ -1,4 +1,4 @@
-"""What the crawl asks of a page store."""
+"""The contract between the crawl and its page store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rove.model.outcomes import Fetched
 
 
 class Keep(enum.StrEnum):
-    """What is stored of a page."""
+    """Which parts of a page are stored."""
 
     TEXT = "text"
     RAW = "raw"
@@ -21,40 +21,40 @@ class Keep(enum.StrEnum):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A page to be stored."""
+    """A page to store."""
 
     url: str
     fetched_at: float
-    """Wall-clock seconds since the epoch."""
+    """Seconds since the epoch."""
     text: bytes
-    """In UTF-8, as it is stored: there it is hashed, and half as long in memory as many a string."""
+    """UTF-8, as it is stored and hashed."""
     source: Fetched | None
-    """The answer that the text was taken from; not needed where only texts are kept."""
+    """The response that the text was extracted from; not needed if only texts are stored."""
     content_hash: int | None = None
-    """By which its text may be known; None: it is stored whatever is known."""
+    """Identifies the text among known ones. With None, the text is stored even if it is known."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where the records of a page went; None for what was not asked to be kept."""
+    """The locations of a page's records; None for parts that are not stored."""
 
     text: Location | None
     raw: Location | None
     is_copy: bool = False
-    """The text was stored before: `text` is the record that says where."""
+    """The text had been stored before. `text` is the revisit record that refers to it."""
     checked: int | None = None
-    """The second hash of a text that others may refer to, see `Content`; None where none should."""
+    """The second hash of a text that later pages may refer to (see `Content`); None if they must not."""
 
 
 class Store(Protocol):
-    """An append-only home for pages."""
+    """Stores pages; append-only."""
 
     async def write(
         self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
     ) -> list[Stored]:
-        """Store a group of pages, in order; when this returns they survive a power cut.
+        """Store a batch of pages, in order. When this returns, they survive a power cut.
 
-        `known`: texts that are stored already, by their hash. A page with one of them, or with that of a page before
-        it, leaves a record that refers to it.
+        `known` maps hashes to texts that are stored already. If the text of a page is known, or equals that of an
+        earlier page, only a record that refers to it is written.
         """
 
     async def close(self) -> None:

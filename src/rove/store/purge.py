@@ -1,23 +1,21 @@
-"""Taking records out of finished WARC files: the part of `rove purge` that knows the files.
+"""Delete records from finished WARC files: the part of `rove purge` that handles the files.
 
-The database says where each record of the crawl is, and it is told of a move after the fact. So at
-every moment, whenever the process is killed, each record that stays lies where the database says,
-be that the old place or the new one. For one file after the other:
+The database knows where each record is and learns of a move only afterwards. So at every moment, even if the process is
+killed, each remaining record must be where the database says, in the old file or in the new one. For each file:
 
-1. The file is read. If nothing in it is to go, that is all. Of the texts that are to go the caller is asked whether a
-   page that stays has no other (see purge_copy.py); from then on nobody may refer anew to one that nobody inherits.
-2. What stays is copied, as it was compressed, to `NEW.warc.gz.purge`, and synced. NEW is the old name
-   with `-p1` at its end, or `-p2` if that had `-p1`: names that the store never makes.
-3. `purge.json` is put into the directory: old name, new name, what moved where. From here on the step
-   is decided. A copy without it, left by a kill before this, is taken away by the next purge.
-4. The copy is renamed to `NEW.warc.gz`. Old and new file stand side by side.
-5. The caller brings the rows of the old file up to date, and says so with `finish`.
-6. The old file is deleted, then `purge.json`.
+1. Read the file. If nothing in it is purged, skip it. Ask the caller whether other pages inherit the texts of purged
+   pages (purge_plan.py). From then on no page may start to refer to a text without an heir.
+2. Copy the remaining records, still compressed, to `NEW.warc.gz.purge` and sync it. NEW is the old name with `-p1` at
+   its end, or `-p2` if it had `-p1`; the store never uses such names.
+3. Write `purge.json` with the old name, the new name and all moves. From here on the step will be completed. If the
+   process is killed before this, the next purge deletes the copy.
+4. Rename the copy to `NEW.warc.gz`. Now both files exist.
+5. The caller updates the database and calls `finish`.
+6. Delete the old file, then `purge.json`.
 
-Names are synced between the steps. A purge that finds a `purge.json` goes on behind step 3, whatever domain
-that was for: the caller is given the same move again. If the old file is gone already, the database had
-been told, and only `purge.json` is left to delete. Recovery looks at none of these names, and the store makes
-none of them, so a crawl may even go on in between.
+File names are synced between the steps. A purge that finds a `purge.json` continues after step 3, whichever domain it
+was for, and the caller gets the same move again. If the old file is gone, the database was updated, and only
+`purge.json` is left to delete. Recovery and the store ignore all these names, so a crawl may run in between.
 """
 
 from __future__ import annotations
@@ -33,10 +31,19 @@ import msgspec
 
 from rove.errors import DiskFull, StoreError, is_disk_full
 from rove.store.files import sync_directory, write_all
-from rove.store.members import members
-from rove.store.purge_copy import Copied, Heirs, Inherited, Moves, Plan, copy, new_file, nobody
+from rove.store.purge_plan import (
+    Copied,
+    Heirs,
+    Inherited,
+    Moves,
+    PurgePlan,
+    copy,
+    new_file,
+    no_heirs,
+)
 from rove.store.record import NotARecord
 from rove.store.recovery import recover
+from rove.store.scan import scan
 
 STEP_NAME = "purge.json"
 COPY_SUFFIX = ".purge"
@@ -47,28 +54,28 @@ _NUMBERED = re.compile(r"(?P<name>.*?)(?:-p(?P<number>[0-9]+))?\.warc\.gz", re.D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A file whose records moved; its rows in the database are to be brought up to date."""
+    """A file whose records moved, so that its rows in the database must be updated."""
 
     old: str
     new: str | None
-    """None: nothing was left for a new file."""
+    """None if no record is left."""
     moved: Mapping[int, int]
-    """The offset of each record that stays, old to new; what lay at any other offset of the old file is gone."""
+    """Old to new offset of each remaining record. Records at all other old offsets are deleted."""
     lengths: Mapping[int, int] = field(default_factory=dict)
-    """By old offset: of the records that were written anew, as they named a page that goes; others are as they were."""
+    """New lengths, by old offset, of records that lost a reference to a purged page. Other lengths are unchanged."""
     inherited: Mapping[int, Inherited] = field(default_factory=dict)
-    """By old offset: the texts of pages that go, which pages that stay have as well."""
+    """Texts of purged pages that other pages inherit, by old offset."""
     removed: int
     bytes_freed: int
 
     @property
     def records(self) -> int:
-        """How many stay, without the one that opens the file."""
+        """The number of remaining records, without the warcinfo record."""
         return len(self.moved) + len(self.inherited)
 
 
 class _PurgeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What `purge.json` says."""
+    """The content of `purge.json`."""
 
     old: str
     new: str | None
@@ -81,30 +88,29 @@ class _PurgeStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Purge:
-    """Rewrites the files of a store that nobody writes to, without some of their records."""
+    """Rewrites the WARC files of a directory without some of their records, while no crawl writes to it."""
 
     def __init__(
-        self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = nobody
+        self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = no_heirs
     ) -> None:
-        """`is_purged` is asked about the URL of every record that has one; `heirs` about the texts of pages that go."""
+        """`is_purged` decides by the URL of a record; `heirs` finds pages that inherit the texts of purged ones."""
         self._directory = directory
         self._is_purged = is_purged
         self._heirs = heirs
         self._step_path = directory / STEP_NAME
 
     def rewrite(self) -> Iterator[Rewritten]:
-        """Rewrite file after file; what an earlier purge had not finished comes first.
+        """Rewrite one file after another, starting with one that an earlier purge did not finish.
 
-        After each, the caller brings the database up to date and calls `finish`, then goes on. It
-        may be left at any point. StoreError if a file is damaged or cannot be written: that one is
-        as it was, those before it are finished.
+        After each file the caller updates the database, calls `finish` and continues. It may stop at any point. Raise
+        StoreError if a file is damaged or cannot be written: that file is unchanged, earlier ones are finished.
         """
         if not self._directory.exists():
             return
         with _as_store_errors(self._directory):
             if recover(self._directory).in_use:
                 raise StoreError(
-                    f"a crawl is writing to {self._directory}: stop it, then purge again"
+                    f"a crawl is writing to {self._directory}; stop it, then purge again"
                 )
             pending = self.unfinished()
             self._remove_copies()
@@ -119,18 +125,18 @@ class Purge:
                 self._must_be_finished(done.old)
 
     def unfinished(self) -> Rewritten | None:
-        """The file that was rewritten last, if it may be that the database does not know yet.
+        """Return the last rewritten file if the database may not know of it yet.
 
-        Completes the files' part of what a kill interrupted; asking again gives the same.
+        Complete the renames that a kill interrupted. Calling it again gives the same result.
         """
         with _as_store_errors(self._directory):
             step = self._read_step()
             if step is None:
                 return None
             if not (self._directory / step.old).exists():
-                self._forget_step()
+                self._delete_step()
                 return None
-            self._reveal(step)
+            self._rename_copy(step)
         return Rewritten(
             old=step.old,
             new=step.new,
@@ -142,14 +148,14 @@ class Purge:
         )
 
     def finish(self, old: str) -> None:
-        """Delete a file that was rewritten: the database no longer points to it."""
+        """Delete the old version of a rewritten file, after the database has been updated."""
         with _as_store_errors(self._directory):
             step = self._read_step()
             if step is None or step.old != old:
-                raise RuntimeError(f"{old} was not rewritten, or is finished")
+                raise RuntimeError(f"{old} was not rewritten or is already finished")
             (self._directory / old).unlink()
             sync_directory(self._directory)
-            self._forget_step()
+            self._delete_step()
 
     def _rewrite_file(self, path: Path) -> Rewritten | None:
         fd = os.open(path, os.O_RDONLY)
@@ -165,7 +171,7 @@ class Purge:
                     sync_directory(self._directory)
                 self._write_partial_step(_step(fd, path, new, plan, copied))
             except BaseException:
-                with suppress(OSError):  # what stays is taken away by the next purge
+                with suppress(OSError):  # the next purge deletes them
                     self._remove_copies()
                 raise
         finally:
@@ -174,32 +180,32 @@ class Purge:
         sync_directory(self._directory)
         return self.unfinished()
 
-    def _read(self, fd: int, path: Path) -> Plan:
-        """Read a whole file, which is the proof that what will be copied is whole."""
-        plan = Plan(file=path.name, is_purged=self._is_purged, heirs=self._heirs)
+    def _read(self, fd: int, path: Path) -> PurgePlan:
+        """Read a whole file, which also proves that all its records are intact."""
+        plan = PurgePlan(file=path.name, is_purged=self._is_purged, heirs=self._heirs)
         try:
-            for member in members(fd):
-                plan.take(member)
+            for record in scan(fd):
+                plan.add(record)
         except NotARecord as error:
             raise StoreError(
-                f"{path} is damaged at byte {plan.end} ({error}) and stays as it is;"
+                f"{path} is damaged at byte {plan.end} ({error}) and was not changed;"
                 " move it out of the directory to purge the other files"
             ) from error
         plan.ask_heirs()
         return plan
 
     def _new_path(self, path: Path) -> Path:
-        found = _NUMBERED.fullmatch(path.name)
-        assert found is not None, "files are listed by how their names end"
-        number = int(found["number"] or 0)
+        match = _NUMBERED.fullmatch(path.name)
+        assert match is not None, "rewrite() lists only such names"
+        number = int(match["number"] or 0)
         while True:
             number += 1
-            new = path.with_name(f"{found['name']}-p{number}.warc.gz")
+            new = path.with_name(f"{match['name']}-p{number}.warc.gz")
             if not new.exists():
                 return new
 
-    def _reveal(self, step: _PurgeStep) -> None:
-        """Give the copy of a decided step its final name."""
+    def _rename_copy(self, step: _PurgeStep) -> None:
+        """Give the copy its final name, once `purge.json` exists."""
         if step.new is None:
             return
         new = self._directory / step.new
@@ -208,15 +214,15 @@ class Purge:
             sync_directory(self._directory)
         elif not new.exists():
             raise StoreError(
-                f"{new}, which is to replace {step.old}, is missing; {step.old} was not deleted"
+                f"{new}, the replacement of {step.old}, is missing; {step.old} was not deleted"
             )
 
     def _must_be_finished(self, old: str) -> None:
         if self._step_path.exists():
-            raise RuntimeError(f"{old} has to be finished before the next file")
+            raise RuntimeError(f"finish {old} before the next file")
 
     def _remove_copies(self) -> None:
-        """Take away what was not decided: copies, and the beginning of a `purge.json`."""
+        """Delete copies and a partial `purge.json` of a step that was not completed."""
         for path in (*self._directory.glob(f"*.warc.gz{COPY_SUFFIX}"), self._partial_step):
             path.unlink(missing_ok=True)
 
@@ -230,13 +236,13 @@ class Purge:
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
-            raise StoreError(f"{self._step_path} cannot be read: {error}") from error
+            raise StoreError(f"could not read {self._step_path}: {error}") from error
 
     def _write_partial_step(self, step: _PurgeStep) -> None:
         with new_file(self._partial_step) as fd:
             write_all(fd, msgspec.json.encode(step))
 
-    def _forget_step(self) -> None:
+    def _delete_step(self) -> None:
         self._step_path.unlink()
         sync_directory(self._directory)
 
@@ -249,18 +255,18 @@ def _as_store_errors(directory: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         if is_disk_full(error):
             raise DiskFull(
-                f"no room left to rewrite pages in {directory} ({reason}): a purge needs as much as the"
-                " largest file there; make room and purge again"
+                f"no disk space left to rewrite pages in {directory} ({reason}); a purge needs as much space"
+                " as the largest file there, so free some and purge again"
             ) from error
-        raise StoreError(f"pages in {directory} cannot be rewritten: {reason}") from error
+        raise StoreError(f"could not rewrite pages in {directory}: {reason}") from error
 
 
 def _copy_name(path: Path) -> Path:
-    """What the new file is called before it is decided that it takes the old one's place."""
+    """Return the name of a new file before it is complete."""
     return path.with_name(path.name + COPY_SUFFIX)
 
 
-def _step(fd: int, path: Path, new: Path | None, plan: Plan, copied: Copied) -> _PurgeStep:
+def _step(fd: int, path: Path, new: Path | None, plan: PurgePlan, copied: Copied) -> _PurgeStep:
     moved_from, moved_to = copied.moves.as_bytes()
     return _PurgeStep(
         old=path.name,

@@ -1,9 +1,7 @@
-"""The bytes of WARC records (ISO 28500), there and back: what the store writes and readers rely on.
+"""Build and parse WARC records (ISO 28500), as pure functions.
 
-Pure functions, no files. The headers are made here and compressed with ISA-L, one gzip member per
-record. fastwarc's writer is cheaper per record than plain zlib but holds the interpreter for all of it;
-ISA-L beats both: texts of 16.6 KB take 92 us (zlib's level 3: 540 us, its level 6: 1,300 us) and come to
-0.246 of their size (0.235, 0.206).
+Each record is compressed into a gzip member of its own with ISA-L. It is five times as fast as zlib, and unlike
+fastwarc's writer it releases the GIL.
 """
 
 from __future__ import annotations
@@ -20,17 +18,16 @@ from typing import NamedTuple
 from isal import isal_zlib
 
 from rove.model.outcomes import Response
+from rove.resources.gunzip import GZIP_WBITS
 from rove.store.contract import Page
 
-GZIP_WBITS = 31
-"""zlib's way of saying: with a gzip header and checksum."""
 DEFAULT_LEVEL = 2
-"""Of ISA-L, which has 0 to 3."""
+"""Compression level of ISA-L, from 0 to 3."""
 HEAD_END = b"\r\n\r\n"
 RECORD_END = b"\r\n\r\n"
 
 REFERRED_URL = "warc-refers-to-target-uri"
-"""The header by which a revisit record names the page whose text it repeats."""
+"""The header with which a revisit record names the page that has the same text."""
 
 _VERSION = "WARC/1.1"
 _SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -42,37 +39,37 @@ _RENAMED = {
 
 
 class NotARecord(ValueError):
-    """The bytes are no whole WARC record."""
+    """The bytes are not a whole WARC record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record that was read: its headers by lower-case name, and its block."""
+    """A parsed record: its headers by lower-case name, and its block."""
 
     headers: Mapping[str, str]
     block: bytes
 
 
 def new_record_id() -> str:
-    """A record id that no other record has."""
+    """Return a unique record id."""
     return f"<{uuid.uuid4().urn}>"
 
 
 def warcinfo_record(*, filename: str, created_at: float, fields: Mapping[str, str]) -> bytes:
-    """The record that opens a file and says what wrote it."""
+    """Build the first record of a file, which says what wrote it."""
     lines = [f"{_one_line(name)}: {_one_line(value)}\r\n" for name, value in fields.items()]
     block = "".join(lines).encode("utf-8", "replace")
     return _warcinfo(filename=filename, date=_date(created_at), block=block)
 
 
 def renamed_warcinfo(warcinfo: Record, filename: str) -> bytes:
-    """The opening of a file whose pages come from another one: the same, but for its name."""
+    """Build the same warcinfo record for a file with another name."""
     date = warcinfo.headers.get("warc-date", "")
     return _warcinfo(filename=filename, date=date, block=warcinfo.block)
 
 
 class Block(NamedTuple):
-    """A text as it is stored, with the digest that its record has."""
+    """The block of a text record and its SHA-1 digest."""
 
     data: bytes
     sha1: bytes
@@ -84,12 +81,12 @@ class Block(NamedTuple):
 
 
 def text_block(text: bytes) -> Block:
-    """A text as it is stored."""
+    """Build the block of a text record."""
     return Block(text, _sha1(text))
 
 
 def text_record(page: Page, *, refers_to: str | None, block: Block | None = None) -> bytes:
-    """The text of a page as a conversion record, the way Common Crawl's WET files hold it."""
+    """Build the conversion record with the text of a page, in the format of Common Crawl's WET files."""
     data, sha1 = block or text_block(page.text)
     headers = [
         ("WARC-Type", "conversion"),
@@ -99,14 +96,17 @@ def text_record(page: Page, *, refers_to: str | None, block: Block | None = None
     ]
     if refers_to is not None:
         headers.append(("WARC-Refers-To", refers_to))
-    headers += [("WARC-Block-Digest", _shown(sha1)), ("Content-Type", "text/plain")]
+    headers += [("WARC-Block-Digest", _digest_text(sha1)), ("Content-Type", "text/plain")]
     return _record(headers, data)
 
 
 def revisit_record(
     page: Page, *, block: Block, url: str, fetched_at: float, beside: str | None
 ) -> bytes:
-    """What says that the text of a page is that of another; `beside`: the record of the answer that it is from."""
+    """Build the record that says that the text of a page equals that of the page at `url`.
+
+    `beside` is the id of the page's own response record.
+    """
     headers = [
         ("WARC-Type", "revisit"),
         ("WARC-Target-URI", page.url),
@@ -119,17 +119,15 @@ def revisit_record(
         ("WARC-Profile", _SAME_PAYLOAD),
         ("WARC-Refers-To-Target-URI", url),
         ("WARC-Refers-To-Date", _date(fetched_at)),
-        ("WARC-Payload-Digest", _shown(block.sha1)),
+        ("WARC-Payload-Digest", _digest_text(block.sha1)),
     ]
     return _record(headers, b"")
 
 
 def unreferring_record(revisit: Record) -> bytes:
-    """The same revisit record, but for the page that it named: that one is to leave no trace.
-
-    The digest is enough for the profile; what it refers to is recommended (WARC 1.1, 6.7.2).
-    """
-    kept = [
+    """Build the same revisit record without the page that it refers to, which is being purged."""
+    # The digest alone satisfies the profile; naming the page is only recommended (WARC 1.1, section 6.7.2).
+    names = [
         ("WARC-Type", "warc-type"),
         ("WARC-Target-URI", "warc-target-uri"),
         ("WARC-Date", "warc-date"),
@@ -138,14 +136,14 @@ def unreferring_record(revisit: Record) -> bytes:
         ("WARC-Profile", "warc-profile"),
         ("WARC-Payload-Digest", "warc-payload-digest"),
     ]
-    headers = [(name, revisit.headers[key]) for name, key in kept if key in revisit.headers]
+    headers = [(name, revisit.headers[key]) for name, key in names if key in revisit.headers]
     return _record(headers, revisit.block)
 
 
 def response_record(page: Page, *, record_id: str) -> bytes:
-    """The answer that a page came from: its head as sent, but true of the body that is stored."""
+    """Build the record of a page's HTTP response. Headers that do not fit the stored body are renamed."""
     source = page.source
-    assert source is not None, "raw answers are kept, so the page brings its own"
+    assert source is not None, "stores with raw responses get pages with a source"
     block = _http_head(source.response, len(source.wire_body)) + source.wire_body
     headers = [
         ("WARC-Type", "response"),
@@ -166,13 +164,13 @@ def response_record(page: Page, *, record_id: str) -> bytes:
 
 
 def compress(record: bytes, level: int) -> bytes:
-    """A record as a gzip member of its own, so that it can be read from its offset alone."""
+    """Compress a record into one gzip member, so that it can be read with its offset alone."""
     member: bytes = isal_zlib.compress(record, level, GZIP_WBITS)
     return member
 
 
 def decompress(member: bytes) -> Record:
-    """The record in exactly one gzip member; NotARecord if it is cut, damaged or something else."""
+    """Parse the record in exactly one gzip member; raise NotARecord if it is truncated, damaged or something else."""
     stream = zlib.decompressobj(GZIP_WBITS)
     try:
         data = stream.decompress(member)
@@ -180,16 +178,16 @@ def decompress(member: bytes) -> Record:
         raise NotARecord(str(error)) from error
     if not stream.eof or stream.unused_data:
         raise NotARecord("not one whole gzip member")
-    head, found, rest = data.partition(HEAD_END)
+    head, head_end, rest = data.partition(HEAD_END)
     headers = parse_head(head)
     length = content_length(headers)
-    if not found or len(rest) != length + len(RECORD_END) or not rest.endswith(RECORD_END):
-        raise NotARecord("the block's length is not as announced")
+    if not head_end or len(rest) != length + len(RECORD_END) or not rest.endswith(RECORD_END):
+        raise NotARecord("the block does not have its Content-Length")
     return Record(headers=headers, block=rest[:length])
 
 
 def parse_head(head: bytes) -> dict[str, str]:
-    """The headers of a record by lower-case name, from its head without the closing blank line."""
+    """Parse a record's head, without the closing blank line, into headers by lower-case name."""
     version, *lines = head.split(b"\r\n")
     if not version.startswith(b"WARC/1."):
         raise NotARecord("no WARC version line")
@@ -201,7 +199,7 @@ def parse_head(head: bytes) -> dict[str, str]:
 
 
 def content_length(headers: Mapping[str, str]) -> int:
-    """The announced length of a record's block."""
+    """Return the length of a record's block according to its headers."""
     value = headers.get("content-length", "")
     if not (value.isascii() and value.isdigit()):
         raise NotARecord("no Content-Length")
@@ -230,25 +228,25 @@ def _record(headers: Sequence[tuple[str, str]], block: bytes) -> bytes:
 
 
 def _http_head(response: Response, body_length: int) -> bytes:
-    """Status line and headers; what held of the body on the wire and no longer does is renamed."""
+    """Build status line and headers. Headers that were true only of the body on the wire are renamed."""
     status_line = _one_line(response.status_line).strip(" \t")
     if not status_line.upper().startswith("HTTP/"):
         status_line = f"HTTP/1.1 {response.status}"
     lines = [status_line]
-    length_told = False
+    has_length = False
     for name, value in response.headers:
         key, text = _one_line(name).strip(" \t"), _one_line(value).strip(" \t")
         kind = key.lower()
         is_true = kind == "content-length" and text == str(body_length)
-        length_told = length_told or is_true
+        has_length = has_length or is_true
         lines.append(f"{key if is_true else _RENAMED.get(kind, key)}: {text}")
-    if not length_told:
+    if not has_length:
         lines.append(f"Content-Length: {body_length}")
     return "\r\n".join(lines).encode("latin-1", "replace") + HEAD_END
 
 
 def _one_line(text: str) -> str:
-    """Text that cannot end a header line early, whoever wrote it."""
+    """Replace characters that could end a header line."""
     return text.translate(_ONE_LINE)
 
 
@@ -257,12 +255,12 @@ def _date(seconds: float) -> str:
 
 
 def _digest(data: bytes) -> str:
-    return _shown(_sha1(data))
+    return _digest_text(_sha1(data))
 
 
 def _sha1(data: bytes) -> bytes:
     return hashlib.sha1(data, usedforsecurity=False).digest()
 
 
-def _shown(sha1: bytes) -> str:
+def _digest_text(sha1: bytes) -> str:
     return f"sha1:{base64.b32encode(sha1).decode('ascii')}"

@@ -1,10 +1,9 @@
-"""What a crash left: open files are cut to their whole records and finished before a crawl goes on.
+"""Recovery after a crash: open WARC files are truncated to whole records and finished before the crawl resumes.
 
-Only the end of such a file can be torn, by a group that no write() had returned for yet. But after
-a power cut the torn part may be anything, zeros with whole records behind them included. So every
-member is read, from the first on, and the file ends before the first that is not whole. Nothing is
-ever appended to a recovered file. What a purge has under way has other names (see purge.py), and is
-left to the next purge.
+Only the end of such a file can be damaged, by a batch for which write() had not returned. After a power cut the damaged
+part may contain anything, for instance zeros followed by whole records. So every record is read from the start, and the
+file is cut before the first one that is not whole. Nothing is ever appended to a recovered file. The files of an
+unfinished purge have other names (see purge.py) and are left to the next purge.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from pathlib import Path
 
 from rove.errors import StoreError
 from rove.store.files import OPEN_SUFFIX, hold, store_error, sync_directory
-from rove.store.members import members
 from rove.store.record import NotARecord
+from rove.store.scan import scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryReport:
-    """What recovery found and did."""
+    """Counts of what recovery did."""
 
     files: int = 0
-    """Finished now."""
+    """Files that were finished."""
     removed: int = 0
-    """Without a single whole record."""
+    """Files that were deleted because they had no whole record."""
     in_use: int = 0
-    """Left alone, since a living process is writing to them."""
+    """Files that were skipped because a running process writes to them."""
     records: int = 0
-    """Kept in the finished files."""
+    """Records in the finished files."""
     bytes_cut: int = 0
 
     def __add__(self, other: RecoveryReport) -> RecoveryReport:
@@ -46,12 +45,12 @@ class RecoveryReport:
 
 
 def recover(directory: Path) -> RecoveryReport:
-    """Finish every file that a crash left open; doing it again changes nothing."""
+    """Finish every file that a crash left open. Repeating it changes nothing."""
     left_open = sorted(directory.glob(f"*.warc.gz{OPEN_SUFFIX}"))
     if not left_open:
         return RecoveryReport()
     try:
-        # ISA-L lets go of the interpreter: the files of many processes are read side by side.
+        # ISA-L releases the GIL, so files are read in parallel.
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
             reports = list(threads.map(_recover_file, left_open))
         sync_directory(directory)
@@ -64,7 +63,7 @@ def _recover_file(path: Path) -> RecoveryReport:
     try:
         fd = os.open(path, os.O_RDWR)
     except FileNotFoundError:
-        return RecoveryReport()  # finished by its writer in this moment
+        return RecoveryReport()  # its writer has just finished it
     try:
         if not hold(fd):
             return RecoveryReport(in_use=1)
@@ -81,7 +80,7 @@ def _finish(path: Path, fd: int) -> RecoveryReport:
         return RecoveryReport(removed=1, bytes_cut=cut)
     final = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
     if final.exists():
-        raise StoreError(f"both {final} and {path} exist: move one of them out of the directory")
+        raise StoreError(f"both {final} and {path} exist; move one of them out of the directory")
     if cut:
         os.ftruncate(fd, end)
     os.fsync(fd)
@@ -90,10 +89,10 @@ def _finish(path: Path, fd: int) -> RecoveryReport:
 
 
 def _whole_records(fd: int) -> tuple[int, int]:
-    """How many whole records a file begins with, and where they end."""
+    """Return the number of whole records at the start of a file, and their end."""
     records = end = 0
     with suppress(NotARecord):
-        for member in members(fd):
+        for record in scan(fd):
             records += 1
-            end = member.end
+            end = record.end
     return records, end

@@ -1,8 +1,8 @@
-"""The page store: WARC files that any tool of the field reads, durable before anything says so.
+"""The page store: standard WARC files, durable before the frontier refers to them.
 
-A page is stored before the frontier hears of it: when `write` returns, the group is on the disk,
-and so is its file's name. A group is stored whole or not at all. Only a crash can leave a part of
-one; its whole records stay (see recovery.py), and as nothing points to them they do no harm.
+When `write` returns, the batch and the name of its file are on the disk. A batch is stored completely or not at all.
+Only a crash can leave part of one. Recovery then keeps its whole records (recovery.py); nothing refers to them, so they
+do no harm.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rove.store.record import (
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 SHORTEST_SHARED = 256
-"""Bytes of a text below which every page stores its own: the record that refers to another takes as much room."""
+"""Shorter texts, in bytes, are always stored, because a record that refers to another is as large."""
 
 _T = TypeVar("_T")
 
 
-class _Known(NamedTuple):
-    """What a record that refers to a text says of it."""
+class _KnownText(NamedTuple):
+    """A stored text and the page that has it, as revisit records name it."""
 
     checked: int
     url: str
@@ -47,7 +47,7 @@ class _Known(NamedTuple):
 
 
 class WarcStore:
-    """Appends groups of pages to WARC files in a directory, in a thread of its own."""
+    """Appends batches of pages to WARC files in a directory, in its own thread."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class WarcStore:
         level: int = DEFAULT_LEVEL,
         spare: SpareFiles | None = None,
     ) -> None:
-        """`name` begins the files' names; `software` and `info` open each file."""
+        """`name` is the prefix of file names; `software` and `info` go into the warcinfo record of each file."""
         self._opened = at_once if spare is None else spare.opened
         self._directory = directory
         self._keep = keep
@@ -81,16 +81,16 @@ class WarcStore:
     async def write(
         self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
     ) -> list[Stored]:
-        """Store a group of pages, in order; when this returns they survive a power cut.
+        """Store a batch of pages, in order. When this returns, they survive a power cut.
 
-        Of texts that are known, or come twice, later pages have a record that refers to the first. Raw answers are
-        stored each by itself: hardly two are the same byte for byte, and who keeps them wants them as they came.
-        After a DiskFull or StoreError nothing of the group is stored, and it may be tried again.
+        For a known or repeated text, only a record that refers to the first one is written. Raw responses are always
+        stored, because hardly two are identical. After a DiskFull or StoreError nothing of the batch is stored, and it
+        may be tried again.
         """
         if not pages:
             return []
         texts = {
-            hash: _Known(content.checked, content.url, content.fetched_at)
+            hash: _KnownText(content.checked, content.url, content.fetched_at)
             for hash, content in (known or {}).items()
         }
         return await self._in_thread(self._write, tuple(pages), texts)
@@ -108,7 +108,7 @@ class WarcStore:
         except OSError as error:
             raise store_error(error, self._directory) from error
 
-    def _write(self, pages: Sequence[Page], texts: dict[int, _Known]) -> list[Stored]:
+    def _write(self, pages: Sequence[Page], texts: dict[int, _KnownText]) -> list[Stored]:
         before = self._file
         size_before = before.size if before else 0
         touched = [before] if before else []
@@ -120,8 +120,8 @@ class WarcStore:
             raise
         return stored
 
-    def _append(self, page: Page, touched: list[OpenFile], texts: dict[int, _Known]) -> Stored:
-        """Put a page's records into one file, a new one if the last is full."""
+    def _append(self, page: Page, touched: list[OpenFile], texts: dict[int, _KnownText]) -> Stored:
+        """Append a page's records to one file; start a new one if the last is full."""
         if not touched or touched[-1].size >= self._max_file_bytes:
             touched.append(self._begin_file())
         file = touched[-1]
@@ -135,7 +135,7 @@ class WarcStore:
         checked = None
         if page.content_hash is not None and len(block.data) >= SHORTEST_SHARED:
             checked = block.checked
-            own = _Known(checked, page.url, page.fetched_at)
+            own = _KnownText(checked, page.url, page.fetched_at)
             first = texts.setdefault(page.content_hash, own)
             if first is not own and first.checked == checked:
                 record = revisit_record(
@@ -151,7 +151,7 @@ class WarcStore:
         return Location(file=file.name, offset=file.append(member), length=len(member))
 
     def _commit(self, touched: Sequence[OpenFile], *, has_new: bool) -> None:
-        """Sync the group, then finish all files of it but the last."""
+        """Sync the batch, then finish all its files except the last."""
         for file in touched:
             file.sync()
         for file in touched[:-1]:
@@ -163,13 +163,13 @@ class WarcStore:
     def _roll_back(
         self, before: OpenFile | None, size_before: int, touched: Sequence[OpenFile]
     ) -> None:
-        """Leave the files as they were before the group, as far as the disk lets us."""
+        """Restore the files as they were before the batch, as far as possible."""
         self._file = None
         for file in touched:
             if file.closed:
                 continue
             if file is not before:
-                with suppress(OSError):  # what stays is cut by the next recovery
+                with suppress(OSError):  # the next recovery cuts it
                     file.discard()
                 continue
             try:
@@ -191,7 +191,7 @@ class WarcStore:
                 file = self._opened(partial(OpenFile.create, path))
                 break
             except FileExistsError:
-                continue  # another store of this name, in this second
+                continue  # another store used this name in the same second
         opening = warcinfo_record(filename=path.name, created_at=now, fields=self._info)
         file.append(compress(opening, self._level))
         return file

@@ -176,7 +176,7 @@ async def test_good_lines_become_seeds(loading: Loading) -> None:
     source = await loading.load()
     assert (source.lines, source.good, source.bad, source.finished) == (6, 3, 1, True)
     assert source.offset == loading.path.stat().st_size
-    rows = await loading.world.rows("SELECT url, depth, hops, bare FROM url ORDER BY url")
+    rows = await loading.world.rows("SELECT url, depth, hops, assume_https FROM url ORDER BY url")
     assert rows == [
         ("http://b.test/x", 0, 0, 0),
         ("https://a.test/", 0, 0, 1),
@@ -288,7 +288,7 @@ async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_tra
 ) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
     await loading.load(ignored_params=ignored_params_with(("mark",)))
-    assert await loading.world.rows("SELECT url, bare, priority FROM url ORDER BY url") == [
+    assert await loading.world.rows("SELECT url, assume_https, priority FROM url ORDER BY url") == [
         ("https://a.test/", 1, 0),
         ("https://b.test/x/x/x/x/x?sid=1", 0, 0),
     ]
@@ -298,4 +298,4 @@ async def test_a_repeated_seed_is_one_url(loading: Loading) -> None:
     await loading.open(b"a.test\nA.TEST/\nhttps://a.test\n")
     source = await loading.load()
     assert source.good == 3
-    assert await loading.world.rows("SELECT url, bare FROM url") == [("https://a.test/", 1)]
+    assert await loading.world.rows("SELECT url, assume_https FROM url") == [("https://a.test/", 1)]

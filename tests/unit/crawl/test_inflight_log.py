@@ -290,10 +290,10 @@ class TestReading:
                 status=200,
                 delay=DELAY,
                 process=7,
-                fate=Settlement.LOST,
+                settlement=Settlement.LOST,
             )
         ]
-        assert second.rows == [row(2, delay=DELAY, process=7, fate=Settlement.LOST)]
+        assert second.rows == [row(2, delay=DELAY, process=7, settlement=Settlement.LOST)]
         assert second.rows[0].error == Settlement.LOST
 
     def test_the_domain_may_be_visited_again_after_its_delay(self, path: Path) -> None:
@@ -398,7 +398,7 @@ class TestReading:
         )
         inflight_log.note(Note(visit=1, domain=-5, row=odd))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert lost.rows == [odd.replace(delay=DELAY, process=7, fate=Settlement.LOST)]
+        assert lost.rows == [odd.replace(delay=DELAY, process=7, settlement=Settlement.LOST)]
 
 
 @contextmanager
@@ -499,6 +499,6 @@ async def test_a_request_whose_end_is_in_another_file_enters_the_ledger_with_its
     next_start = await world.harness.open(delay=DELAY)
     await _recover_requests(cast(Any, stage), next_start, None)
     assert files(folder) == {}
-    rows = await world.rows("SELECT status, error, ended - began, delay, fate FROM request")
+    rows = await world.rows("SELECT status, error, ended - began, delay, settlement FROM request")
     await world.harness.close()
     assert rows == [(200, "", 500, 900_000, "lost")]

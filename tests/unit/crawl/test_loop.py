@@ -35,9 +35,9 @@ from rove.errors import DiskFull, FrontierError, RoveError, StoreError
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier, Policy
-from rove.frontier.sqlite.database import Database
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import SqliteReader
+from rove.frontier.sqlite.reader import sqlite_reader
 from rove.model.ledger import Content, Counts, RequestRow
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
@@ -115,7 +115,7 @@ class Workspace:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.database = Database(folder / "frontier.sqlite")
+        self.database = SqliteDatabase(folder / "frontier.sqlite")
         self.fetcher = ScriptedFetcher()
         self.progress = Progress(started=0.0)
         self.seeds_loaded = True
@@ -245,7 +245,7 @@ class Workspace:
 
     async def pages(self) -> dict[str, RequestRow]:
         """Return the requests whose pages were stored, by URL."""
-        rows = [row async for row in SqliteReader(self.database).pages()]
+        rows = [row async for row in sqlite_reader(self.database).pages()]
         return {row.url: row for row in rows if row.text is not None}
 
     async def text(self, url: str) -> str:
@@ -930,7 +930,7 @@ class TestExclusions:
         assert await workspace.states() == {"http://h0.test/": "blocked"}
         assert await workspace.rows("SELECT reason FROM url") == [("excluded",)]
         assert workspace.progress.errors["aborted"] == 1
-        rows = await workspace.rows("SELECT error, fate FROM request ORDER BY seq")
+        rows = await workspace.rows("SELECT error, settlement FROM request ORDER BY seq")
         assert rows == [("status-404", ""), ("aborted", "")]
 
     async def test_other_fetches_in_flight_go_on(self, workspace: Workspace) -> None:
@@ -1157,7 +1157,7 @@ class TestInflightLog:
             await workspace.run(store=Wrapped(workspace.store()).fail("write", DiskFull("no room")))
         workspace.inflight_log().close()
         assert inflight_files(workspace.folder / "inflight") == []
-        rows = await workspace.rows("SELECT url, fate FROM request ORDER BY seq")
+        rows = await workspace.rows("SELECT url, settlement FROM request ORDER BY seq")
         assert rows == [("http://h0.test/robots.txt", "lost"), ("http://h0.test/", "lost")]
 
     async def test_a_full_disk_ends_the_crawl(self, workspace: Workspace) -> None:

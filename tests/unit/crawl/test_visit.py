@@ -623,7 +623,7 @@ class TestPages:
         assert row.content_hash == fingerprint_bytes(saved.text)
         assert saved.fetched_at == row.started
         rows = await world.rows(
-            "SELECT url, depth, hops, bare FROM url WHERE depth = 3 ORDER BY url"
+            "SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url"
         )
         assert rows == [(f"{A}/b", 3, 0, 0), ("http://c.test/", 3, 0, 0)]
 
@@ -906,7 +906,7 @@ class TestBareDomains:
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS]
-        assert await world.rows("SELECT url, state, bare FROM url") == [(self.HTTPS, 0, 1)]
+        assert await world.rows("SELECT url, state, assume_https FROM url") == [(self.HTTPS, 0, 1)]
         waited, _ = await world.visit_next()
         assert waited == 2 * DELAY
         assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], (

@@ -189,7 +189,7 @@ def test_a_visit_that_could_not_be_written_still_reports_its_requests(
     assert result.lease == LEASE
     assert result.asked and result.since_finish == pytest.approx(8.0)
     assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
-    assert list(result.requests) == [record.requests[0].replace(fate=Settlement.LOST)]
+    assert list(result.requests) == [record.requests[0].replace(settlement=Settlement.LOST)]
     assert not VisitRecord(held()).requests_only(20.0, DELAY).asked
 
 
@@ -204,7 +204,7 @@ def test_a_request_is_timed_by_the_crawls_clock() -> None:
 
 def test_a_request_counts_as_lost_until_it_has_ended(record: VisitRecord) -> None:
     row = record.begin_request(URL, RequestKind.PAGE, now=10.0)
-    assert (row.error, row.fate) == (Settlement.LOST, Settlement.SETTLED)
+    assert (row.error, row.settlement) == (Settlement.LOST, Settlement.SETTLED)
     assert not record.requested and record.requests == []
     assert record.end_request(row, page(), now=11.0).error == ""
     assert record.requested

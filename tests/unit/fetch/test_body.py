@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.fetch.body import MAX_MEMBERS, Decoded, Undecodable, decode, parse_codings
+from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
+from rove.resources.gunzip import MAX_MEMBERS
 
 TEXT = b"The quick brown fox jumps over the lazy dog. " * 200
 LIMIT = 1_000_000

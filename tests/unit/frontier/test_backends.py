@@ -161,8 +161,8 @@ def test_the_remote_chooses_the_backend(data: DataDir) -> None:
     assert isinstance(backend_for(data, None), SqliteBackend)
     remote = backend_for(data, KNOWN)
     assert isinstance(remote, PostgresBackend)
-    assert "'mine'" in remote.place and "db.test" in remote.place
-    assert "s3cret" not in remote.place
+    assert "'mine'" in remote.location and "db.test" in remote.location
+    assert "s3cret" not in remote.location
 
 
 def test_a_node_has_the_key_the_host_and_the_absolute_path(

@@ -1,4 +1,4 @@
-"""URLs that leave the queue or come back into it, slice by slice."""
+"""URLs are settled and reopened in slices."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.frontier import bulk_settle as withdrawal
 from rove.frontier.bulk_settle import BulkSettling
 from rove.model.urls import UrlState
 
 PENDING, BLOCKED, FAILED = UrlState.PENDING, UrlState.BLOCKED, UrlState.FAILED
 
 
-class Rows(BulkSettling):
-    """The URLs of one domain in a list; something may happen before each transaction."""
+class Rows:
+    """The URLs of one domain in memory; `before` is called before each transaction."""
 
     def __init__(self, count: int, before: Callable[[int], None] = lambda number: None) -> None:
         self.states = dict.fromkeys(range(count), (PENDING, ""))
-        self.places = {i: (i % 3, i) for i in range(count)}
+        self.order = {i: (i % 3, i) for i in range(count)}
         self.slices: list[int] = []
         self.before = before
 
-    async def _pending_after(
+    async def pending_after(
         self, domain: int, priority: int, position: int, limit: int
     ) -> Sequence[Sequence[Any]]:
         behind = sorted(
-            (self.places[i], i)
+            (self.order[i], i)
             for i, (state, _) in self.states.items()
-            if state is PENDING and self.places[i] > (priority, position)
+            if state is PENDING and self.order[i] > (priority, position)
         )
         self.slices.append(min(limit, len(behind)))
-        return [(i, f"http://a.test/{i}", *place) for place, i in behind[:limit]]
+        return [(i, f"http://a.test/{i}", *position) for position, i in behind[:limit]]
 
-    async def _excluded_after(
+    async def blocked_after(
         self, domain: int, fingerprint: int, limit: int
     ) -> Sequence[Sequence[Any]]:
         behind = sorted(i for i in self.states if i > fingerprint)
@@ -46,7 +45,7 @@ class Rows(BulkSettling):
         blocked = (BLOCKED, "excluded")
         return [(i, f"http://a.test/{i}", self.states[i] == blocked) for i in behind[:limit]]
 
-    async def _close_urls(
+    async def settle(
         self,
         domain: int,
         fingerprints: list[int],
@@ -56,47 +55,46 @@ class Rows(BulkSettling):
     ) -> int:
         return self._move(fingerprints, PENDING, (state, reason))
 
-    async def _reopen_urls(self, domain: int, fingerprints: list[int]) -> int:
+    async def reopen(self, domain: int, fingerprints: list[int]) -> int:
         return self._move(fingerprints, BLOCKED, (PENDING, ""))
 
     def _move(self, fingerprints: list[int], old: UrlState, new: tuple[UrlState, str]) -> int:
-        assert fingerprints, "an empty transaction is none"
+        assert fingerprints, "a transaction without URLs"
         self.before(len(self.slices))
         moved = [i for i in fingerprints if self.states[i][0] is old]
         self.states.update(dict.fromkeys(moved, new))
         return len(moved)
 
     def in_state(self, state: UrlState) -> set[int]:
-        return {i for i, (found, _) in self.states.items() if found is state}
+        return {i for i, (current, _) in self.states.items() if current is state}
 
 
 def is_even(url: str) -> bool:
     return int(url.rpartition("/")[2]) % 2 == 0
 
 
-@pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(withdrawal, "SLICE", 4)
+def bulk(rows: Rows) -> BulkSettling:
+    return BulkSettling(rows, limit=4)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8, 9, 40])
 async def test_all_leave_in_slices(count: int) -> None:
     rows = Rows(count)
-    assert await rows.withdraw(1, FAILED, "gone", lambda _: True) == count
+    assert await bulk(rows).withdraw(1, FAILED, "gone", lambda _: True) == count
     assert rows.in_state(FAILED) == set(range(count))
     assert max(rows.slices) <= 4 and len(rows.slices) == count // 4 + 1
-    assert await rows.withdraw(1, FAILED, "gone", lambda _: True) == 0
+    assert await bulk(rows).withdraw(1, FAILED, "gone", lambda _: True) == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8, 9, 40])
 async def test_only_what_matches_leaves_and_comes_back(count: int) -> None:
     rows = Rows(count)
     even = set(range(0, count, 2))
-    assert await rows.withdraw(1, BLOCKED, "excluded", is_even) == len(even)
+    assert await bulk(rows).withdraw(1, BLOCKED, "excluded", is_even) == len(even)
     assert rows.in_state(BLOCKED) == even
-    assert await rows.reopen(1, lambda url: not is_even(url)) == 0
-    assert await rows.reopen(1, is_even) == len(even)
-    assert await rows.reopen(1, is_even) == 0
+    assert await bulk(rows).reopen(1, lambda url: not is_even(url)) == 0
+    assert await bulk(rows).reopen(1, is_even) == len(even)
+    assert await bulk(rows).reopen(1, is_even) == 0
     assert rows.in_state(PENDING) == set(range(count))
 
 
@@ -105,23 +103,23 @@ async def test_what_was_blocked_for_another_reason_stays_blocked() -> None:
     rows.states[2] = (BLOCKED, "robots")
     rows.states[3] = (BLOCKED, "excluded")
     rows.states[4] = (FAILED, "excluded")
-    assert await rows.reopen(1, lambda _: True) == 1
+    assert await bulk(rows).reopen(1, lambda _: True) == 1
     assert rows.in_state(PENDING) == {0, 1, 3, 5}
 
 
-async def test_what_somebody_else_settled_meanwhile_is_not_counted() -> None:
+async def test_urls_that_another_process_settles_are_not_counted() -> None:
     def settle(number: int) -> None:
         rows.states[0] = rows.states[1] = (UrlState.DONE, "")
 
     rows = Rows(10, settle)
-    assert await rows.withdraw(1, FAILED, "gone", lambda _: True) == 8
+    assert await bulk(rows).withdraw(1, FAILED, "gone", lambda _: True) == 8
     assert rows.in_state(UrlState.DONE) == {0, 1}
 
 
 async def test_many_domains() -> None:
     rows = Rows(6)
-    assert await rows.withdraw_all([1, 2], FAILED, "gone") == 6
-    assert await rows.withdraw_all([], FAILED, "gone") == 0
+    assert await bulk(rows).withdraw_all([1, 2], FAILED, "gone") == 6
+    assert await bulk(rows).withdraw_all([], FAILED, "gone") == 0
 
 
 class Killed(Exception):
@@ -130,7 +128,7 @@ class Killed(Exception):
 
 @given(count=st.integers(0, 30), kills=st.lists(st.integers(1, 4), max_size=6))
 def test_killed_between_slices_and_begun_again(count: int, kills: list[int]) -> None:
-    """What was done stays done; the last start does the rest."""
+    """Finished slices stay finished, and the last start does the rest."""
     asyncio.run(killed_and_begun_again(count, kills))
 
 
@@ -146,16 +144,18 @@ async def killed_and_begun_again(count: int, kills: list[int]) -> None:
                 raise Killed
 
         rows.before = kill
-        found: int = await work()
-        return found
+        count: int = await work()
+        return count
 
     for after in [*kills, None]:
         with suppress(Killed):
-            await until_killed(lambda: rows.withdraw(1, BLOCKED, "excluded", lambda _: True), after)
+            await until_killed(
+                lambda: bulk(rows).withdraw(1, BLOCKED, "excluded", lambda _: True), after
+            )
         assert len(rows.in_state(BLOCKED)) >= left
         left = len(rows.in_state(BLOCKED))
     assert rows.in_state(BLOCKED) == set(range(count))
     for after in [*kills, None]:
         with suppress(Killed):
-            await until_killed(lambda: rows.reopen(1, lambda _: True), after)
+            await until_killed(lambda: bulk(rows).reopen(1, lambda _: True), after)
     assert rows.in_state(PENDING) == set(range(count))

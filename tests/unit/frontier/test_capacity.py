@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from rove.frontier import capacity as full
 from rove.frontier.capacity import MEMORY_SECONDS, FullDomains, Raised, Trimmed, added
 from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
@@ -27,7 +26,7 @@ def domains(time: Time) -> FullDomains:
     return FullDomains(DomainBudget(horizon=100.0, delay=1.0), time)
 
 
-def offer(fingerprint: int, depth: int, *, domain: int = 1, penalty: int = 0) -> NewUrl:
+def new_url(fingerprint: int, depth: int, *, domain: int = 1, penalty: int = 0) -> NewUrl:
     return NewUrl(domain, "a.test", fingerprint, "http://a.test/", depth, penalty=penalty)
 
 
@@ -43,7 +42,7 @@ def test_only_what_is_over_is_told(domains: FullDomains) -> None:
 
 def test_what_is_no_better_is_dropped_for_a_while(domains: FullDomains, time: Time) -> None:
     domains.note([Trimmed(1, 10, 5, True), Trimmed(1, 11, 3, False)])
-    worse, better, elsewhere = offer(20, 3), offer(21, 2), offer(22, 9, domain=2)
+    worse, better, elsewhere = new_url(20, 3), new_url(21, 2), new_url(22, 9, domain=2)
     assert domains.sift([worse, better, elsewhere], ()) == ([better, elsewhere], [worse])
     time.now = MEMORY_SECONDS
     assert domains.sift([worse], ()) == ([worse], [])
@@ -51,24 +50,24 @@ def test_what_is_no_better_is_dropped_for_a_while(domains: FullDomains, time: Ti
 
 def test_a_penalty_makes_a_url_worse(domains: FullDomains) -> None:
     domains.note([Trimmed(1, 10, 5, True)])
-    assert domains.sift([offer(20, 2, penalty=3)], ())[1]
+    assert domains.sift([new_url(20, 2, penalty=3)], ())[1]
 
 
-def test_seeds_sitemaps_and_what_was_fetched_are_always_offered(domains: FullDomains) -> None:
+def test_seeds_sitemaps_and_exempt_urls_are_never_dropped(domains: FullDomains) -> None:
     domains.note([Trimmed(1, 10, 1, True)])
-    urls = [offer(20, 0, penalty=4), offer(21, 1)._replace(sitemap_of="a.test"), offer(22, 9)]
+    urls = [new_url(20, 0, penalty=4), new_url(21, 1)._replace(sitemap_of="a.test"), new_url(22, 9)]
     assert domains.sift(urls, {22}) == (urls, [])
 
 
-def test_the_memory_is_bounded(domains: FullDomains, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full, "MEMORY_DOMAINS", 2)
+def test_the_memory_is_bounded(time: Time) -> None:
+    domains = FullDomains(DomainBudget(horizon=100.0, delay=1.0), time, memory_domains=2)
     for domain in (1, 2, 1, 3):
         domains.note([Trimmed(domain, 10, 1, True)])
-    urls = [offer(20, 1, domain=domain) for domain in (1, 2, 3)]
-    assert domains.sift(urls, ())[0] == [urls[1]], "the one that was longest ago is forgotten"
+    urls = [new_url(20, 1, domain=domain) for domain in (1, 2, 3)]
+    assert domains.sift(urls, ())[0] == [urls[1]], "the oldest one is forgotten"
 
 
-def test_what_was_taken_out_at_once_does_not_count_as_new() -> None:
-    came_to = added(5, [offer(1, 1)], [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)])
-    assert came_to.unseen == 4
-    assert came_to.refused == {1, 2, 3}
+def test_a_url_that_is_deleted_at_once_does_not_count_as_new() -> None:
+    result = added(5, [new_url(1, 1)], [Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False)])
+    assert result.unseen == 4
+    assert result.refused == {1, 2, 3}

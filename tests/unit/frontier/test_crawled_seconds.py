@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.frontier.contract import Run, crawled_seconds
+from rove.frontier.runs import Run, crawled_seconds
 
 
 def runs(*spans: tuple[float, float]) -> list[Run]:

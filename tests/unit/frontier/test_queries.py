@@ -14,9 +14,9 @@ from rove.frontier.queries import (
     load_numbered_queries,
     load_queries,
 )
-from rove.frontier.sqlite import database as sqlite_database
+from rove.frontier.rows.requests import REQUEST_COLUMNS
 
-SOURCES = Path(sqlite_database.__file__).parent.parent
+SOURCES = Path(queries.__file__).parent
 
 
 @pytest.fixture
@@ -33,6 +33,24 @@ def test_queries_come_by_name_without_comments(folder: Path) -> None:
         "-- name: second\nSELECT '--'; \n"
     )
     assert load_queries("some") == {"first": "SELECT 1\nFROM x", "second": "SELECT '--'"}
+
+
+def test_fragments_are_expanded_and_may_include_others(folder: Path) -> None:
+    (folder / "some" / "queries.sql").write_text(
+        "-- name: first\nSELECT {both} FROM x WHERE y = {b};\n"
+        "-- fragment: both\n-- A comment.\na, {b}\n\n-- fragment: b\nb + :n\n"
+        "-- name: second\nSELECT '{}', {request_columns};\n"
+    )
+    assert load_queries("some") == {
+        "first": "SELECT a, b + :n FROM x WHERE y = b + :n",
+        "second": f"SELECT '{{}}', {', '.join(REQUEST_COLUMNS)}",
+    }
+
+
+def test_an_unknown_fragment_is_an_error(folder: Path) -> None:
+    (folder / "some" / "queries.sql").write_text("-- name: first\nSELECT {missing};\n")
+    with pytest.raises(KeyError, match="missing"):
+        load_queries("some")
 
 
 def test_migrations_come_in_the_order_of_their_numbers(folder: Path) -> None:
@@ -53,10 +71,10 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
-    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "paging.py"]
+    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("sqlite"))
-    asked = set(re.findall(r"""\.(?:execute|batch)\(\s*"([a-z]\w*)""", text))
+    asked = set(re.findall(r"""\.(?:execute|batch|insert|fetch)\(\s*"([a-z]\w*)""", text))
     assert asked and asked <= known
     assert {name for name in known if f'"{name}"' not in text} == set()
 
@@ -118,10 +136,10 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), SOURCES / "paging.py"]
+    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), SOURCES / "reader.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres"))
-    asked = set(re.findall(r"""(?:session\.(?:fetch|value)|_fetch)\(\s*"([a-z]\w*)""", text))
+    asked = set(re.findall(r"""\.(?:fetch|value)\(\s*"([a-z]\w*)""", text))
     assert asked and asked <= known
     assert {name for name in known if f'"{name}"' not in text} == set()
 

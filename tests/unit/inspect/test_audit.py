@@ -94,7 +94,7 @@ def test_a_visit_ends_with_its_last_request_wherever_that_went() -> None:
 def test_a_request_of_which_nothing_more_is_known_counts_from_its_beginning() -> None:
     ledger = Ledger()
     lost = ask_robots(A, error="lost", took=0)
-    ledger.visit(0, lost, fate=Settlement.LOST)
+    ledger.visit(0, lost, settlement=Settlement.LOST)
     ledger.visit(70, ledger.robots(A))
     ledger.visit(100, ask(f"{A}/"))
     assert ledger.found().requests[0].visit == 2
@@ -109,7 +109,7 @@ def test_a_visit_that_sent_nothing_is_one() -> None:
 
 def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
     ledger = Ledger()
-    ledger.visit(0, ledger.robots(A), ask(f"{A}/", took=100_000), fate=Settlement.LATE)
+    ledger.visit(0, ledger.robots(A), ask(f"{A}/", took=100_000), settlement=Settlement.LATE)
     ledger.visit(10, ask(f"{A}/b"))
     ledger.visit(90, ask(f"{A}/c"))
     report = ledger.audit()
@@ -138,7 +138,7 @@ def test_a_page_of_another_domain_is_out_of_turn(ledger: Ledger) -> None:
 
 
 def test_a_lost_visit_whose_delay_is_not_known(ledger: Ledger) -> None:
-    ledger.visit(100, ask(f"{A}/b"), delay=0.0, fate=Settlement.LOST)
+    ledger.visit(100, ask(f"{A}/b"), delay=0.0, settlement=Settlement.LOST)
     ledger.visit(101, ask(f"{A}/c"))
     report = ledger.audit()
     assert report.total == 0 and report.unverifiable[Unverifiable.NO_DELAY] == 1
@@ -277,7 +277,7 @@ def test_a_redirect_that_could_not_be_stored_to_the_letter() -> None:
 def test_what_is_no_robots_txt_is_not_asked_for_as_one(ledger: Ledger, url: str) -> None:
     ledger.visit(100, hop(url, status=404))
     assert ledger.found().check is Check.ROBOTS
-    ledger.rows[-1] = ledger.rows[-1].replace(fate=Settlement.LOST)
+    ledger.rows[-1] = ledger.rows[-1].replace(settlement=Settlement.LOST)
     assert not ledger.checks(), "the requests before it may be lost"
 
 
@@ -447,7 +447,7 @@ def test_reasons_to_ask_again(ledger: Ledger, answer: dict[str, object]) -> None
 
 @pytest.mark.parametrize("fate", [Settlement.LATE, Settlement.LOST])
 def test_what_a_visit_brought_that_does_not_count(ledger: Ledger, fate: Settlement) -> None:
-    ledger.visit(100, ask(f"{A}/b"), fate=fate)
+    ledger.visit(100, ask(f"{A}/b"), settlement=fate)
     ledger.visit(200, ask(f"{A}/b"))
     assert not ledger.checks()
 
@@ -517,9 +517,9 @@ def test_a_visit_without_a_beginning(ledger: Ledger) -> None:
 
 
 def test_a_lost_visit_may_have_holes(ledger: Ledger) -> None:
-    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"), fate=Settlement.LOST)
+    ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"), settlement=Settlement.LOST)
     del ledger.rows[-2]
-    ledger.visit(200, ask(f"{A}/e"), seq=3, fate=Settlement.LOST)
+    ledger.visit(200, ask(f"{A}/e"), seq=3, settlement=Settlement.LOST)
     assert not ledger.checks()
 
 

@@ -142,7 +142,7 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
 
 def as_past(row: RequestRow) -> RequestRow:
     """The request as a version left it that kept no ledger."""
-    return row.replace(process=0, delay=0.0, fate=Settlement.SETTLED, content_hash=None)
+    return row.replace(process=0, delay=0.0, settlement=Settlement.SETTLED, content_hash=None)
 
 
 def _host(url: str) -> str:

@@ -61,7 +61,7 @@ class Scheduler:
                     waiting.append(url)
             delay = random.choice([1.0, 70.0, 600.0])
             fate = random.choice([Settlement.SETTLED] * 8 + [Settlement.LATE, Settlement.LOST])
-            self.ledger.visit(now, *requests, delay=delay, domain=domain, fate=fate)
+            self.ledger.visit(now, *requests, delay=delay, domain=domain, settlement=fate)
             now += took + delay + random.choice([0.0, 0.5, random.random() * 50_000])
         if random.random() < 0.3:
             self.exclusions.append(exclusion(domain, now))
@@ -151,7 +151,7 @@ def break_twice(crawl: Scheduler, random: Random) -> None:
     """A page was answered, and is asked for again."""
     rows = crawl.ledger.rows
     number = random.choice(_pages(crawl.ledger))
-    rows[number] = rows[number].replace(fate=Settlement.SETTLED, status=200, error="")
+    rows[number] = rows[number].replace(settlement=Settlement.SETTLED, status=200, error="")
     again = rows[number].replace(seq=rows[number].seq + 1, began=rows[number].ended)
     rows.insert(number + 1, again)
 
@@ -163,7 +163,7 @@ def break_order(crawl: Scheduler, random: Random) -> None:
     visit = rows[number].visit
     for index, row in enumerate(rows):
         if row.visit == visit:
-            rows[index] = row.replace(seq=row.seq + 1, fate=Settlement.SETTLED)
+            rows[index] = row.replace(seq=row.seq + 1, settlement=Settlement.SETTLED)
 
 
 @pytest.mark.parametrize(

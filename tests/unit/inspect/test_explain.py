@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from rove.cli import complaints
 from rove.config import Settings
 from rove.errors import UsageError
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, Participant, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.runs import Participant
 from rove.inspect.explain import ExplainVerdict, Explanation, explanation
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.known import HISTORY_SHOWN, Past, UrlFacts, read_known
@@ -637,7 +638,7 @@ def test_the_state(record: UrlRecord | None, expected: str) -> None:
 
 def test_the_history() -> None:
     rows = [
-        ROW.replace(visit=3, status=0, error="timeout-connect", fate=Settlement.LATE),
+        ROW.replace(visit=3, status=0, error="timeout-connect", settlement=Settlement.LATE),
         ROW.replace(visit=5, started=NOW - 10, status=301, target="/\x1by"),
     ]
     lines = section(explained(past=Past(requests=2, newest=rows)), "history")
@@ -732,7 +733,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     """`rove explain` in a crawl that runs, if only on another machine."""
     reader = Reader([ROW])
     running = Participant(
-        place="b:/data",
+        node="b:/data",
         is_here=False,
         process=1,
         pid=1,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rove.frontier.contract import Participant
+from rove.frontier.runs import Participant
 from rove.inspect.nodes import (
     ALIVE_SECONDS,
     NodeStatus,

@@ -61,7 +61,7 @@ def archive(*contents: Content) -> tuple[Archive, Reader]:
 
 async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     found, reader = archive(TEXT)
-    stored = await found.text_of(ROW.replace(place="m2:/data"))
+    stored = await found.text_of(ROW.replace(node="m2:/data"))
     assert (stored.where, stored.place, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
     assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
@@ -70,8 +70,8 @@ async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
 
 @pytest.mark.parametrize(("of_row", "of_text"), [("", "m2:/data"), ("m2:/data", "")])
 async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
-    found, reader = archive(TEXT.replace(place=of_text))
-    row = ROW.replace(is_copy=True, place=of_row)
+    found, reader = archive(TEXT.replace(node=of_text))
+    row = ROW.replace(is_copy=True, node=of_row)
     for _ in range(2):
         stored = await found.text_of(row)
         assert (stored.where, stored.place, stored.copy_of) == (SHARED, of_text, "http://b.test/")

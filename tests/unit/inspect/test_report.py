@@ -259,7 +259,7 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
     assert "99.5 s after the one before (delay 70 s, chosen by who runs the crawl: kept)" in text
 
 
-@pytest.mark.parametrize("more", [{"process": 0}, {"fate": Settlement.LOST}])
+@pytest.mark.parametrize("more", [{"process": 0}, {"settlement": Settlement.LOST}])
 async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any]) -> None:
     reader = Reader([row(1, 0, delay=0.0, **more), row(2, 3)])
     totals = (await report_of(reader)).totals
@@ -268,7 +268,7 @@ async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any])
 
 
 async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
-    late = row(1, 0, ended=round((NOW + 500) * 1000), fate=Settlement.LATE)
+    late = row(1, 0, ended=round((NOW + 500) * 1000), settlement=Settlement.LATE)
     totals = await totals_of(late, row(2, 200), row(3, 571))
     assert totals.shortest == pytest.approx(-300.0)
     assert (totals.kept, totals.broken) == (1, 1)

@@ -1,4 +1,4 @@
-"""Which encoding a body is read in, and that nothing a page says about it can hurt."""
+"""How the encoding of a body is found, and that no label or byte sequence raises an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.parse.charset import decode, to_utf8
+from rove.parse.charset import decode, identify, to_utf8
 from rove.parse.labels import CODECS, encoding_named
 
 RUSSIAN = (
@@ -38,6 +38,10 @@ FRENCH = (
     " plus de cent œuvres, dont plusieurs n'ont jamais été montrées. L'entrée est gratuite pour les"
     " élèves ; le musée reste fermé le lundi. « C'est un événement », a déclaré le maire."
 )
+
+
+def decode_with_name(body: bytes, content_type: str | None) -> tuple[str, str]:
+    return decode(body, content_type), identify(body, content_type)[0]
 
 
 def html(text: str, head: str = "") -> str:
@@ -121,7 +125,10 @@ def test_names_are_labels_of_themselves() -> None:
 )
 def test_header(label: str, codec: str, text: str) -> None:
     body = html(text).encode(codec)
-    assert decode(body, f"text/html; charset={label}") == (html(text), encoding_named(label))
+    assert decode_with_name(body, f"text/html; charset={label}") == (
+        html(text),
+        encoding_named(label),
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ def test_header(label: str, codec: str, text: str) -> None:
     ],
 )
 def test_header_spellings(content_type: str) -> None:
-    assert decode("Привет".encode("koi8-r"), content_type) == ("Привет", "koi8-r")
+    assert decode_with_name("Привет".encode("koi8-r"), content_type) == ("Привет", "koi8-r")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_header_spellings(content_type: str) -> None:
 )
 def test_meta(head: str) -> None:
     text = html("Привет", head)
-    assert decode(text.encode("cp1251"), "text/html") == (text, "windows-1251")
+    assert decode_with_name(text.encode("cp1251"), "text/html") == (text, "windows-1251")
 
 
 @pytest.mark.parametrize(
@@ -179,27 +186,30 @@ def test_meta(head: str) -> None:
     ],
 )
 def test_meta_that_means_something_else(head: str, encoding: str) -> None:
-    assert decode(head.encode(), "text/html") == (head, encoding)
+    assert decode_with_name(head.encode(), "text/html") == (head, encoding)
 
 
 def test_xml_declaration() -> None:
     text = '<?xml version="1.0" encoding="koi8-r"?><html><body>Привет'
-    assert decode(text.encode("koi8-r"), "application/xhtml+xml") == (text, "koi8-r")
+    assert decode_with_name(text.encode("koi8-r"), "application/xhtml+xml") == (text, "koi8-r")
 
 
 def test_meta_is_stronger_than_xml_declaration() -> None:
     text = '<?xml version="1.0" encoding="koi8-r"?><meta charset="windows-1251">Привет'
-    assert decode(text.encode("cp1251"), None) == (text, "windows-1251")
+    assert decode_with_name(text.encode("cp1251"), None) == (text, "windows-1251")
 
 
 def test_header_is_stronger_than_meta() -> None:
     text = html("Привет", '<meta charset="koi8-r">')
-    assert decode(text.encode("cp1251"), "text/html; charset=cp1251") == (text, "windows-1251")
+    assert decode_with_name(text.encode("cp1251"), "text/html; charset=cp1251") == (
+        text,
+        "windows-1251",
+    )
 
 
 def test_unknown_header_gives_way_to_meta() -> None:
     text = html("Привет", '<meta charset="koi8-r">')
-    assert decode(text.encode("koi8-r"), "text/html; charset=none") == (text, "koi8-r")
+    assert decode_with_name(text.encode("koi8-r"), "text/html; charset=none") == (text, "koi8-r")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +223,7 @@ def test_unknown_header_gives_way_to_meta() -> None:
 def test_mark_is_stronger_than_header_and_meta(mark: bytes, codec: str, encoding: str) -> None:
     text = html("Привет", '<meta charset="koi8-r">')
     body = mark + text.encode(codec)
-    assert decode(body, "text/html; charset=windows-1251") == (text, encoding)
+    assert decode_with_name(body, "text/html; charset=windows-1251") == (text, encoding)
 
 
 @pytest.mark.parametrize(
@@ -221,19 +231,22 @@ def test_mark_is_stronger_than_header_and_meta(mark: bytes, codec: str, encoding
 )
 def test_wide_characters_without_mark(codec: str, encoding: str) -> None:
     text = html("naïve")
-    assert decode(text.encode(codec), "text/html") == (text, encoding)
+    assert decode_with_name(text.encode(codec), "text/html") == (text, encoding)
 
 
 def test_lying_label_gives_replacement_characters() -> None:
-    assert decode("café".encode("latin-1"), "text/html; charset=utf-8") == ("caf\ufffd", "utf-8")
+    assert decode_with_name("café".encode("latin-1"), "text/html; charset=utf-8") == (
+        "caf\ufffd",
+        "utf-8",
+    )
 
 
 def test_utf8_without_label() -> None:
-    assert decode("Привет, 日本".encode(), None) == ("Привет, 日本", "utf-8")
+    assert decode_with_name("Привет, 日本".encode(), None) == ("Привет, 日本", "utf-8")
 
 
 def test_utf8_cut_inside_a_character() -> None:
-    assert decode("Привет".encode()[:-1], None) == ("Приве\ufffd", "utf-8")
+    assert decode_with_name("Привет".encode()[:-1], None) == ("Приве\ufffd", "utf-8")
 
 
 @pytest.mark.parametrize(
@@ -252,16 +265,16 @@ def test_utf8_cut_inside_a_character() -> None:
 @pytest.mark.parametrize("padding", [0, 100_000])
 def test_guess(codec: str, encoding: str, text: str, padding: int) -> None:
     page = f"<script>{'x' * padding}</script>{html(text)}"
-    assert decode(page.encode(codec), "text/html") == (page, encoding)
+    assert decode_with_name(page.encode(codec), "text/html") == (page, encoding)
 
 
 def test_guess_is_never_worse_than_windows_1252() -> None:
-    assert decode(b"\x81\x8d\xff\xfe\x00", None)[1] in CODECS
+    assert decode_with_name(b"\x81\x8d\xff\xfe\x00", None)[1] in CODECS
 
 
 def test_empty() -> None:
-    assert decode(b"", None) == ("", "utf-8")
-    assert decode(b"", "text/html; charset=utf-16") == ("", "utf-16le")
+    assert decode_with_name(b"", None) == ("", "utf-8")
+    assert decode_with_name(b"", "text/html; charset=utf-16") == ("", "utf-16le")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +288,7 @@ def test_empty() -> None:
     ],
 )
 def test_to_utf8(body: bytes, content_type: str | None, raw: bytes) -> None:
-    assert to_utf8(body, content_type)[0] == raw
+    assert to_utf8(body, content_type) == raw
 
 
 LABELS = st.sampled_from(["", "utf-8", "gb2312", "x-sjis", "big5", "utf-16", "hex", "iso-2022-jp"])
@@ -284,6 +297,6 @@ LABELS = st.sampled_from(["", "utf-8", "gb2312", "x-sjis", "big5", "utf-16", "he
 @given(body=st.binary(max_size=300), header=LABELS, meta=LABELS)
 def test_any_bytes_are_read(body: bytes, header: str, meta: str) -> None:
     body = f"<meta charset={meta}>".encode() + body
-    text, encoding = decode(body, f"text/html; charset={header}")
+    text, encoding = decode_with_name(body, f"text/html; charset={header}")
     assert encoding in CODECS
     assert text.encode("utf-8").decode("utf-8") == text

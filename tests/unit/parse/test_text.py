@@ -275,4 +275,3 @@ def test_plain_text_has_nothing_else() -> None:
         False,
         False,
     )
-    assert document.encoding == "utf-8"

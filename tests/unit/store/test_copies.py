@@ -145,7 +145,7 @@ def test_a_shared_text_is_read_and_its_digest_compared(tmp_path: Path) -> None:
     reader = WarcReader(tmp_path)
     assert stored.text is not None
     assert reader.read_content(content(where=stored.text)) == LONG
-    with pytest.raises(StoreError, match="has another text"):
+    with pytest.raises(StoreError, match="is another text"):
         reader.read_content(content(where=stored.text, checked=1))
     (copy,) = write(tmp_path / "copy", [known_page(1)], known={content().hash: content()})
     assert copy.text is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from rove.frontier.move.tables import Key
-from rove.frontier.postgres.database import Database, Session
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import Session
 
 
 class Bookmark(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,7 @@ async def read_bookmark(session: Session) -> Bookmark | None:
     return None if text is None else msgspec.json.decode(text, type=Bookmark)
 
 
-async def is_moving(database: Database) -> bool:
+async def is_moving(database: PostgresDatabase) -> bool:
     """Whether a move into this schema has begun and is not finished."""
     bookmark = await database.run("read the bookmark of a move", read_bookmark)
     return bookmark is not None and not bookmark.finished

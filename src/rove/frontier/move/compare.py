@@ -11,11 +11,11 @@ from rove.frontier.dsn import redacted
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.move.target import fetch
-from rove.frontier.postgres.database import CONNECT_SECONDS, Database
+from rove.frontier.postgres.database import CONNECT_SECONDS, PostgresDatabase
 from rove.frontier.postgres.errors import DRIVER_ERRORS
 
 
-async def complete(source: Source, database: Database) -> dict[str, int]:
+async def complete(source: Source, database: PostgresDatabase) -> dict[str, int]:
     """Check that the copy is the same as its source, then set its sequences; return the number of rows by table."""
     connection = None
     try:

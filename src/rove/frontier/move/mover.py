@@ -19,7 +19,8 @@ from rove.frontier.move.source import Slice, Source
 from rove.frontier.move.start import start_or_resume
 from rove.frontier.move.tables import TABLES, Key, Table, table_after
 from rove.frontier.move.target import copy_rows, fetch, read_columns
-from rove.frontier.postgres.database import Database, Session
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import Session
 
 SLICE_ROWS = 20_000
 PROGRESS_SECONDS = 2.0
@@ -48,7 +49,7 @@ async def move(
     Resumes a move that was interrupted, and leaves a finished one as it is. `node` is the data directory of the file.
     """
     source = Source(path)
-    database = Database(url, schema, connections=1)
+    database = PostgresDatabase(url, schema, connections=1)
     database.on_news = say
     try:
         await source.open()
@@ -72,7 +73,7 @@ class Mover:
     def __init__(
         self,
         source: Source,
-        database: Database,
+        database: PostgresDatabase,
         node: Node,
         say: Callable[[str], None],
         *,

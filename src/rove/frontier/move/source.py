@@ -18,7 +18,7 @@ from rove.frontier.move.tables import Key, Table
 from rove.frontier.priority import RETRIED
 from rove.frontier.queries import load_queries
 from rove.frontier.sanitize import UNSTORABLE
-from rove.frontier.sqlite.database import Database
+from rove.frontier.sqlite.database import SqliteDatabase
 
 QUERIES = load_queries("move")
 _STATE = (
@@ -51,7 +51,7 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._database = Database(path)
+        self._database = SqliteDatabase(path)
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:

@@ -10,7 +10,7 @@ from rove.frontier.move.bookmark import Bookmark, read_bookmark
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.move.target import fetch
-from rove.frontier.postgres.database import Session
+from rove.frontier.postgres.session import Session
 
 
 async def start_or_resume(

@@ -1,4 +1,4 @@
-"""URLs that are offered to the frontier on PostgreSQL, and those that have to make room for them."""
+"""Adds URLs to the frontier on PostgreSQL, and deletes the worst URLs of domains that are over their budget."""
 
 from __future__ import annotations
 
@@ -9,47 +9,41 @@ from typing import Any
 
 import asyncpg
 
-from rove.frontier.bulk_settle import ALONE_MS
 from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
 from rove.frontier.contract import Added
-from rove.frontier.postgres.bulk_settle import PostgresWithdrawing
+from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
-from rove.frontier.postgres.database import Database, Session
-from rove.frontier.postgres.steps import add_counters, columns_of
+from rove.frontier.postgres.counters import add_counters
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.schedule import ALONE, reschedule
+from rove.frontier.postgres.session import Session
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.model.urls import NewUrl, NotAccepted
-from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 
 WARY_ADDS = 50
-"""After one that was overtaken: where many processes find the same links, few adds are done twice."""
+"""Adds that expect a conflict after one has met one, so that few adds have to be repeated."""
 
 
 class Overtaken(Exception):
-    """Somebody else has just inserted one of the same URLs, and nothing was added; the server logs a duplicate key."""
+    """Another transaction has just inserted one of the same URLs, so nothing was added."""
 
 
-class PostgresAdding(PostgresWithdrawing):
-    """The part of the frontier that takes URLs in."""
+class PostgresAdding:
+    """Adds URLs for one process."""
 
-    def __init__(self, database: Database, clock: ClockGuard, full: FullDomains) -> None:
-        super().__init__(database)
+    def __init__(self, database: PostgresDatabase, clock: ClockGuard, full: FullDomains) -> None:
+        self._database = database
         self._clock = clock
         self._full = full
         self._wary = 0
-        """How many adds are to reckon with others that insert the same."""
+        """The number of following adds that expect conflicts."""
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        kept: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]
     ) -> Added:
-        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
-        if not urls:
-            return Added()
-        offered, dropped = self._full.sift(urls, kept)
-        work = partial(self._add, offered, len(dropped), only_known_domains, kept)
+        """Insert the unseen URLs."""
+        urls, dropped = self._full.sift(urls, exempt)
+        work = partial(self._add, urls, len(dropped), only_known_domains, exempt)
         try:
             query = "insert_urls_beside" if self._wary else "insert_urls"
             self._wary = max(0, self._wary - 1)
@@ -67,10 +61,11 @@ class PostgresAdding(PostgresWithdrawing):
         urls: Sequence[NewUrl],
         dropped: int,
         only_known_domains: bool,
-        kept: Collection[int],
+        exempt: Collection[int],
         query: str,
         session: Session,
     ) -> tuple[int, list[Trimmed]]:
+        """Return the number of new URLs, and those that were deleted."""
         names = {url.domain: url.domain_name for url in urls}
         changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": dropped})
         trimmed: list[Trimmed] = []
@@ -81,62 +76,68 @@ class PostgresAdding(PostgresWithdrawing):
             urls = within
         unseen = await _insert_urls(session, query, urls) if urls else {}
         if unseen:
-            raised = await session.fetch(
-                "raise_pending",
-                domains=list(unseen),
-                names=[names[domain] for domain in unseen],
-                unseen=list(unseen.values()),
-                ceiling=self._clock.ceiling(),
-                leaving=FAILURES_BEFORE_LEAVING,
-                alone=ALONE_MS,
-            )
-            changes["urls.pending"] += sum(unseen.values())
-            changes["domains.total"] += sum(row[2] for row in raised)
-            changes["domains.active"] += sum(
-                pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in raised
-            )
-            excess = self._full.excess(
-                Raised(id, pending, crawl_delay, repeats)
-                for id, pending, _, _, crawl_delay, repeats in raised
-                if pending > self._full.least_room
-            )
-            trimmed = await self._trim(session, excess, kept, changes) if excess else []
+            excess = self._full.excess(await self._raise_pending(session, unseen, names, changes))
+            trimmed = await _trim(session, excess, exempt, changes) if excess else []
         await add_counters(session, changes)
         return sum(unseen.values()), trimmed
 
-    async def _trim(
+    async def _raise_pending(
         self,
         session: Session,
-        excess: Mapping[int, int],
-        kept: Collection[int],
+        unseen: Mapping[int, int],
+        names: Mapping[int, str],
         changes: Counter[str],
-    ) -> list[Trimmed]:
-        """Take the worst URLs out of domains that have too many, and are locked."""
+    ) -> list[Raised]:
+        """Count inserted URLs as pending, and make or wake their domains; return those that may be full."""
         rows = await session.fetch(
-            "trim",
-            domains=list(excess),
-            excess=list(excess.values()),
-            kept=list(kept),
-            retried=RETRIED,
+            "raise_pending",
+            domains=list(unseen),
+            names=[names[domain] for domain in unseen],
+            unseen=list(unseen.values()),
+            ceiling=self._clock.ceiling(),
+            **ALONE,
         )
-        if not rows:
-            return []
-        fewer = Counter(row[0] for row in rows)
-        lowered = await session.fetch(
-            "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
+        changes["urls.pending"] += sum(unseen.values())
+        changes["domains.total"] += sum(is_new for _, _, is_new, *_ in rows)
+        changes["domains.active"] += sum(
+            pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in rows
         )
-        woken = [domain for domain, only_retries in lowered if only_retries]
-        if woken:
-            await self._reschedule(session, woken)
-        changes["urls.pending"] -= len(rows)
-        changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-        return [Trimmed(*row) for row in rows]
+        return [
+            Raised(id, pending, crawl_delay, repeats)
+            for id, pending, _, _, crawl_delay, repeats in rows
+            if pending > self._full.least_room
+        ]
+
+
+async def _trim(
+    session: Session, excess: Mapping[int, int], exempt: Collection[int], changes: Counter[str]
+) -> list[Trimmed]:
+    """Delete the worst URLs of domains that are over their budget and locked."""
+    rows = await session.fetch(
+        "trim",
+        domains=list(excess),
+        excess=list(excess.values()),
+        exempt=list(exempt),
+        retried=RETRIED,
+    )
+    if not rows:
+        return []
+    fewer = Counter(row[0] for row in rows)
+    lowered = await session.fetch(
+        "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
+    )
+    woken_for_nothing = [domain for domain, only_retries in lowered if only_retries]
+    if woken_for_nothing:
+        await reschedule(session, woken_for_nothing)
+    changes["urls.pending"] -= len(rows)
+    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
+    return [Trimmed(*row) for row in rows]
 
 
 async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
-    """Insert those that are not known; return how many were not, by domain."""
+    """Insert the unknown URLs; return their number by domain."""
     columns = columns_of(urls, 9)
-    domains, _, fingerprints, texts, depths, hops, bares, sitemaps_of, penalties = columns
+    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns
     try:
         inserted = await session.fetch(
             query,
@@ -145,7 +146,7 @@ async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> 
             urls=texts,
             depths=depths,
             hops=_unless_empty(hops),
-            bares=_unless_empty(bares),
+            assume_https=_unless_empty(assume_https),
             sitemaps_of=_unless_empty(sitemaps_of),
             penalties=_unless_empty(penalties),
             retried=RETRIED,
@@ -157,5 +158,5 @@ async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> 
 
 
 def _unless_empty(column: list[Any]) -> list[Any]:
-    """A column; no element at all where there is nothing in any of them."""
+    """Return a column, or an empty one if all its values are empty."""
     return column if any(column) else []

@@ -1,8 +1,8 @@
-"""Batches on their way to PostgreSQL: one array a column, written as text.
+"""Encodes batches for PostgreSQL: one array per column, written as text.
 
-The driver looks at every element of an array before it encodes it, which takes half a microsecond; a page with sixty
-links has five hundred elements. So an array goes as the text that the server itself reads it from. JSON is that text
-but for its brackets, as long as nothing in it had to be escaped, and it is written in one go.
+The driver inspects every element of an array before it encodes it, which takes half a microsecond, and a page with
+sixty links has five hundred elements. So an array is sent as text, which the server parses. JSON is that text except
+for its brackets, as long as nothing in it had to be escaped, and it is encoded in one call.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -18,14 +19,14 @@ from rove.frontier.queries import NumberedQuery
 _UNNESTED = re.compile(
     r"(?<!ANY \()(?<!ALL \()\$(\d+)::(?=(?:bigint|integer|smallint|double precision|boolean|text)\[\])"
 )
-"""An array that is read once. One that rows are compared with would be read from its text for every row."""
+"""An array that is read once. An array in ANY or ALL would be parsed again for every row."""
 
 Element = int | float | bool | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchQuery:
-    """A query with its parameters in order, and which of them are arrays that go as text."""
+    """A query with its parameters in order, and the names of those that are arrays sent as text."""
 
     text: str
     parameters: tuple[str, ...]
@@ -33,22 +34,29 @@ class BatchQuery:
 
 
 def with_arrays_as_text(query: NumberedQuery) -> BatchQuery:
-    """The same query, which reads its arrays from text."""
-    places = {int(place) for place in _UNNESTED.findall(query.text)}
-    names = frozenset(query.parameters[place - 1] for place in places)
+    """Return the same query with its arrays read from text."""
+    numbers = {int(number) for number in _UNNESTED.findall(query.text)}
+    names = frozenset(query.parameters[number - 1] for number in numbers)
     return BatchQuery(_UNNESTED.sub(r"$\1::text::", query.text), query.parameters, names)
 
 
 def array_text(values: Sequence[Element]) -> str:
-    """An array as the server reads it: {1,NULL,"a text"}. Numbers must be finite."""
+    """Write an array as the server reads it: {1,NULL,"a text"}. Numbers must be finite."""
     written = msgspec.json.encode(values).decode()
     if "\\" in written:
         return "{" + ",".join([_element(value) for value in values]) + "}"
     return "{" + written[1:-1] + "}"
 
 
+def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Transpose rows into one list per column."""
+    return (
+        [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+    )
+
+
 def _element(value: Element) -> str:
-    """One element, with the escapes of arrays, which are not those of JSON."""
+    """Write one element with the escapes of arrays, which differ from those of JSON."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return msgspec.json.encode(value).decode()

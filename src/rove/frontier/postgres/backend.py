@@ -7,26 +7,22 @@ from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
 from rove.frontier.contract import MovedContent, Node, Policy
-from rove.frontier.dsn import redacted
 from rove.frontier.move.bookmark import is_moving
+from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.catalog import PostgresCatalog
-from rove.frontier.postgres.contents import forget_contents, place_contents
-from rove.frontier.postgres.database import Database
+from rove.frontier.postgres.contents import forget_contents, relocate_contents
+from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
-from rove.frontier.postgres.reader import PostgresReader
-from rove.frontier.rows import place_values
+from rove.frontier.postgres.reader import postgres_reader
+from rove.frontier.rows.requests import LOCATION_COLUMNS, location_values
 from rove.model.ledger import Location, RequestRow
 
-ALIVE_MS = 15_000
-"""A process that was seen within this time is taken to be alive."""
-_PLACE = (
-    *("visit", "seq", "text_file", "text_offset", "text_length"),
-    *("raw_file", "raw_offset", "raw_length", "is_copy"),
-)
+GONE_AFTER_MS = 15_000
+"""A process without a heartbeat for this long counts as dead."""
 
 
 class PostgresBackend:
-    """The step to many machines."""
+    """The frontier for several machines."""
 
     def __init__(
         self,
@@ -37,15 +33,13 @@ class PostgresBackend:
         register: bool = True,
         on_news: Callable[[str], None] | None = None,
     ) -> None:
-        """`register`: this machine takes part; `on_news` is told when the server goes away and comes back."""
-        self._database = Database(url, schema)
-        if on_news is not None:
-            self._database.on_news = on_news
-        self._machine = machine if register else None
-        self._machine_id = 0
-        self.place = f"the schema {schema!r} of {redacted(url)}"
-        self.catalog = PostgresCatalog(self._database, lambda: self._machine_id)
-        self.reader = PostgresReader(self._database, machine.key)
+        """With `register`, this node takes part. `on_news` is called when the server is lost and when it is back."""
+        self._database = PostgresDatabase(url, schema, on_news=on_news)
+        self._node = machine if register else None
+        self._machine = 0
+        self.location = self._database.location
+        self.catalog = PostgresCatalog(self._database, lambda: self._machine)
+        self.reader = postgres_reader(self._database, machine.key)
 
     async def exists(self) -> bool:
         return await self._database.holds_schema()
@@ -53,59 +47,49 @@ class PostgresBackend:
     async def open(self, *, create: bool = False) -> None:
         await self._database.open(create=create)
         if await is_moving(self._database):
-            raise UsageError(f"a move into {self.place} is not finished; run 'rove move' again")
-        machine = self._machine
-        if machine is not None and not self._machine_id:
-            await self._refuse_copy(machine)
-            self._machine_id = await self._database.run(
-                "name this machine",
-                lambda session: session.value(
-                    "this_machine", key=machine.key, host=machine.host, path=machine.path
-                ),
+            raise UsageError(f"a move into {self.location} is not finished; run 'rove move' again")
+        node = self._node
+        if node is not None and not self._machine:
+            await self._refuse_copy(node)
+            self._machine = await self._database.value(
+                "this_machine", key=node.key, host=node.host, path=node.path
             )
 
-    async def _refuse_copy(self, machine: Node) -> None:
-        found = await self._database.run(
-            "look for a copy of this machine",
-            lambda session: session.fetch(
-                "same_machine_elsewhere",
-                key=machine.key,
-                host=machine.host,
-                path=machine.path,
-                alive_ms=ALIVE_MS,
-            ),
+    async def _refuse_copy(self, node: Node) -> None:
+        originals = await self._database.fetch(
+            "same_machine_elsewhere",
+            key=node.key,
+            host=node.host,
+            path=node.path,
+            gone_after_ms=GONE_AFTER_MS,
         )
-        for host, path in found:
+        for host, path in originals:
             raise UsageError(
-                f"{machine.path} is a copy of the data directory {host}:{path}, which is crawling; "
+                f"{node.path} is a copy of the data directory {host}:{path}, which is crawling; "
                 "use a new one with 'rove join'"
             )
 
     async def begin_run(self) -> int:
-        run: int = await self._database.run(
-            "begin a run", lambda session: session.value("begin_run", wall=time.time())
-        )
+        run: int = await self._database.value("begin_run", wall=time.time())
         return run
 
     async def begin(self, policy: Policy, run: int | None) -> PostgresFrontier:
-        assert self._machine_id, "a process that crawls has a data directory"
-        frontier = PostgresFrontier(self._database, policy, self._machine_id)
+        assert self._machine, "a process that crawls has a data directory"
+        frontier = PostgresFrontier(self._database, policy, self._machine)
         await frontier.begin(run)
         return frontier
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        columns = [list(column) for column in zip(*map(place_values, rows), strict=True)]
-        if columns:
-            values = dict(zip(_PLACE, columns, strict=True))
-            await self._database.run(
-                "place pages again", lambda session: session.fetch("place_again", **values)
-            )
+    async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
+        columns = columns_of([location_values(row) for row in rows], len(LOCATION_COLUMNS))
+        await self._database.fetch(
+            "relocate_pages", **dict(zip(LOCATION_COLUMNS, columns, strict=True))
+        )
 
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        await place_contents(self._database, self._machine_id, moved)
+    async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
+        await relocate_contents(self._database, self._machine, moved)
 
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        await forget_contents(self._database, self._machine_id, places)
+    async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
+        await forget_contents(self._database, self._machine, texts)
 
     async def close(self) -> None:
         await self._database.close()

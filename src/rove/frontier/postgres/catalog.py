@@ -1,4 +1,4 @@
-"""What a crawl on PostgreSQL remembers of itself."""
+"""The settings, exclusions and seed files of a crawl on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.frontier.contract import Exclusion, SeedSource
-from rove.frontier.postgres.database import Database, Session
-from rove.frontier.rows import exclusion
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import Session
+from rove.frontier.rows.records import exclusion, seed_progress, seed_source
 
-GONE_SECONDS = 60
-"""A machine that has been silent for so long does not load its seeds any more."""
+GONE_AFTER_SECONDS = 60
+"""A node that has been silent for this long no longer loads its seeds."""
 
 
 class PostgresCatalog:
-    """Settings and seed files, as one machine sees them."""
+    """The catalog of a crawl, as one node sees it."""
 
-    def __init__(self, database: Database, machine: Callable[[], int]) -> None:
-        """`machine` is known once the database is open."""
+    def __init__(self, database: PostgresDatabase, machine: Callable[[], int]) -> None:
+        """`machine` returns the number of this node, which is known once the database is open."""
         self._database = database
         self._machine = machine
 
@@ -45,19 +46,13 @@ class PostgresCatalog:
         await self._database.transaction("save settings", work)
 
     async def exclusions(self) -> list[str]:
-        rows = await self._database.run(
-            "read exclusions", lambda session: session.fetch("exclusions")
-        )
-        return [row[0] for row in rows]
+        return [row[0] for row in await self._database.fetch("exclusions")]
 
     async def exclusions_revision(self) -> int:
         return int(await self._meta("exclusions") or 0)
 
     async def exclusion_history(self) -> list[Exclusion]:
-        rows = await self._database.run(
-            "read exclusions", lambda session: session.fetch("exclusion_history")
-        )
-        return [exclusion(row) for row in rows]
+        return [exclusion(row) for row in await self._database.fetch("exclusion_history")]
 
     async def add_exclusions(self, patterns: Sequence[str], *, who: str, reason: str) -> list[str]:
         return await self._change_exclusions("add_exclusions", patterns, who=who, reason=reason)
@@ -77,44 +72,17 @@ class PostgresCatalog:
         return await self._database.transaction("change exclusions", work)
 
     async def seed_sources(self) -> list[SeedSource]:
-        rows = await self._database.run(
-            "read seed files",
-            lambda session: session.fetch(
-                "seed_sources", machine=self._machine(), alive_ms=GONE_SECONDS * 1000
-            ),
+        rows = await self._database.fetch(
+            "seed_sources", machine=self._machine(), gone_after_ms=GONE_AFTER_SECONDS * 1000
         )
         return [
-            SeedSource(
-                id=id,
-                path=path,
-                name=name,
-                offset=offset,
-                lines=lines,
-                good=good,
-                bad=bad,
-                finished=finished,
-                is_here=is_here,
-                is_abandoned=is_abandoned,
-            )
-            for id, path, name, offset, lines, good, bad, finished, is_here, is_abandoned in rows
+            seed_source(columns, is_here=is_here, is_abandoned=is_abandoned)
+            for *columns, is_here, is_abandoned in rows
         ]
 
     async def save_progress(self, source: SeedSource) -> None:
-        await self._database.run(
-            "save how far seeds are loaded",
-            lambda session: session.fetch(
-                "update_seed_source",
-                id=source.id,
-                offset=source.offset,
-                lines=source.lines,
-                good=source.good,
-                bad=source.bad,
-                finished=source.finished,
-            ),
-        )
+        await self._database.fetch("update_seed_source", **seed_progress(source))
 
     async def _meta(self, key: str) -> str | None:
-        found: str | None = await self._database.run(
-            "read settings", lambda session: session.value("get_meta", key=key)
-        )
-        return found
+        value: str | None = await self._database.value("get_meta", key=key)
+        return value

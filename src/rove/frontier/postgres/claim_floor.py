@@ -1,10 +1,10 @@
 """The moving lower bound of claims.
 
-Every claim and settle leaves an old version of the domain's row behind, with its place in the index of due times.
-Until vacuum has been there, and it cannot while anybody holds an old snapshot open, a claim that starts from the
-lowest end walks over all of them. Nothing that can be claimed lies far below what was claimed last, so claims start
-there, with some slack; what was missed all the same (a row that somebody held locked for long) is found by a claim
-without a bound now and then, which may take no more than a fiftieth of the time.
+Every claim and settle leaves an old version of the domain's row behind, and an entry in the index of due times. Until
+vacuum removes them, which any old snapshot prevents, a claim that starts at the low end of the index walks over all of
+them. Nothing that can be claimed lies far below the domain that was claimed last, so claims start there, with some
+slack. A row that they miss all the same, because it was locked for long, is found by an occasional claim without a
+bound, which may take at most a fiftieth of the time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 LOWEST = -(1 << 62)
 SLACK_MS = 2_000
-"""A row that was locked, or written by a transaction not committed, when the bound moved past it."""
+"""Allows for rows that were locked or not yet committed when the bound moved past them."""
 UNBOUNDED_EVERY = 5.0
 UNBOUNDED_SHARE = 50.0
 
 
 class ClaimFloor:
-    """Where the claims of one process start."""
+    """The lower bound of one process."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self._steady = steady
@@ -31,17 +31,17 @@ class ClaimFloor:
 
     @property
     def value(self) -> int:
-        """The bound as it stands."""
+        """The current bound."""
         return self._bound
 
     def for_claim(self) -> int:
-        """The bound to claim with, which is none at all when it is time for that."""
+        """Return the bound for the next claim; LOWEST if it is time for an unbounded one."""
         return LOWEST if self._steady() >= self._next_unbounded else self._bound
 
     def claimed(
         self, bound: int, seconds: float, was_due: list[int], now: int | None, limit: int
     ) -> None:
-        """A claim with this bound took so long and brought domains that were due at these times."""
+        """Move the bound after a claim that took `seconds` and returned domains that were due at these times."""
         steady = self._steady()
         if bound == LOWEST:
             self._next_unbounded = steady + max(UNBOUNDED_EVERY, UNBOUNDED_SHARE * seconds)

@@ -1,13 +1,14 @@
-"""The clock of the server, watched by those who use it.
+"""Guards the crawl against steps of the server's clock.
 
-Times that decide about politeness are the database's, so that all machines agree; but somebody may set the server's
-clock. Every process compares it with its own steady clock. A step forward would make domains due early: a claim
-therefore says what time it can be at the latest. A step back would stall the crawl, and what is written then would be
-over too early once it is amended: delays are therefore reckoned from the earliest that it can be, at least. The first
-process that sees a step takes it out of the crawl's clock for everybody; the others find that the two together are as
-they were. Only a process that began between a step and that, and has not looked a second time, can be wrong.
+Times that decide about politeness are the database's, so that all machines agree. But somebody may set the server's
+clock, so every process compares it with its own steady clock. A step forward would make domains due early; therefore a
+claim passes the latest time that it can be. A step back would stall the crawl, and delays that are written during the
+step would end too early once it is corrected; therefore delays count from the earliest time that it can be. The first
+process that notices a step corrects the crawl's clock for all. The others then find that server clock and correction
+together are as they were. Only a process that began between a step and its correction, and has read the clock only
+once, can be wrong.
 
-A server whose clock is set while no process of the crawl runs cannot be told from time that has passed.
+A step while no process of the crawl runs cannot be told from time that has passed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rove.frontier.postgres.database import Database, Session
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import Session
 
 STEP_MS = 50
-"""A difference that is no step yet; how long an answer was under way is reckoned with besides."""
+"""A smaller difference is no step. The round-trip time is allowed for as well."""
 DRIFT = 0.001
-"""How much faster or slower than ours a clock may run: twice what keeping it right by slewing makes of it."""
+"""Maximum relative drift between the two clocks: twice NTP's 500 ppm slew limit."""
 _FAR_AWAY = (1 << 62) - 1
 
 log = logging.getLogger(__name__)
@@ -30,11 +32,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the server said, and when by our own clock."""
+    """A reading of the server's clock, and when it was made by our own clock."""
 
     server_ms: int
     amendment_ms: int
-    """What is added to it to make the crawl's clock."""
+    """Added to the server's clock to get the crawl's clock."""
     asked_at: float
     answered_at: float
 
@@ -45,113 +47,102 @@ class Reading:
 
 
 class ServerClock:
-    """What one process knows of the server's clock."""
+    """The limits of the crawl's time, as one process knows them."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
-        self._first: Reading | None = None
-        self._looked = 0
+        self._reference: Reading | None = None
+        self._readings = 0
 
     def latest(self) -> int:
-        """The latest that it can be by the crawl's clock."""
-        first = self._first
-        if first is None:
+        """Return the latest time that it can be by the crawl's clock."""
+        reference = self._reference
+        if reference is None:
             return _FAR_AWAY
-        elapsed = self._steady() - first.asked_at
-        return first.crawl_ms + round(elapsed * 1000 * (1 + DRIFT)) + STEP_MS
+        elapsed = self._steady() - reference.asked_at
+        return reference.crawl_ms + round(elapsed * 1000 * (1 + DRIFT)) + STEP_MS
 
     def earliest(self) -> int:
-        """The earliest that it can be by the crawl's clock."""
-        first = self._first
-        if first is None:
+        """Return the earliest time that it can be by the crawl's clock."""
+        reference = self._reference
+        if reference is None:
             return -_FAR_AWAY
-        elapsed = max(0.0, self._steady() - first.answered_at)
-        return first.crawl_ms + round(elapsed * 1000 * (1 - DRIFT)) - STEP_MS
+        elapsed = max(0.0, self._steady() - reference.answered_at)
+        return reference.crawl_ms + round(elapsed * 1000 * (1 - DRIFT)) - STEP_MS
 
     def ceiling(self) -> int:
-        """The latest that may be written down.
+        """Return the latest time that may be written.
 
-        Who has looked only once may have begun just after a step back, and would write what is over too early.
+        A process that has read the clock only once may have begun just after a step back. It has no ceiling, because it
+        would write delays that end too early.
         """
-        return self.latest() if self._looked > 1 else _FAR_AWAY
+        return self.latest() if self._readings > 1 else _FAR_AWAY
 
     def check(self, reading: Reading) -> int:
-        """By how many milliseconds the crawl's clock is wrong since the server's was set, 0 if it was not; take the
-        reading for the truth if not.
+        """Return by how many milliseconds a step made the crawl's clock wrong, or 0.
 
-        Whoever finds a step amends the crawl's clock by it, and then reads again.
+        Without a step the reading becomes the new reference. With one, the caller corrects the crawl's clock and reads
+        it again.
         """
-        first = self._first
-        self._looked += 1
-        if first is None:
-            self._first = reading
+        reference = self._reference
+        self._readings += 1
+        if reference is None:
+            self._reference = reading
             return 0
-        server_step = _step(first, reading, reading.server_ms - first.server_ms)
-        crawl_step = _step(first, reading, reading.crawl_ms - first.crawl_ms)
+        server_step = _step(reference, reading, reading.server_ms - reference.server_ms)
+        crawl_step = _step(reference, reading, reading.crawl_ms - reference.crawl_ms)
         if not (server_step and crawl_step):
-            # Nothing was set; or it was and somebody has amended it; or it was before we came.
-            self._first = reading
+            # There was no step, or another process has corrected it, or it was before this process began.
+            self._reference = reading
             return 0
-        # Not the server's step: somebody may have amended most of it, from an answer that was long under way.
+        # Not the server's step: another process may have corrected most of it, after a slow reading.
         return crawl_step
 
 
 class ClockGuard:
-    """Watches the server's clock for one process, and amends the crawl's."""
+    """Watches the server's clock for one process, and corrects the crawl's clock."""
 
-    def __init__(self, database: Database, steady: Callable[[], float]) -> None:
+    def __init__(self, database: PostgresDatabase, steady: Callable[[], float]) -> None:
         self._database = database
         self._steady = steady
         self._clock = ServerClock(steady)
+        self.latest = self._clock.latest
+        self.ceiling = self._clock.ceiling
 
-    def latest(self) -> int:
-        """The latest that it can be by the crawl's clock."""
-        return self._clock.latest()
-
-    def earliest(self) -> int:
-        """The earliest that it can be by the crawl's clock."""
-        return self._clock.earliest()
-
-    def ceiling(self) -> int:
-        """The latest that may be written down."""
-        return self._clock.ceiling()
+    def limits(self) -> dict[str, int]:
+        """Return the parameters of the fragment {now}."""
+        return {"earliest": self._clock.earliest(), "ceiling": self._clock.ceiling()}
 
     async def watch(self) -> None:
-        """See whether the server's clock was set, and take that out of the crawl's."""
+        """Check the server's clock for a step, and take the step out of the crawl's clock."""
         reading = await self._database.run("read the clock", self._read)
         step = self._clock.check(reading)
         if step:
-            log.warning("the server's clock was set by %+.1f s; the crawl's is not", step / 1000)
+            log.warning(
+                "the server's clock was set by %+.1f s; the crawl's clock is corrected", step / 1000
+            )
             amend = partial(self._amend, reading.amendment_ms, step)
-            await self._database.transaction("amend the clock", amend)
+            await self._database.transaction("correct the clock", amend)
             self._clock.check(await self._database.run("read the clock", self._read))
 
     async def _read(self, session: Session) -> Reading:
         asked_at = self._steady()
-        row = (await session.fetch("server_clock"))[0]
+        row = (await session.fetch("read_clock"))[0]
         return Reading(row[0], row[1] or 0, asked_at, self._steady())
 
     async def _amend(self, known: int, step: int, session: Session) -> None:
-        """Unless somebody else has done so since."""
-        connection = session.connection
-        await connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
-            f"rove clock {self._database.schema}",
-        )
-        kept = await session.value("get_meta", key="clock_amendment")
-        if int(kept or 0) == known:
-            amendment = known - step
-            await connection.execute(
-                "CREATE OR REPLACE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS "
-                f"$$ SELECT server_ms() + ({amendment:d}) $$"
-            )
-            await session.fetch("set_meta", key="clock_amendment", value=str(amendment))
+        """Correct the crawl's clock, unless another process has done so since."""
+        await session.fetch("advisory_lock", name=f"rove clock {self._database.schema}")
+        amendment = int(await session.value("get_meta", key="clock_amendment") or 0)
+        if amendment == known:
+            await session.fetch("amend_clock", amendment=known - step)
+            await session.fetch("set_meta", key="clock_amendment", value=str(known - step))
 
 
 def _step(first: Reading, second: Reading, passed_ms: int) -> int:
-    """How far a clock that went on by so much differs from what can have passed between two readings.
+    """Return how far a clock that advanced by `passed_ms` is off, given the time between two readings.
 
-    Rather too much than too little: the amended clock is then never ahead of what it should be.
+    Rounds up, so that the corrected clock is never ahead of the right time.
     """
     least = max(0.0, second.asked_at - first.answered_at) * 1000
     most = (second.answered_at - first.asked_at) * 1000

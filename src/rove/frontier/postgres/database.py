@@ -1,8 +1,8 @@
-"""The frontier's PostgreSQL: a handful of connections, named queries, and what happens when the server goes away.
+"""The frontier's connections to PostgreSQL, and how work survives an outage of the server.
 
-Work is given as a coroutine that gets a session. When the server is lost, restarts or refuses, the work waits with
-growing pauses and is then done again from its beginning: everything that a frontier does may be repeated. Only when a
-crawl is to stop (`stop_waiting`) is a lost server an error.
+Work is a coroutine function that gets a session. If the server is lost, restarts or refuses, the work waits with
+growing pauses and is then repeated from its beginning, because everything that a frontier does may be repeated. A lost
+server is an error only while a crawl shuts down (`stop_waiting`).
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ import asyncpg
 
 from rove.errors import FrontierError, UsageError
 from rove.frontier.dsn import redacted
-from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
 from rove.frontier.postgres.errors import DRIVER_ERRORS, is_lost, open_error
-from rove.frontier.postgres.held_connections import HeldWatch
-from rove.frontier.queries import load_migrations, load_numbered_queries
+from rove.frontier.postgres.held_connections import HELD_SECONDS, HeldWatch
+from rove.frontier.postgres.migrate import migrate
+from rove.frontier.postgres.session import Session
+from rove.frontier.schema import Schema
 from rove.frontier.timing import Timings
 
 CONNECTIONS = 4
-"""Of one process, whatever its concurrency: one claims, one writes, two serve the visits."""
+"""Connections of one process, whatever its concurrency: one claims, one writes, two serve the visits."""
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
-"""After so long without an answer the server is taken to be lost."""
+"""Timeout of a query. After it the server counts as lost."""
 TIMINGS_SECONDS = 600.0
-"""How often it goes into the log how long queries take, and connections are held."""
-MOMENT = 0.1
-"""Before work that failed is done again, where the server is there: it may fail again."""
+"""Interval at which the durations of queries and connections are logged."""
+RETRY_PAUSE = 0.1
+"""Pause before work is repeated although the server is reachable, because it may fail again."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
 OLDEST_SERVER = 14
 SESSION_SETTINGS = {
     "application_name": "rove",
     "jit": "off",
-    # Every statement of ours is served by an index. The planner may not find that out by statistics, which a table
-    # that has just been filled does not have: one plan a statement, no scan and no hash of a table.
+    # Every statement of ours is served by an index. The planner cannot know that from statistics, which a table that
+    # has just been filled does not have. So each statement gets one generic plan, without scans and hashes of tables.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -49,9 +50,6 @@ SESSION_SETTINGS = {
     # A client that hangs in a transaction must not keep its locks.
     "idle_in_transaction_session_timeout": "60s",
 }
-QUERIES = {
-    name: with_arrays_as_text(query) for name, query in load_numbered_queries("postgres").items()
-}
 
 log = logging.getLogger(__name__)
 
@@ -59,60 +57,43 @@ T = TypeVar("T")
 
 
 class WasLost(Exception):
-    """The server was away and is back; whether the work was done nobody knows."""
+    """The server was lost and is back; whether the work was done is unknown."""
 
 
-class Session:
-    """A connection that work holds for a while."""
-
-    def __init__(self, connection: Any, timings: Timings) -> None:
-        self.connection = connection
-        self._timings = timings
-        self.query = ""
-        """What is under way, or was last."""
-
-    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
-        """Run a named query to its end."""
-        self.query = query
-        known = QUERIES[query]
-        given = [
-            array_text(parameters[name]) if name in known.as_text else parameters[name]
-            for name in known.parameters
-        ]
-        started = time.perf_counter()
-        try:
-            rows: list[Any] = await self.connection.fetch(known.text, *given)
-        finally:
-            self._timings.add(f"query {query}", time.perf_counter() - started)
-        return rows
-
-    async def value(self, query: str, /, **parameters: Any) -> Any:
-        """The first column of the first row, None where there is none."""
-        rows = await self.fetch(query, **parameters)
-        return rows[0][0] if rows else None
-
-
-class Database:
+class PostgresDatabase:
     """The connections of one process to one crawl."""
 
-    def __init__(self, url: str, schema: str, *, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self,
+        url: str,
+        schema: str,
+        *,
+        connections: int = CONNECTIONS,
+        on_news: Callable[[str], None] | None = None,
+        migrations: Schema | None = None,
+        first_pause: float = FIRST_PAUSE,
+        held_seconds: float = HELD_SECONDS,
+    ) -> None:
+        """`on_news` is called once when the server is lost and once when it is back."""
         self.url = url
         self.schema = schema
+        self.location = f"the schema {schema!r} of {redacted(url)}"
         self.timings = Timings()
         self._logged_at = time.monotonic()
         self._connections = connections
+        self._migrations = migrations or Schema.of("postgres")
         self._pool: asyncpg.Pool | None = None
-        self._watch = HeldWatch()
-        self._patience: float | None = None
+        self._watch = HeldWatch(held_seconds)
+        self._first_pause = first_pause
+        self._give_up_at: float | None = None
         self._hurry = asyncio.Event()
         self._outage: asyncio.Task[None] | None = None
         self.outages = 0
         """How often the server was lost."""
-        self.on_news: Callable[[str], None] = log.warning
-        """Told, once each, when the server is lost and when it is back."""
+        self.on_news: Callable[[str], None] = on_news or log.warning
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect, and bring the schema up to date if asked to; UsageError with the reason if that cannot be."""
+        """Connect; with `create`, make or update the schema. Raise an error with a sentence if that is impossible."""
         if self._pool is not None:
             return
         pool = None
@@ -128,7 +109,8 @@ class Database:
             )
             async with pool.acquire() as connection:
                 _check_version(connection)
-                await self._migrate(connection, create=create)
+                session = Session(connection, self.timings)
+                await migrate(session, self.schema, self.location, self._migrations, create=create)
         except BaseException as error:
             if pool is not None:
                 pool.terminate()
@@ -138,15 +120,15 @@ class Database:
         self._pool = pool
 
     async def holds_schema(self) -> bool:
-        """Whether there is anything of this crawl in the database."""
+        """Return whether the database has tables of this crawl."""
         try:
             connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
         except (*DRIVER_ERRORS, ValueError) as error:
             raise open_error(error, self.url, self.schema) from error
         try:
             _check_version(connection)
-            sql = "SELECT to_regclass(format('%I.meta', $1::text)) IS NOT NULL"
-            return bool(await connection.fetchval(sql, self.schema))
+            session = Session(connection, self.timings)
+            return bool(await session.value("has_table", schema=self.schema, name="meta"))
         finally:
             await connection.close(timeout=CONNECT_SECONDS)
 
@@ -165,14 +147,14 @@ class Database:
             pool.terminate()
 
     def stop_waiting(self, seconds: float) -> None:
-        """From now on a lost server is waited for no longer than this."""
-        self._patience = time.monotonic() + seconds
+        """From now on, wait at most this long for a lost server."""
+        self._give_up_at = time.monotonic() + seconds
         self._hurry.set()
 
     async def run(
         self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
     ) -> T:
-        """Do work, in a connection of its own, until it is done; or not `again`: WasLost once the server is back."""
+        """Run work on a connection until it succeeds. Without `again`, raise WasLost once a lost server is back."""
         if time.monotonic() - self._logged_at > TIMINGS_SECONDS:
             self._log_timings()
         while True:
@@ -180,14 +162,13 @@ class Database:
                 async with self._held(what) as session:
                     return await work(session)
             except asyncpg.DeadlockDetectedError:
-                log.warning("deadlock in %s: done again", what)
+                log.warning("deadlock in %s; retrying", what)
                 self.timings.add("deadlock", 0.0)
             except asyncpg.LockNotAvailableError:
                 self.timings.add(f"gave way to {what}", 0.0)
             except DRIVER_ERRORS as error:
                 if not is_lost(error):
-                    place = redacted(self.url)
-                    raise FrontierError(f"the frontier at {place} failed: {error}") from error
+                    raise self._failure(error) from error
                 await self._wait_until_back(error)
                 if not again:
                     raise WasLost from error
@@ -195,13 +176,24 @@ class Database:
     async def transaction(
         self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
     ) -> T:
-        """Do work, all or nothing."""
+        """Run work in one transaction."""
 
         async def whole(session: Session) -> T:
             async with session.connection.transaction():
                 return await work(session)
 
         return await self.run(what, whole, again=again)
+
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        """Return the rows of a named query."""
+        return await self.run(query, lambda session: session.fetch(query, **parameters))
+
+    async def value(self, query: str, /, **parameters: Any) -> Any:
+        """Return the first column of the first row of a named query."""
+        return await self.run(query, lambda session: session.value(query, **parameters))
+
+    def _failure(self, error: BaseException) -> FrontierError:
+        return FrontierError(f"the frontier at {redacted(self.url)} failed: {error}")
 
     def _log_timings(self) -> None:
         self._logged_at = time.monotonic()
@@ -222,7 +214,7 @@ class Database:
                 yield session
         except BaseException as error:
             if is_lost(error):
-                with suppress(asyncpg.InterfaceError):  # the pool may have noticed
+                with suppress(asyncpg.InterfaceError):  # the pool may have noticed already
                     connection.terminate()
             raise
         finally:
@@ -231,35 +223,35 @@ class Database:
     # Outages
 
     async def _wait_until_back(self, error: BaseException) -> None:
-        """All work that the server failed waits here for one task that tries to reach it."""
+        """Wait for the one task that tries to reach the server for all interrupted work."""
         if self._outage is None or self._outage.done():
             log.debug("lost the database", exc_info=error)
-            self._outage = asyncio.create_task(self._reach())
+            self._outage = asyncio.create_task(self._reconnect())
         await asyncio.shield(self._outage)
 
-    async def _reach(self) -> None:
+    async def _reconnect(self) -> None:
         assert self._pool is not None, "the database is open"
-        started, pause, has_said = time.monotonic(), FIRST_PAUSE, False
+        started, pause, was_reported = time.monotonic(), self._first_pause, False
         self.outages += 1
         await self._pool.expire_connections()
         while (trouble := await self._trouble()) is not None:
-            if not has_said:
-                has_said = True
+            if not was_reported:
+                was_reported = True
                 self.on_news(f"the database is away ({trouble}); waiting for it")
-            if self._patience is not None and time.monotonic() > self._patience:
+            if self._give_up_at is not None and time.monotonic() > self._give_up_at:
                 raise FrontierError(
-                    f"the database at {redacted(self.url)} is away ({trouble}); what was fetched and could "
-                    "not be written will be fetched again"
+                    f"the database at {redacted(self.url)} is away ({trouble}); pages that could not be "
+                    "written will be fetched again"
                 )
-            await self._rest(pause)
+            await self._pause(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        if not has_said:
-            await asyncio.sleep(MOMENT)
-        else:
+        if was_reported:
             self.on_news(f"the database is back after {time.monotonic() - started:.1f} s")
+        else:
+            await asyncio.sleep(RETRY_PAUSE)
 
-    async def _rest(self, seconds: float) -> None:
-        """Pause; whoever is told meanwhile to stop waiting tries once more a second."""
+    async def _pause(self, seconds: float) -> None:
+        """Pause, but at most a second after stop_waiting was called."""
         if self._hurry.is_set():
             await asyncio.sleep(min(seconds, 1.0))
             return
@@ -268,66 +260,29 @@ class Database:
                 await self._hurry.wait()
 
     async def _trouble(self) -> str | None:
-        """Why the server cannot be used, None if it can; by a new connection, as those of the pool may be dead."""
-        sql = "SELECT current_setting('transaction_read_only')"
+        """Return why the server cannot be used, None if it can.
+
+        Uses a new connection, because those of the pool may be dead.
+        """
         try:
-            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
+            connection = await asyncpg.connect(
+                self.url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS
+            )
             try:
-                is_read_only = await connection.fetchval(sql, timeout=CONNECT_SECONDS) == "on"
+                is_read_only = await Session(connection, self.timings).value("is_read_only")
             finally:
                 connection.terminate()
             if is_read_only:
                 return "it is read-only"
         except DRIVER_ERRORS as error:
             if not is_lost(error):
-                raise FrontierError(
-                    f"the frontier at {redacted(self.url)} failed: {error}"
-                ) from error
+                raise self._failure(error) from error
             return str(error).splitlines()[0] if str(error) else type(error).__name__
         return None
 
-    # Migrations
-
-    async def _migrate(self, connection: Any, *, create: bool) -> None:
-        """Bring the schema up to date; any number of processes may try at once."""
-        migrations = load_migrations("postgres")
-        newest = migrations[-1][0]
-        version = await self._version(connection)
-        if version < newest and create:
-            async with connection.transaction():
-                await connection.execute(
-                    "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"rove {self.schema}"
-                )
-                await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
-                version = await self._version(connection)
-                if version == 0:
-                    await connection.execute("CREATE TABLE migration (number integer PRIMARY KEY)")
-                for number, script in migrations:
-                    if number > version:
-                        await connection.execute(script)
-                        await connection.execute("INSERT INTO migration VALUES ($1)", number)
-                version = max(version, newest)
-        if version > newest:
-            raise UsageError(
-                f"the crawl {self.schema!r} at {redacted(self.url)} was written by a newer rove (schema {version}, "
-                f"this one knows {newest}); use that version or newer"
-            )
-        if version == 0:
-            raise UsageError(f"there is no crawl {self.schema!r} at {redacted(self.url)}")
-        if version < newest:
-            raise UsageError(
-                f"the crawl {self.schema!r} at {redacted(self.url)} is from an older rove; resume it once to update it"
-            )
-
-    async def _version(self, connection: Any) -> int:
-        has_table = "SELECT to_regclass(format('%I.migration', $1::text)) IS NOT NULL"
-        if not await connection.fetchval(has_table, self.schema):
-            return 0
-        return int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migration"))
-
 
 async def _nothing_to_reset(connection: Any) -> None:
-    """Sessions leave nothing behind: no settings, no cursors, no locks beyond their transaction."""
+    """Leave a connection as it is: work leaves no settings, cursors or locks behind."""
 
 
 def _check_version(connection: Any) -> None:

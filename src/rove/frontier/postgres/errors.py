@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to a person, and which of them mean that the server is away for a while."""
+"""Maps the driver's errors: which mean that the server is lost for a while, and what to tell the user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rove.frontier.dsn import redacted
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that the server ended while nobody was using it
+    asyncpg.InternalClientError,  # the server closed an idle connection
     OSError,
 )
-"""All that can go wrong in talking to a server."""
+"""Every error that talking to a server can raise."""
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
@@ -31,11 +31,11 @@ _LOST = (
     asyncpg.InternalClientError,
     OSError,
 )
-"""TimeoutError and refused or reset connections are kinds of OSError."""
+"""Errors after which work may be retried. TimeoutError and refused or reset connections are kinds of OSError."""
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether it may be tried again once the server is back."""
+    """Return whether work may be retried once the server is back."""
     return isinstance(error, _LOST)
 
 
@@ -47,30 +47,30 @@ def _database(url: str) -> str:
 
 
 def open_error(error: BaseException, url: str, schema: str) -> RoveError:
-    """The sentence for a database that cannot be used."""
-    place = redacted(url)
+    """Return an error with a sentence that says why a database cannot be used."""
+    where = redacted(url)
     database = _database(url)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
-        return UsageError(f"there is no database {database!r} at {place}; make it with createdb")
+        return UsageError(f"there is no database {database!r} at {where}; create it with createdb")
     if isinstance(
         error, (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError)
     ):
-        return UsageError(f"PostgreSQL at {place} does not let us in: {error}")
+        return UsageError(f"PostgreSQL at {where} refused the login: {error}")
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return UsageError(
-            f"the user of {place} may not make or use the schema {schema!r}: {error}; its owner can allow it with "
-            f'GRANT CREATE ON DATABASE "{database}"'
+            f"the user of {where} may not create or use the schema {schema!r}: {error}; "
+            f'its owner can allow it with GRANT CREATE ON DATABASE "{database}"'
         )
     if isinstance(error, asyncpg.TooManyConnectionsError):
-        return Unreachable(f"PostgreSQL at {place} has no connection to spare: {error}")
+        return Unreachable(f"PostgreSQL at {where} has no free connection: {error}")
     if isinstance(error, socket.gaierror):
-        return UsageError(f"the host of {place} is not known: {error.strerror}")
+        return UsageError(f"the host of {where} is unknown: {error.strerror}")
     if isinstance(error, TimeoutError):
-        return Unreachable(f"PostgreSQL at {place} does not answer")
+        return Unreachable(f"PostgreSQL at {where} does not answer")
     if isinstance(error, asyncpg.CannotConnectNowError):
-        return Unreachable(f"PostgreSQL at {place} is not ready: {error}")
+        return Unreachable(f"PostgreSQL at {where} is not ready: {error}")
     if isinstance(error, OSError):
-        return Unreachable(f"no PostgreSQL can be reached at {place}: {error.strerror or error}")
+        return Unreachable(f"no PostgreSQL can be reached at {where}: {error.strerror or error}")
     if isinstance(error, (ValueError, asyncpg.ClientConfigurationError)):
-        return UsageError(f"{place!r} is not the URL of a PostgreSQL")
-    return UsageError(f"the database at {place} cannot be used: {error}")
+        return UsageError(f"{where!r} is not the URL of a PostgreSQL database")
+    return UsageError(f"the database at {where} cannot be used: {error}")

@@ -1,4 +1,4 @@
-"""A watch over connections: one that is held for long is logged, with the query and the stack that hold it."""
+"""Logs connections that are held for too long, with the query and the stack that hold them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any, Protocol
 
 HELD_SECONDS = 2.0
 QUIET_SECONDS = 60.0
-"""One place is logged at most once in so long."""
+"""Minimum interval between two log entries for the same work."""
 
 log = logging.getLogger(__name__)
 
 
 class Holder(Protocol):
-    """What holds a connection."""
+    """The holder of a connection."""
 
     @property
     def query(self) -> str:
-        """The query that is under way, or was last."""
+        """The query that is running, or the last one."""
 
 
 class HeldWatch:
-    """Looks after the connections of one process."""
+    """Watches the connections of one process."""
 
     def __init__(self, threshold: float = HELD_SECONDS) -> None:
         self._threshold = threshold
@@ -34,15 +34,15 @@ class HeldWatch:
 
     @contextmanager
     def over(self, what: str, holder: Holder) -> Iterator[None]:
-        """Watch a connection while it is held for something."""
+        """Watch a connection while it is held for some work."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        timer = loop.call_later(self._threshold, self._complain, what, holder, task)
+        timer = loop.call_later(self._threshold, self._report, what, holder, task)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _complain(self, what: str, holder: Holder, task: asyncio.Task[Any] | None) -> None:
+    def _report(self, what: str, holder: Holder, task: asyncio.Task[Any] | None) -> None:
         now = time.monotonic()
         if now - self._last.get(what, -QUIET_SECONDS) < QUIET_SECONDS:
             return
@@ -57,7 +57,7 @@ class HeldWatch:
 
 
 def stack_of(task: asyncio.Task[Any]) -> list[str]:
-    """Where a task is waiting, from its outermost coroutine to the innermost."""
+    """Return the stack at which a task is suspended, outermost coroutine first."""
     lines = []
     awaited: Any = task.get_coro()
     while awaited is not None:

@@ -1,100 +1,132 @@
--- The queries of the frontier on PostgreSQL, by name. A batch comes in as one array a column, written as text
--- (arrays.py). Every connection plans generically and may neither scan a table nor hash one (see
--- database.py); tests/contract/test_postgres_plans.py reads the plan of each.
+-- The queries of the frontier on PostgreSQL. A batch arrives as one array per column, written as text (arrays.py).
+-- Every connection uses generic plans and may neither scan a table nor hash one (database.py).
+-- tests/contract/test_postgres_plans.py reads the plan of each query.
 --
--- The order of locks, which all keep: URLs by key, then domains by id, then counters by name. Nobody waits for a
--- domain while he holds a counter, nor for a URL while he holds a domain that somebody else could want it for: URLs of
--- a domain are changed or deleted only under the lock of its row, and those that an add inserts are not to be seen
--- before its commit.
+-- All transactions take locks in the same order: URLs by key, then domains by id, then counters by name. No transaction
+-- waits for a domain row while it holds a counter row. None waits for a URL row while it holds the row of its domain:
+-- URLs are changed or deleted only under the lock of their domain's row, and URLs that an add inserts are invisible
+-- until it commits.
+
+-- fragment: now
+-- The time to write down. :earliest and :ceiling are the limits that the process knows from its own clock (clock.py),
+-- so that a step of the server's clock neither shortens a delay nor stalls the crawl.
+least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint)
+
+-- fragment: clock
+clock AS MATERIALIZED (
+    SELECT {now} AS now
+)
+
+-- fragment: server_clock
+-- OFFSET 0 keeps the planner from calling the function once per row.
+(SELECT clock_ms() AS now OFFSET 0) AS clock
+
+-- fragment: full_delay
+greatest(:delay::bigint, crawl_delay, backoff)
+
+-- fragment: free_at
+-- When a domain may be visited again. A visit without a request costs no delay. The domain was due when it was claimed,
+-- so `now` is not early.
+CASE WHEN e.asked THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END
+
+-- fragment: pages_in_epoch
+CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + e.pages
+
+-- fragment: head_url
+-- The first pending URL of each domain of a batch.
+LEFT JOIN LATERAL (
+    SELECT priority, position FROM url
+    WHERE url.domain = e.id AND state = 0
+    ORDER BY priority, position
+    LIMIT 1
+) AS u ON true
+
+-- fragment: url_columns
+fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of
+
+-- fragment: request_rows
+SELECT {request_columns}, machine FROM request
+
+-- fragment: lease_clock
+-- :latest, :earliest: the limits of the time that the claiming process knows. A server's clock that was set forward
+-- must not make a domain due early, and one that was set back must not let a lease end early. :ceiling is the latest
+-- again, once it is certain, for times that are written: a time that is written too late stalls the domain.
+-- lock_timeout: SKIP LOCKED does wait if a row was updated, that update has just committed, and its successor is being
+-- updated again. PostgreSQL then follows the chain and locks the successor. The transaction that holds it may want a
+-- row that this claim has locked. The claim gives up before PostgreSQL reports a deadlock, and is repeated.
+clock AS MATERIALIZED (
+    SELECT least(read, :latest::bigint) AS due_until,
+        least(greatest(read, :earliest::bigint), :ceiling::bigint) AS now,
+        greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
+    FROM (SELECT clock_ms() AS read OFFSET 0) AS server
+)
+
+-- fragment: due_in_order
+-- :bound: old versions of claimed rows pile up at the low end of the index until vacuum removes them, which any old
+-- snapshot delays. Without a lower bound, every claim would walk over them (claim_floor.py).
+ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
+    ORDER BY ready_at
+    LIMIT :limit::bigint
+    FOR NO KEY UPDATE SKIP LOCKED
+
+-- fragment: lease_due
+-- Both times cover the visit and the delay after it. A crash at any point can then not shorten a delay, and a lost
+-- lease comes back by itself. The row is updated where it was found and not looked up by its key, because the key's
+-- index holds old versions too. A row that changed in between is left for later.
+UPDATE domain AS d SET
+    ready_at   = now + :budget::bigint + {full_delay},
+    not_before = now + :budget::bigint + {full_delay},
+    token      = nextval('visit_number'),
+    owner      = :process::bigint,
+    unsettled  = unsettled + 1,
+    failing    = false
+FROM due CROSS JOIN clock
+WHERE d.ctid = due.ctid
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled - 1, due.ready_at, d.token,
+    clock.likely
 
 -- name: lease
--- The domains to lease: the index on ready_at is in order already. The lock is taken on the rows of the table, inside
--- the CTE, and a row that somebody else has taken is skipped, never waited for. Both times cover the visit and the
--- delay after it: a crash at any point can then shorten no delay, and a lost lease comes back by itself.
--- `bound`: versions of rows claimed before pile up at the low end of the index until vacuum comes, which an old
--- snapshot held open by anybody puts off; without a lower bound, every claim would walk over them. For the same reason
--- the row is updated where it was found, not looked up again by its key; one that changed in between is left for later.
--- `latest`, `earliest`: what the process that claims holds for the latest and the earliest that it can be; a server's
--- clock that was set forward must not make a domain due early, nor one that was set back a lease end before its time.
--- `ceiling`: the latest again, for times that are written, once that is certain: what is written too late stalls.
--- `lock_timeout`: SKIP LOCKED does wait where a row was updated, that update committed just now, and its successor is being
--- updated again (PostgreSQL then follows the chain and locks it in any case). Whoever is waited for may want a row that
--- this claim has locked; it gives up before that is found to be a deadlock, and is made again.
-WITH clock AS MATERIALIZED (
-    SELECT least(read, :latest::bigint) AS due_until,
-        least(greatest(read, :earliest::bigint), :ceiling::bigint) AS now,
-        greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
-    FROM (SELECT clock_ms() AS read OFFSET 0) AS server
-), due AS MATERIALIZED (
+-- The domains to lease. The index on ready_at already has the order. The CTE locks rows of the table, and skips rows
+-- that another claim has locked.
+WITH {lease_clock}, due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
-    WHERE ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
-    ORDER BY ready_at
-    LIMIT :limit::bigint
-    FOR NO KEY UPDATE SKIP LOCKED
+    WHERE {due_in_order}
 )
-UPDATE domain AS d SET
-    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
-    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
-    token      = nextval('visit_number'),
-    owner      = :process::bigint,
-    unsettled  = unsettled + 1,
-    failing    = false
-FROM due CROSS JOIN clock
-WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled, d.token, due.ready_at AS was_due,
-    clock.likely AS now;
+{lease_due};
 
 -- name: lease_fresh
--- As lease, of the domains that were never leased; all that is said there holds here. The low end of their index has old
--- versions too, and a bound of its own.
-WITH clock AS MATERIALIZED (
-    SELECT least(read, :latest::bigint) AS due_until,
-        least(greatest(read, :earliest::bigint), :ceiling::bigint) AS now,
-        greatest(least(read, :latest::bigint), :earliest::bigint) AS likely, set_config('lock_timeout', '200ms', true)
-    FROM (SELECT clock_ms() AS read OFFSET 0) AS server
-), due AS MATERIALIZED (
+-- The same for domains that were never leased. Their index also collects old versions and has a bound of its own.
+WITH {lease_clock}, due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
-    WHERE token = 0 AND ready_at >= :bound::bigint AND ready_at <= (SELECT due_until FROM clock)
-    ORDER BY ready_at
-    LIMIT :limit::bigint
-    FOR NO KEY UPDATE SKIP LOCKED
+    WHERE token = 0 AND {due_in_order}
 )
-UPDATE domain AS d SET
-    ready_at   = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
-    not_before = now + :budget::bigint + greatest(:delay::bigint, crawl_delay, backoff),
-    token      = nextval('visit_number'),
-    owner      = :process::bigint,
-    unsettled  = unsettled + 1,
-    failing    = false
-FROM due CROSS JOIN clock
-WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled, d.token, due.ready_at AS was_due,
-    clock.likely AS now;
+{lease_due};
 
 -- name: head_urls
--- The first due URLs of each domain: by class (normal, retried, waiting for a failing origin), so that ten thousand URLs
--- that are not due yet are never walked over. A statement of its own, after the lease: one that did both would
--- read the URLs from a snapshot older than the row it locked, and serve URLs that were settled in between.
-SELECT d.id, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position, u.sitemap_of
+-- The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin) is read separately, so
+-- that ten thousand URLs that are not due yet are never walked over. This is a statement of its own, after the lease: a
+-- single statement would read the URLs from a snapshot older than the row it locked, and return URLs that were settled
+-- since.
+SELECT d.id, u.*
 FROM unnest(:domains::bigint[]) AS d (id)
 CROSS JOIN LATERAL (
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
+    (SELECT {url_columns} FROM url
      WHERE domain = d.id AND state = 0 AND priority < :retried::integer
      ORDER BY priority, position LIMIT :limit::bigint)
     UNION ALL
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
+    (SELECT {url_columns} FROM url
      WHERE domain = d.id AND state = 0 AND priority = :retried::integer AND position <= :now::bigint
      ORDER BY position LIMIT :limit::bigint)
     UNION ALL
-    (SELECT fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of FROM url
+    (SELECT {url_columns} FROM url
      WHERE domain = d.id AND state = 0 AND priority = :held::integer AND position <= :now::bigint
      ORDER BY position LIMIT :limit::bigint)
     LIMIT :limit::bigint
 ) AS u;
 
 -- name: more_urls
--- Further due URLs of one domain behind a place in its order.
-SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of
+-- More due URLs of one domain, after a position in its order.
+SELECT domain, {url_columns}
 FROM url
 WHERE domain = :domain::bigint AND state = 0
     AND (priority, position) > (:priority::integer, :position::bigint)
@@ -103,9 +135,9 @@ ORDER BY priority, position
 LIMIT :limit::bigint;
 
 -- name: lock_leases
--- The leases that still count, and those that were taken away by an exclusion, locked in id order: two settles, or a
--- settle and an add, that share domains then wait for each other and never in a circle. (num_nonnulls: not by the index
--- of all leases, once for each of the batch.)
+-- The leases that are still valid, and those that an exclusion took away. Locked in id order: two settles, or a settle
+-- and an add, that share domains wait for each other but never in a circle. num_nonnulls keeps the planner from reading
+-- the index of all leases once per row of the batch.
 SELECT d.token, num_nonnulls(d.owner) = 1
 FROM unnest(:domains::bigint[], :tokens::bigint[]) AS e (id, token)
 JOIN domain AS d ON d.id = e.id
@@ -114,8 +146,8 @@ ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
 -- name: settle_urls
--- Only what is pending leaves pending: a settle may be sent twice. `+ 0` keeps the planner from the index of what is
--- pending, which it takes for small while the table is empty, and would then read from end to end.
+-- Only pending URLs change, so a settle may be repeated. `+ 0` keeps the planner from the index of pending URLs: it
+-- takes that for small while the table is empty, and would then read it from end to end.
 UPDATE url AS u SET state = e.state, reason = e.reason, visit = e.visit
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :states::smallint[], :reasons::text[], :visits::bigint[])
     AS e (domain, fingerprint, state, reason, visit)
@@ -125,96 +157,73 @@ RETURNING u.domain, u.state;
 -- name: defer_urls
 UPDATE url AS u SET
     priority = e.priority,
-    position = (SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint)) + e.wait,
+    position = (SELECT {now}) + e.wait,
     attempts = e.attempts
 FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[], :attempts::integer[])
     AS e (domain, fingerprint, priority, wait, attempts)
 WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 
 -- name: close_leases
--- Ends leases whose rows are locked. A visit that asked nothing costs no delay; the domain was due when it was claimed,
--- so `now` is not early. One update, as each leaves a version of the row behind; a statement after the URLs were
--- settled, so that the head it finds is the next one. ready_at is NULL when nothing is pending: the count in the row,
--- which an add raises under the same lock, is what keeps a new URL from being slept over. `earliest`, `ceiling`: as in a lease.
-WITH clock AS MATERIALIZED (
-    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
-), head AS MATERIALIZED (
+-- Ends leases whose rows are locked. A single update, because each one leaves an old row version behind. It runs after
+-- the URLs were settled, so that the head it finds is the next one. ready_at is NULL if nothing is pending: an add
+-- raises the count in the row under the same lock, so no new URL is overlooked.
+WITH {clock}, e AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
     FROM unnest(:domains::bigint[], :settled::integer[], :asked::boolean[], :since_finish::bigint[], :pages::integer[],
         :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
         AS e (id, settled, asked, since_finish, pages, pause, backoff, failures, repeats)
     CROSS JOIN clock
-    LEFT JOIN LATERAL (
-        SELECT priority, position FROM url
-        WHERE url.domain = e.id AND state = 0
-        ORDER BY priority, position
-        LIMIT 1
-    ) AS u ON true
+    {head_url}
 )
 UPDATE domain AS d SET
-    pending     = d.pending - h.settled,
-    not_before  = CASE WHEN h.asked
-        THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay, h.pause) ELSE now END,
-    backoff     = h.backoff,
-    failures    = h.failures,
-    repeats     = h.repeats,
+    pending     = d.pending - e.settled,
+    not_before  = {free_at},
+    backoff     = e.backoff,
+    failures    = e.failures,
+    repeats     = e.repeats,
     owner       = NULL,
     unsettled   = 0,
-    pages       = CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages,
+    pages       = {pages_in_epoch},
     pages_epoch = :epoch::integer,
-    capped      = coalesce(CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages
-        >= :cap::integer, false),
-    failing     = coalesce(h.priority = :held::integer OR h.failures >= :leaving::integer
+    capped      = coalesce({pages_in_epoch} >= :cap::integer, false),
+    failing     = coalesce(e.priority = :held::integer OR e.failures >= :leaving::integer
         OR d.crawl_delay > :alone::bigint, false),
     ready_at    = CASE
-        WHEN h.priority IS NULL OR d.excluded
-            OR CASE WHEN d.pages_epoch = :epoch::integer THEN d.pages ELSE 0 END + h.pages >= :cap::integer THEN NULL
-        ELSE greatest(
-            CASE WHEN h.asked THEN now - h.since_finish + greatest(:delay::bigint, d.crawl_delay, h.pause) ELSE now END,
-            CASE WHEN h.priority >= :retried::integer THEN h.position END) END
-FROM head AS h
-WHERE d.id = h.id
+        WHEN e.priority IS NULL OR d.excluded OR {pages_in_epoch} >= :cap::integer THEN NULL
+        ELSE greatest({free_at}, CASE WHEN e.priority >= :retried::integer THEN e.position END) END
+FROM e
+WHERE d.id = e.id
 RETURNING d.id, d.pending, d.crawl_delay;
 
 -- name: end_late
--- Visits from which their lease was taken, as their domain was excluded: now that they are over, the delay counts from
--- their end. The rows are locked, and no other visit has begun since.
-WITH clock AS MATERIALIZED (
-    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
-)
+-- Visits that lost their lease because their domain was excluded. The delay counts from the end of the visit. The rows
+-- are locked, and no other visit has begun since.
+WITH {clock}
 UPDATE domain AS d SET
-    not_before = CASE WHEN e.asked
-        THEN now - e.since_finish + greatest(:delay::bigint, d.crawl_delay, e.pause) ELSE now END,
+    not_before = {free_at},
     unsettled  = 0
 FROM unnest(:domains::bigint[], :asked::boolean[], :since_finish::bigint[], :pauses::bigint[])
     AS e (id, asked, since_finish, pause) CROSS JOIN clock
 WHERE d.id = e.id;
 
 -- name: give_up
--- The head URL of a domain that was leased again and again was settled: the lease that was just made is its first.
+-- The head URL of these domains was settled because no claim of theirs ever was. The new lease counts as the first.
 UPDATE domain AS d SET pending = d.pending - e.settled, unsettled = 1
 FROM unnest(:domains::bigint[], :settled::integer[]) AS e (id, settled)
 WHERE d.id = e.id
 RETURNING d.id, d.pending;
 
 -- name: insert_requests
--- Never updated afterwards, but for where a page is stored.
-INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
-    began, ended, address, delay, delay_from, process, fate, marks, is_copy, machine)
+-- Only the location of a page ever changes afterwards.
+INSERT INTO request ({request_columns}, machine)
 SELECT *, :machine::integer
-FROM unnest(:visit::bigint[], :seq::smallint[], :domain::bigint[], :kind::text[], :url::text[], :fingerprint::bigint[],
-    :started::double precision[], :status::integer[], :error::text[], :media_type::text[], :size::bigint[],
-    :truncated::boolean[], :content_hash::bigint[], :target::text[], :title::text[], :text_file::text[],
-    :text_offset::bigint[], :text_length::bigint[], :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[],
-    :other_domain::bigint[], :began::bigint[], :ended::bigint[], :address::text[], :delay::bigint[],
-    :delay_from::text[], :process::bigint[], :fate::text[], :marks::text[], :is_copy::boolean[])
+FROM unnest({request_arrays})
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
 -- name: insert_contents
--- Whoever stored a text first has it; what another process stored at the same time stays beside it. The rows come sorted,
--- as two processes that store the same texts wait for each other here.
+-- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive
+-- sorted, because two processes that store the same texts wait for each other here.
 INSERT INTO content (hash, checked, domain, visit, file, "offset", length, machine)
 SELECT *, :machine::integer
 FROM unnest(:hashes::bigint[], :checked::bigint[], :domains::bigint[], :visits::bigint[], :files::text[],
@@ -222,59 +231,53 @@ FROM unnest(:hashes::bigint[], :checked::bigint[], :domains::bigint[], :visits::
 ON CONFLICT DO NOTHING;
 
 -- name: known_contents
--- With the URL and the time of the page that the record names.
+-- Includes the URL and the time of the page that the stored record names.
 SELECT c.hash, c.checked, c.domain, c.visit, c.file, c."offset", c.length, r.url, r.started, c.machine
 FROM unnest(:hashes::bigint[]) AS e (hash)
 JOIN content AS c ON c.hash = e.hash
 JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
 
--- name: insert_urls
--- What is known is dropped by an anti-join, which writes nothing. The rest goes in sorted by key: two adders with the
--- same new URLs wait for each other, and never in a circle; the second then fails, and is done again as
--- insert_urls_beside. To be ready for another costs every row an eighth more, and there seldom is one. A column with
--- nothing but zeros or empty texts comes as an empty array, which unnest fills up with NULL. Returns how many were new,
--- by domain.
+-- fragment: insert_unseen
+-- An anti-join drops the known URLs without writing anything. The rest is inserted in key order: two adders with the
+-- same new URLs wait for each other, but never in a circle. A column of zeros or empty texts arrives as an empty array,
+-- which unnest fills with NULL.
 WITH first AS MATERIALIZED (
     SELECT nextval('add_number') * :urls_per_add::bigint AS position
 ), inserted AS (
-    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
+    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, assume_https, sitemap_of)
     SELECT DISTINCT ON (e.domain, e.fingerprint)
         e.domain, e.fingerprint, e.url, least(e.depth + coalesce(e.penalty, 0), :retried::integer - 1),
-        first.position + e.place, e.depth, coalesce(e.hops, 0), coalesce(e.bare, false), coalesce(e.sitemap_of, '')
+        first.position + e.number, e.depth, coalesce(e.hops, 0), coalesce(e.assume_https, false),
+        coalesce(e.sitemap_of, '')
     FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
-        :bares::boolean[], :sitemaps_of::text[], :penalties::integer[])
-        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, sitemap_of, penalty, place)
+        :assume_https::boolean[], :sitemaps_of::text[], :penalties::integer[])
+        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, assume_https, sitemap_of, penalty, number)
     CROSS JOIN first
     WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
     ORDER BY e.domain, e.fingerprint, e.depth
+
+-- fragment: inserted_by_domain
     RETURNING domain
 )
-SELECT domain, count(*) FROM inserted GROUP BY domain;
+SELECT domain, count(*) FROM inserted GROUP BY domain
+
+-- name: insert_urls
+-- Returns the number of new URLs by domain. Fails if another transaction inserts one of the same URLs; the add is then
+-- repeated as insert_urls_beside. A conflict is rare, and being ready for one makes every row an eighth dearer.
+{insert_unseen}
+{inserted_by_domain};
 
 -- name: insert_urls_beside
--- As insert_urls, beside somebody who inserts some of the same: whoever comes second waits, and leaves those out.
-WITH first AS MATERIALIZED (
-    SELECT nextval('add_number') * :urls_per_add::bigint AS position
-), inserted AS (
-    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, bare, sitemap_of)
-    SELECT e.domain, e.fingerprint, e.url, least(e.depth + coalesce(e.penalty, 0), :retried::integer - 1),
-        first.position + e.place, e.depth, coalesce(e.hops, 0), coalesce(e.bare, false), coalesce(e.sitemap_of, '')
-    FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
-        :bares::boolean[], :sitemaps_of::text[], :penalties::integer[])
-        WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, bare, sitemap_of, penalty, place)
-    CROSS JOIN first
-    WHERE NOT EXISTS (SELECT FROM url AS u WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint)
-    ORDER BY e.domain, e.fingerprint, e.depth
+-- The same while another transaction inserts some of the same URLs: the second one waits, and skips those.
+{insert_unseen}
     ON CONFLICT DO NOTHING
-    RETURNING domain
-)
-SELECT domain, count(*) FROM inserted GROUP BY domain;
+{inserted_by_domain};
 
 -- name: raise_pending
--- Creates or locks each domain in id order and raises its count by the rows that were really inserted. An idle domain
--- is woken, but not before its politeness clock; one that waits for a retry only is drawn forward; a leased one
--- has ready_at = not_before and stays. After the URLs, not before: while a domain is locked here, a claim skips it.
--- xmax is 0 in a row version that was inserted, not updated.
+-- Creates or locks each domain in id order and adds the number of URLs that were really inserted. An idle domain is
+-- woken, but not before its politeness clock. A domain that only waits for a retry is moved forward. A leased domain
+-- has ready_at = not_before and stays. This comes after the URLs, because a claim skips a domain while it is locked
+-- here. xmax is 0 in a row version that was inserted and not updated.
 WITH clock AS MATERIALIZED (
     SELECT least(clock_ms(), :ceiling::bigint) AS now
 )
@@ -292,17 +295,18 @@ ON CONFLICT (id) DO UPDATE SET
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats;
 
 -- name: trim
--- The worst URLs of domains that have more than there is room for, from the end of their order. Seeds are in the first
--- class, which is not looked at: there may be any number of them. The domains are locked: nobody else changes or deletes
--- their URLs, and those that another add has inserted are neither seen nor counted yet. An add that offers one of these
--- waits for our commit at worst, and holds no domain while it does. xmin is ours where this add has inserted the URL.
+-- Deletes the worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0,
+-- which is never trimmed: there may be any number of them. The domains are locked, so no other transaction changes or
+-- deletes their URLs, and URLs that another add has inserted are neither visible nor counted yet. An add that inserts
+-- one of these URLs again waits for our commit at worst, and holds no domain while it waits. xmin is ours if this add
+-- inserted the URL.
 WITH worst AS MATERIALIZED (
     SELECT e.domain, u.fingerprint
     FROM unnest(:domains::bigint[], :excess::integer[]) AS e (domain, excess)
     CROSS JOIN LATERAL (
         SELECT fingerprint FROM url
         WHERE domain = e.domain AND state = 0 AND priority > 0 AND priority < :retried::integer AND depth > 0
-            AND sitemap_of = '' AND fingerprint <> ALL (:kept::bigint[])
+            AND sitemap_of = '' AND fingerprint <> ALL (:exempt::bigint[])
         ORDER BY priority DESC, position DESC
         LIMIT e.excess
     ) AS u
@@ -312,8 +316,8 @@ WHERE u.domain = w.domain AND u.fingerprint = w.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xid;
 
 -- name: lower_pending
--- So many URLs were taken out of domains that are locked. Those that have only retries left, and no lease, are woken for
--- nothing. (Their head by its order: an EXISTS would be answered from a hash of all that is pending.)
+-- Subtracts deleted URLs from domains that are locked. Also returns whether the domain has only retries left and no
+-- lease, because then it was woken for nothing. (An EXISTS would be answered from a hash of all pending URLs.)
 UPDATE domain AS d SET pending = d.pending - e.fewer
 FROM unnest(:domains::bigint[], :fewer::integer[]) AS e (id, fewer)
 WHERE d.id = e.id
@@ -323,7 +327,7 @@ RETURNING d.id, d.owner IS NULL AND coalesce((
     LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
--- Those that have a row: with --seeds-only, the domains of the seeds.
+-- The domains that have a row: with --seeds-only, those of the seeds.
 SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id;
 
 -- name: url_states
@@ -334,7 +338,7 @@ JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
 -- name: origins
 SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - now, now - o.fetched_at,
     o.source, o.etag, o.last_modified
-FROM (SELECT clock_ms() AS now OFFSET 0) AS clock
+FROM {server_clock}
 CROSS JOIN unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
 JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin;
 
@@ -343,9 +347,9 @@ INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires
     last_modified)
 SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, now + e.valid_for, now, e.source, e.etag,
     e.last_modified
-FROM (SELECT clock_ms() AS now OFFSET 0) AS clock
-CROSS JOIN unnest(:domains::bigint[], :origins::text[], :statuses::text[], :bodies::bytea[], :crawl_delays::bigint[],
-    :failures::integer[], :valid_for::bigint[], :sources::text[], :etags::text[], :last_modified::text[])
+FROM {server_clock}
+CROSS JOIN unnest(:domain::bigint[], :origin::text[], :status::text[], :body::bytea[], :crawl_delay::bigint[],
+    :failures::integer[], :valid_for::bigint[], :source::text[], :etag::text[], :last_modified::text[])
     AS e (domain, origin, status, body, crawl_delay, failures, valid_for, source, etag, last_modified)
 ORDER BY e.domain, e.origin
 ON CONFLICT (domain, origin) DO UPDATE SET
@@ -353,7 +357,7 @@ ON CONFLICT (domain, origin) DO UPDATE SET
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
     source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
 
--- name: keep_robots_texts
+-- name: save_robots_texts
 INSERT INTO robots_text (hash, body)
 SELECT e.hash, e.body FROM unnest(:hashes::bigint[], :bodies::bytea[]) AS e (hash, body)
 ORDER BY e.hash
@@ -363,14 +367,14 @@ ON CONFLICT DO NOTHING;
 SELECT body FROM robots_text WHERE hash = :hash::bigint;
 
 -- name: lock_domains
--- A statement of its own before one that reads other rows: what that one reads is then as new as the lock.
+-- A statement of its own before one that reads other rows, so that those are as new as the lock.
 SELECT d.id, d.token FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
 ORDER BY d.id
 FOR NO KEY UPDATE OF d;
 
 -- name: lengthen_delays
--- A lease that is out reckoned with the old delay: where the new one is longer, both times move by the difference. The
--- page is asked only after this is committed.
+-- A lease that is out was computed with the old delay. If the new one is longer, both times move by the difference. The
+-- page is requested only after this is committed.
 WITH longest AS MATERIALIZED (
     SELECT e.id, (SELECT max(crawl_delay) FROM origin WHERE domain = e.id) AS crawl_delay
     FROM unnest(:domains::bigint[]) AS e (id)
@@ -405,22 +409,20 @@ ORDER BY ready_at
 LIMIT 1;
 
 -- name: cut_leases
--- The processes that held these are dead: what is left to wait for is the delay, counted from now.
-WITH clock AS MATERIALIZED (
-    SELECT least(greatest(clock_ms(), :earliest::bigint), :ceiling::bigint) AS now
-), lost AS MATERIALIZED (
+-- Of the leases of dead processes only the delay remains, counted from now.
+WITH {clock}, lost AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
-    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + greatest(:delay::bigint, crawl_delay, backoff)) END,
-    not_before = least(not_before, now + greatest(:delay::bigint, crawl_delay, backoff)),
+    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + {full_delay}) END,
+    not_before = least(not_before, now + {full_delay}),
     owner      = NULL
 FROM lost CROSS JOIN clock
 WHERE d.id = lost.id
 RETURNING d.id;
 
 -- name: postpone
--- What a visit learnt that was lost with its process; unless another came since. The rows are locked.
+-- Applies what a lost visit had learnt, unless another visit has begun since. The rows are locked.
 UPDATE domain AS d SET
     not_before = greatest(d.not_before, e.earliest),
     ready_at   = CASE WHEN d.ready_at IS NOT NULL THEN greatest(d.ready_at, e.earliest) END
@@ -438,13 +440,13 @@ SELECT id FROM process WHERE machine = :machine::integer AND id <> :process::big
 SELECT id FROM domain WHERE capped AND pages_epoch < :epoch::integer ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lift_caps
--- Domains that had reached the limit of an earlier epoch, and are locked; they are rescheduled next.
+-- Domains that had reached the limit of an earlier epoch. They are locked, and rescheduled next.
 UPDATE domain AS d SET capped = false
 FROM unnest(:domains::bigint[]) AS e (id)
 WHERE d.id = e.id;
 
 -- name: lock_to_exclude
--- Creates or locks those that are not excluded yet, all in id order.
+-- Creates or locks the domains that are not excluded yet, in id order.
 INSERT INTO domain AS d (id, name, excluded)
 SELECT e.id, e.name, true FROM unnest(:domains::bigint[], :names::text[]) AS e (id, name)
 ORDER BY e.id
@@ -452,13 +454,13 @@ ON CONFLICT (id) DO UPDATE SET excluded = false WHERE NOT d.excluded
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new;
 
 -- name: exclude_domains
--- What they have pending leaves pending afterwards, slice by slice.
+-- Their pending URLs are settled afterwards, in slices.
 UPDATE domain AS d SET excluded = true, ready_at = NULL, owner = NULL
 FROM unnest(:domains::bigint[]) AS e (id)
 WHERE d.id = e.id;
 
 -- name: excluded_with_pending
--- Whoever excluded these may have been killed before all that was pending had left.
+-- The process that excluded these may have been killed before it had settled all pending URLs.
 SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id
 WHERE d.excluded AND d.pending > 0;
 
@@ -470,17 +472,12 @@ WHERE d.id = e.id AND d.excluded
 RETURNING d.id, d.pending;
 
 -- name: reschedule
--- When the head of what is pending may be asked, of domains that are locked; one that is leased keeps its time.
--- Not before now: claims that start from their lower bound would not find it.
+-- Sets ready_at of locked domains to the time at which the first pending URL may be requested. A leased domain keeps
+-- its time. The result is never before now, because claims start from a lower bound and would not find it.
 WITH head AS MATERIALIZED (
-    SELECT c.id, u.priority, u.position
-    FROM unnest(:domains::bigint[]) AS c (id)
-    LEFT JOIN LATERAL (
-        SELECT priority, position FROM url
-        WHERE url.domain = c.id AND state = 0
-        ORDER BY priority, position
-        LIMIT 1
-    ) AS u ON true
+    SELECT e.id, u.priority, u.position
+    FROM unnest(:domains::bigint[]) AS e (id)
+    {head_url}
 )
 UPDATE domain AS d SET
     failing  = CASE WHEN d.owner IS NOT NULL THEN d.failing
@@ -495,14 +492,14 @@ FROM head AS h
 WHERE d.id = h.id;
 
 -- name: pending_after
--- All that is pending in a domain, due or not, behind a place in its order.
+-- All pending URLs of a domain, due or not, after a position in its order.
 SELECT fingerprint, url, priority, position FROM url
 WHERE domain = :domain::bigint AND state = 0 AND (priority, position) > (:priority::integer, :position::bigint)
 ORDER BY priority, position
 LIMIT :limit::bigint;
 
--- name: excluded_after
--- The URLs of a domain behind one of them; those that an exclusion has blocked may be wanted again.
+-- name: blocked_after
+-- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
 SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
 WHERE domain = :domain::bigint AND fingerprint > :fingerprint::bigint
 ORDER BY fingerprint
@@ -515,7 +512,7 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 
 RETURNING u.domain;
 
 -- name: add_to_pending
--- Where there are more or fewer URLs pending without a visit; the row is locked.
+-- The row is locked.
 UPDATE domain SET pending = pending + :change::integer WHERE id = :domain::bigint RETURNING pending, excluded;
 
 -- name: domain_names_after
@@ -550,7 +547,7 @@ SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms());
 
 -- name: count_capped
--- Those that have something pending, and count as active for it.
+-- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped AND pending > 0 AND NOT excluded;
 
 -- name: this_machine
@@ -559,10 +556,10 @@ ON CONFLICT (key) DO UPDATE SET host = excluded.host, path = excluded.path
 RETURNING id;
 
 -- name: same_machine_elsewhere
--- A copy of a data directory has the key of the one that it was copied from.
+-- A copy of a data directory has the same key as the original.
 SELECT m.host, m.path FROM machine AS m JOIN process AS p ON p.machine = m.id
 WHERE m.key = :key::text AND (m.host, m.path) <> (:host::text, :path::text)
-    AND NOT p.has_left AND p.seen > clock_ms() - :alive_ms::bigint
+    AND NOT p.has_left AND p.seen > clock_ms() - :gone_after_ms::bigint
 LIMIT 1;
 
 -- name: machines
@@ -573,7 +570,7 @@ INSERT INTO run (started, wall) VALUES (clock_ms(), :wall::double precision) RET
 
 -- name: begin_process
 INSERT INTO process (run, machine, pid, started, seen)
-SELECT :run::bigint, :machine::integer, :pid::integer, now, now FROM (SELECT clock_ms() AS now) AS clock
+SELECT :run::bigint, :machine::integer, :pid::integer, now, now FROM {server_clock}
 RETURNING id;
 
 -- name: note_alive
@@ -586,10 +583,10 @@ SELECT r.id, r.started, greatest(r.started, max(p.seen)), r.wall
 FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
--- name: nodes
+-- name: participants
 SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.pages, p.pages_per_s, p.in_flight,
     (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
-FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN (SELECT clock_ms() AS now) AS clock
+FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN {server_clock}
 ORDER BY p.id;
 
 -- name: get_meta
@@ -606,11 +603,11 @@ INSERT INTO meta (key, value) VALUES ('revision', '1')
 ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text;
 
 -- name: seed_sources
--- Whoever has the copy of a file may be gone.
+-- The last two columns: whether this node has the copy of the file, and whether the node that has it is gone.
 SELECT s.id, s.path, s.name, s."offset", s.lines, s.good, s.bad, s.finished, s.machine = :machine::integer,
     s.machine <> :machine::integer AND NOT EXISTS (
         SELECT FROM process AS p
-        WHERE p.machine = s.machine AND NOT p.has_left AND p.seen > clock_ms() - :alive_ms::bigint)
+        WHERE p.machine = s.machine AND NOT p.has_left AND p.seen > clock_ms() - :gone_after_ms::bigint)
 FROM seed_source AS s ORDER BY s.id;
 
 -- name: add_seed_source
@@ -626,51 +623,33 @@ SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
 FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 
 -- name: requests_of_visit
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE visit = :visit::bigint ORDER BY seq;
+{request_rows} WHERE visit = :visit::bigint ORDER BY seq;
 
 -- name: requests_before
--- Newest first, in slices, so that no snapshot stays open while a person pages through.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
+-- Newest first, in slices.
+{request_rows} WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 
 -- name: requests_of_domain
--- The visits to one domain behind a place in their order.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
+-- The visits to one domain, in slices.
+{request_rows} WHERE domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
 -- name: requests_elsewhere
--- What a domain was asked in visits to others, whose robots.txt led there.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE other_domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
+-- Requests to a domain during visits to other domains, whose robots.txt redirected there.
+{request_rows} WHERE other_domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
 -- name: ledger
 -- The whole ledger, domain by domain, in slices.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
+{request_rows} WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
 ORDER BY domain, visit, seq LIMIT :limit::bigint;
 
 -- name: copies
--- The pages that have no text of their own but this one, behind a place in their order.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy, machine
-FROM request WHERE content_hash = :hash::bigint AND is_copy AND (visit, seq) > (:visit::bigint, :seq::smallint)
+-- The pages whose text is stored once under this hash, in slices.
+{request_rows} WHERE content_hash = :hash::bigint AND is_copy AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
--- name: place_again
+-- name: relocate_pages
 -- After a purge.
 UPDATE request AS r SET text_file = e.text_file, text_offset = e.text_offset, text_length = e.text_length,
     raw_file = e.raw_file, raw_offset = e.raw_offset, raw_length = e.raw_length, is_copy = e.is_copy
@@ -679,8 +658,8 @@ FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset
     AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy)
 WHERE r.visit = e.visit AND r.seq = e.seq;
 
--- name: place_contents
--- Only while a text is where it was thought to be, on this machine.
+-- name: relocate_contents
+-- Skips texts that are no longer at the old location on this node.
 UPDATE content AS c SET domain = coalesce(e.domain, c.domain), visit = coalesce(e.visit, c.visit),
     file = e.new_file, "offset" = e.new_offset, length = e.new_length
 FROM unnest(:hashes::bigint[], :files::text[], :offsets::bigint[], :domains::bigint[], :visits::bigint[],
@@ -696,7 +675,30 @@ WHERE c.hash = e.hash AND c.machine = :machine::integer AND c.file = e.file AND 
 -- name: domain_record
 SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
     excluded, capped
-FROM (SELECT clock_ms() AS now OFFSET 0) AS clock CROSS JOIN domain WHERE id = :id::bigint;
+FROM {server_clock} CROSS JOIN domain WHERE id = :id::bigint;
 
--- name: server_clock
+-- name: read_clock
 SELECT server_ms(), (SELECT value::bigint FROM meta WHERE key = 'clock_amendment');
+
+-- name: amend_clock
+SELECT amend_clock(:amendment::bigint);
+
+-- name: advisory_lock
+-- One transaction at a time does what `name` says.
+SELECT pg_advisory_xact_lock(hashtextextended(:name::text, 0));
+
+-- name: is_read_only
+SELECT current_setting('transaction_read_only') = 'on';
+
+-- name: has_table
+SELECT to_regclass(format('%I.%I', :schema::text, :name::text)) IS NOT NULL;
+
+-- name: create_migration_table
+CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, fingerprint text NOT NULL);
+
+-- name: note_migration
+INSERT INTO migration (number, fingerprint) VALUES (:number::integer, :fingerprint::text);
+
+-- name: schema_version
+-- By way of JSON, because the table of an early development version has no column `fingerprint`.
+SELECT number, to_jsonb(migration) ->> 'fingerprint' FROM migration ORDER BY number DESC LIMIT 1;

@@ -1,45 +1,53 @@
-"""What the inspecting commands read from a frontier on PostgreSQL, also while a crawl writes to it."""
+"""Reads the frontier on PostgreSQL for the inspecting commands, also while a crawl writes to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from rove.frontier.contract import Participant, Run
-from rove.frontier.paging import PagedReader
+from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.contents import fetch_contents
-from rove.frontier.postgres.counts import read_counts
-from rove.frontier.postgres.database import Database
-from rove.frontier.rows import REQUEST_COLUMNS, content_record, origin_record, request_row
+from rove.frontier.postgres.counters import read_counts
+from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.reader import CrawlReader
+from rove.frontier.rows.contents import content_record
+from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
+from rove.frontier.runs import Participant, Run
 from rove.model.ledger import Content, Counts, RequestRow
-from rove.model.visits import OriginRecord
 
 
-class PostgresReader(PagedReader):
-    """A reader of one crawl, from the data directory of one machine."""
+def postgres_reader(database: PostgresDatabase, node_key: str) -> CrawlReader:
+    """Return a reader of a crawl for one node; the pages of other nodes are elsewhere."""
+    return CrawlReader(PostgresTables(database, node_key))
 
-    def __init__(self, database: Database, machine_key: str) -> None:
-        """`machine_key` names this data directory; pages of others are somewhere else."""
+
+class PostgresTables:
+    """The queries of a reader that only PostgreSQL answers this way."""
+
+    def __init__(self, database: PostgresDatabase, node_key: str) -> None:
+        """`node_key` identifies this data directory."""
         self._database = database
-        self._machine_key = machine_key
-        self._places: dict[int, str] = {}
+        self._node_key = node_key
+        self._nodes: dict[int, str] = {}
+        self.fetch = database.fetch
+
+    async def request(self, row: Any) -> RequestRow:
+        return request_row(row, await self._node(row[len(REQUEST_COLUMNS)]))
 
     async def counts(self) -> Counts:
         return await read_counts(self._database)
 
     async def runs(self) -> list[Run]:
-        rows = await self._fetch("runs")
         return [
             Run(id=id, started=wall, begin=started / 1000, end=seen / 1000)
-            for id, started, seen, wall in rows
+            for id, started, seen, wall in await self.fetch("runs")
         ]
 
     async def participants(self) -> list[Participant]:
-        rows = await self._fetch("nodes")
         return [
             Participant(
-                place=f"{host}:{path}",
-                is_here=key == self._machine_key,
+                node=f"{host}:{path}",
+                is_here=key == self._node_key,
                 process=process,
                 pid=pid,
                 has_left=has_left,
@@ -53,33 +61,25 @@ class PostgresReader(PagedReader):
                 *(key, host, path, process, pid, has_left, pages, pages_per_second, in_flight),
                 since,
                 silent_for,
-            ) in rows
+            ) in await self.fetch("participants")
         ]
 
-    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        wanted = list(keys)
-        rows = await self._fetch(
-            "origins", domains=[domain for domain, _ in wanted], origins=[o for _, o in wanted]
-        )
-        return [origin_record(row) for row in rows]
+    async def domain(self, id: int) -> list[Any]:
+        return await self.fetch("domain_record", id=id)
+
+    async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
+        domains, origins = columns_of(keys, 2)
+        return await self.fetch("origins", domains=domains, origins=origins)
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
-        return {row[0]: content_record(row, await self._place(row[-1])) for row in rows}
+        return {row[0]: content_record(row, await self._node(row[-1])) for row in rows}
 
-    async def _request(self, row: Sequence[Any]) -> RequestRow:
-        return request_row(row, await self._place(row[len(REQUEST_COLUMNS)]))
-
-    async def _place(self, machine: int) -> str:
-        """Where a machine's pages are, '' for this one's."""
-        if machine not in self._places:
-            self._places = {
-                id: "" if key == self._machine_key else f"{host}:{path}"
-                for id, key, host, path in await self._fetch("machines")
+    async def _node(self, machine: int) -> str:
+        """Return the host and path of a node, '' for this one."""
+        if machine not in self._nodes:
+            self._nodes = {
+                id: "" if key == self._node_key else f"{host}:{path}"
+                for id, key, host, path in await self.fetch("machines")
             }
-        return self._places.get(machine, "a machine that is not known")
-
-    async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
-        return await self._database.run(
-            "look into the crawl", lambda session: session.fetch(query, **parameters)
-        )
+        return self._nodes.get(machine, "an unknown machine")

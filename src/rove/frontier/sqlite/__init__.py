@@ -1,1 +1,4 @@
-"""The frontier in a SQLite file."""
+"""The frontier in a SQLite file.
+
+The functions of this package that take a database without awaiting anything run in its thread, inside a transaction.
+"""

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rove.frontier.contract import MovedContent, Policy
-from rove.frontier.rows import place_values
+from rove.frontier.rows.requests import location_values
 from rove.frontier.sqlite.catalog import SqliteCatalog
-from rove.frontier.sqlite.contents import forget_contents, place_contents
-from rove.frontier.sqlite.database import Database, holds_schema
+from rove.frontier.sqlite.contents import forget_contents, relocate_contents
+from rove.frontier.sqlite.database import SqliteDatabase, holds_schema
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import SqliteReader
+from rove.frontier.sqlite.reader import sqlite_reader
 from rove.model.ledger import Location, RequestRow
 
 
 class SqliteBackend:
-    """The embedded default."""
+    """The embedded frontier, which is the default."""
 
     def __init__(
         self,
@@ -26,14 +26,12 @@ class SqliteBackend:
         read_only: bool = False,
         on_news: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_news` is told when a file of an older version is brought up to date, which may take a while."""
+        """`on_news` is called before a migration, which may take a while."""
         self._path = path
-        self.place = str(path.parent)
-        self._database = Database(path, read_only=read_only)
-        if on_news is not None:
-            self._database.on_news = on_news
+        self.location = str(path.parent)
+        self._database = SqliteDatabase(path, read_only=read_only, on_news=on_news)
         self.catalog = SqliteCatalog(self._database)
-        self.reader = SqliteReader(self._database)
+        self.reader = sqlite_reader(self._database)
 
     async def exists(self) -> bool:
         return await self._database.run(lambda: holds_schema(self._path))
@@ -55,18 +53,15 @@ class SqliteBackend:
         await frontier.begin(run)
         return frontier
 
-    async def place_again(self, rows: Sequence[RequestRow]) -> None:
-        def work() -> None:
-            with self._database.transaction():
-                self._database.batch("place_again", [place_values(row) for row in rows])
+    async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
+        values = [location_values(row) for row in rows]
+        await self._database.write(lambda: self._database.batch("relocate_pages", values))
 
-        await self._database.run(work)
+    async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
+        await relocate_contents(self._database, moved)
 
-    async def place_contents(self, moved: Sequence[MovedContent]) -> None:
-        await place_contents(self._database, moved)
-
-    async def forget_contents(self, places: Sequence[tuple[int, Location]]) -> None:
-        await forget_contents(self._database, places)
+    async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
+        await forget_contents(self._database, texts)
 
     async def close(self) -> None:
         await self._database.close()

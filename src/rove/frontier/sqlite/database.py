@@ -1,8 +1,8 @@
-"""The frontier's SQLite file: opened, migrated and spoken to in one thread of its own.
+"""The frontier's SQLite file. One thread opens it, migrates it and runs all statements.
 
-All statements of a process run in that thread, one after the other, so that the event loop never waits for
-the disk and SQLite never sees two writers of one process. Several processes take turns: SQLite lets writers that wait
-try again after a sleep, so that some starve; a lock on a file of its own wakes them in order.
+All statements of a process run one after the other in that thread, so that the event loop never waits for the disk and
+SQLite never sees two writers of one process. Several processes take turns. SQLite lets a waiting writer sleep and
+retry, so that some starve; the lock on a file of its own wakes them in order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,26 +24,21 @@ import msgspec
 
 from rove.errors import DiskFull, FrontierError, RoveError, UsageError
 from rove.frontier.clock import Anchor, CrawlClock, anchor_for
-from rove.frontier.queries import load_migrations, load_queries
+from rove.frontier.queries import load_queries
+from rove.frontier.schema import Schema
+from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 
 TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
 CACHE_KIB = 10 * 1024
 ONE_ROW = "(:row)"
 INSERT_SIZES = (1024, 256, 64, 16, 4, 1)
-"""Rows that an INSERT with VALUES has."""
+"""The numbers of rows that an INSERT may have. Few different ones, so that few statements are prepared."""
 ROWS_PER_STATEMENT = 2_000
-"""Rows that one statement reads as JSON; it keeps several times their size while it runs."""
+"""Rows that one statement reads as JSON. It needs several times their size while it runs."""
 BUSY_SECONDS = 30.0
-NETWORK_FILE_SYSTEMS = frozenset(
-    {
-        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "ceph", "glusterfs", "lustre"),
-        *("fuse.sshfs", "fuse.glusterfs", "fuse.s3fs"),
-    }
-)
-
-_OCTAL = re.compile(r"\\([0-7]{3})")
-"""How a mount point with a space in it is written."""
+SCHEMA_KEY = "schema"
+"""The key in `meta` of the schema's fingerprint."""
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -55,28 +49,51 @@ QUERIES = load_queries("sqlite")
 log = logging.getLogger(__name__)
 
 
-class Database:
+class SqliteDatabase:
     """One connection in one thread."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        on_news: Callable[[str], None] | None = None,
+        schema: Schema | None = None,
+        file_system: Callable[[Path], str] = file_system_of,
+    ) -> None:
+        """`on_news` is called in the database's thread before something that may take a while."""
         self.path = path
         self._read_only = read_only
+        self._on_news = on_news or log.info
+        self._schema = schema or Schema.of("sqlite")
+        self._file_system = file_system
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frontier")
         self._connection: sqlite3.Connection | None = None
         self._turn = -1
-        """A file whose lock is the right to write."""
-        self.on_news: Callable[[str], None] = log.info
-        """Told, in the database's thread, of what may take a while."""
+        """The file whose lock is the right to write."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do work in the database's thread; sqlite3's errors come back as ours."""
+        """Run work in the database's thread; map sqlite3's errors to ours."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             raise mapped(error, self.path) from error
 
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run work in the database's thread, in one transaction."""
+
+        def whole() -> T:
+            with self.transaction():
+                return work()
+
+        return await self.run(whole)
+
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Row]:
+        """Return the rows of a named query."""
+        return await self.run(lambda: self.execute(query, **parameters))
+
     async def open(self, *, create: bool = False) -> None:
-        """Connect; make what is missing and bring the schema up to date if asked to."""
+        """Connect; with `create`, make or update the schema."""
         await self.run(lambda: self._open(create=create))
 
     async def close(self) -> None:
@@ -89,47 +106,51 @@ class Database:
             self._turn = -1
         self._thread.shutdown(wait=True)
 
+    # Everything below runs in the database's thread only.
+
     def execute(self, query: str, /, **parameters: Any) -> list[Row]:
-        """Run a named query to its end. In the database's thread only."""
+        """Run a named query and return all its rows."""
         assert self._connection is not None, "the database is not open"
         return self._connection.execute(QUERIES[query], parameters).fetchall()
 
-    def batch(self, query: str, rows: list[Any], /, **parameters: Any) -> list[Row]:
-        """Run a named query over a batch, which it reads as JSON. In the database's thread only."""
-        found: list[Row] = []
+    def batch(self, query: str, rows: Sequence[Any], /, **parameters: Any) -> list[Row]:
+        """Run a named query over a batch of rows, which it reads as JSON."""
+        results: list[Row] = []
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             part = _encode(rows[start : start + ROWS_PER_STATEMENT]).decode()
-            found += self.execute(query, rows=part, **parameters)
-        return found
+            results += self.execute(query, rows=part, **parameters)
+        return results
 
     def insert(self, query: str, rows: Iterable[Sequence[Any]], /) -> list[Row]:
-        """Run a named query that has one row of VALUES, for many rows. In the database's thread only.
+        """Run a named query that has one row of VALUES for many rows.
 
-        For rows of many columns: each is bound, where a batch would parse the JSON of a row once for every column (15
-        instead of 45 µs for a request's 29).
+        For rows of many columns this is faster than a batch, which would parse the JSON of a row once per column.
         """
         assert self._connection is not None, "the database is not open"
-        found: list[Row] = []
-        left = iter(rows)
-        while part := list(islice(left, INSERT_SIZES[0])):
+        results: list[Row] = []
+        remaining = iter(rows)
+        while part := list(islice(remaining, INSERT_SIZES[0])):
             start = 0
             while start < len(part):
-                # Few different lengths, so that few statements are prepared.
                 count = next(size for size in INSERT_SIZES if size <= len(part) - start)
                 values = list(chain.from_iterable(part[start : start + count]))
-                found += self._connection.execute(_for_rows(query, count), values).fetchall()
+                results += self._connection.execute(_for_rows(query, count), values).fetchall()
                 start += count
-        return found
+        return results
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A write transaction, all or nothing, when it is our turn. In the database's thread only."""
+        """Wait for this process's turn, then write in one transaction."""
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         try:
             with self._begun("IMMEDIATE"):
                 yield
         finally:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Open a short read transaction, so that all reads in it are consistent."""
+        return self._begun("DEFERRED")
 
     @contextmanager
     def _begun(self, kind: str) -> Iterator[None]:
@@ -143,19 +164,15 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """A short read transaction: what is read in it fits together. In the database's thread only."""
-        return self._begun("DEFERRED")
-
     def get_meta(self, key: str) -> str | None:
-        """A value that the crawl keeps. In the database's thread only."""
+        """Return a value from `meta`."""
         rows = self.execute("get_meta", key=key)
         return rows[0][0] if rows else None
 
     def clock(self) -> CrawlClock:
-        """The crawl's clock, as the frontier keeps it; a writer moves it along after a reboot."""
-        kept = self.get_meta("clock")
-        previous = msgspec.json.decode(kept, type=Anchor) if kept else None
+        """Return the crawl's clock. After a reboot, a writer saves its new anchor."""
+        saved = self.get_meta("clock")
+        previous = msgspec.json.decode(saved, type=Anchor) if saved else None
         anchor = anchor_for(previous, self.execute("last_seen")[0][0] or 0)
         if anchor != previous and not self._read_only:
             with self.transaction():
@@ -165,14 +182,10 @@ class Database:
     def _open(self, *, create: bool) -> None:
         if self._connection is not None:
             return
-        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            wanted = ".".join(map(str, OLDEST_SQLITE))
-            raise UsageError(
-                f"this Python has SQLite {sqlite3.sqlite_version}; rove needs {wanted} or newer"
-            )
+        check_version(sqlite3.sqlite_version_info)
         if not create and not self.path.exists():
             raise UsageError(f"{self.path.parent} holds no crawl")
-        kind = file_system_of(self.path.parent)
+        kind = self._file_system(self.path.parent)
         if kind in NETWORK_FILE_SYSTEMS and not self._read_only:
             raise UsageError(
                 f"{self.path.parent} is on a network file system ({kind}), where SQLite's locks cannot be "
@@ -188,7 +201,7 @@ class Database:
         if self._read_only:
             self._connection.execute("PRAGMA query_only = ON")
         else:
-            # FULL: a claim that a power cut undid would let a domain be asked again too early.
+            # FULL: if a power cut undid a claim, its domain could be visited again too early.
             for pragma in (
                 "journal_mode = WAL",
                 "synchronous = FULL",
@@ -199,39 +212,51 @@ class Database:
             ):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
-        self._migrate(create=create)
+        self._migrate(self._connection, create=create)
 
-    def _migrate(self, *, create: bool) -> None:
-        assert self._connection is not None, "the database is not open"
-        migrations = load_migrations("sqlite")
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        newest = migrations[-1][0]
-        if version > newest:
-            raise UsageError(
-                f"{self.path} was written by a newer rove (schema {version}, this one knows {newest}); "
-                "use that version or newer"
+    def _migrate(self, connection: sqlite3.Connection, *, create: bool) -> None:
+        if not self._missing_migrations(connection, create=create):
+            return
+        newest = self._schema.newest
+        with self.transaction():
+            # Another process may have migrated while this one waited for its turn.
+            for _, script in self._missing_migrations(connection, create=create):
+                for statement in statements(script):
+                    connection.execute(statement)
+            self.execute("set_meta", key=SCHEMA_KEY, value=self._schema.fingerprint(newest))
+            connection.execute(f"PRAGMA user_version = {newest}")
+
+    def _missing_migrations(
+        self, connection: sqlite3.Connection, *, create: bool
+    ) -> list[tuple[int, str]]:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        has_meta = bool(self.execute("has_table", name="meta"))
+        missing = self._schema.missing(
+            str(self.path),
+            version,
+            self.get_meta(SCHEMA_KEY) if has_meta else None,
+            migrate=create and not self._read_only,
+        )
+        if missing and version and not connection.in_transaction:
+            self._on_news(
+                f"updating {self.path} to a new schema, which takes minutes if it is large"
             )
-        if version < newest and (self._read_only or not create):
-            raise UsageError(
-                f"{self.path} is from an older rove; resume the crawl once to update it"
-            )
-        scripts = [script for number, script in migrations if number > version]
-        if scripts:
-            if version:
-                self.on_news(
-                    f"bringing {self.path}, which is from an older rove, up to date: minutes if it is large"
-                )
-            # All or nothing: nobody sees a schema that is none.
-            self._connection.executescript(
-                "\n".join(
-                    ["BEGIN IMMEDIATE;", *scripts, f"PRAGMA user_version = {newest};", "COMMIT;"]
-                )
-            )
+        return missing
+
+
+def statements(script: str) -> Iterator[str]:
+    """Split a script into statements, because executescript would commit the transaction around it."""
+    statement = ""
+    for part in script.split(";")[:-1]:
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 @lru_cache(maxsize=64)
 def _for_rows(query: str, count: int) -> str:
-    """A named query with one row of VALUES, for so many."""
+    """Repeat the one row of VALUES in a named query."""
     before, values, after = QUERIES[query].partition(f"VALUES {ONE_ROW}")
     assert values, f"{query} has no row of VALUES"
     columns = before[before.index("(") : before.index(")")].count(",") + 1
@@ -239,8 +264,15 @@ def _for_rows(query: str, count: int) -> str:
     return f"{before}VALUES {', '.join([row] * count)}{after}"
 
 
+def check_version(version: tuple[int, int, int]) -> None:
+    """Refuse a SQLite library that is too old."""
+    if version < OLDEST_SQLITE:
+        given, wanted = (".".join(map(str, numbers)) for numbers in (version, OLDEST_SQLITE))
+        raise UsageError(f"this Python has SQLite {given}; rove needs {wanted} or newer")
+
+
 def holds_schema(path: Path) -> bool:
-    """Whether there is more than a file that was made, and its maker killed at once; what is no database counts too."""
+    """Return whether a file is more than an empty database; a file that is no database counts too."""
     if not path.exists():
         return False
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
@@ -251,7 +283,7 @@ def holds_schema(path: Path) -> bool:
 
 
 def mapped(error: sqlite3.Error, path: Path) -> RoveError:
-    """Our exception for one of sqlite3's."""
+    """Return our exception for one of sqlite3's."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
         return DiskFull(
@@ -260,19 +292,3 @@ def mapped(error: sqlite3.Error, path: Path) -> RoveError:
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return UsageError(f"{path} is not a frontier that rove can read ({error})")
     return FrontierError(f"the frontier {path} failed: {error}")
-
-
-def file_system_of(folder: Path) -> str:
-    """The type of the file system that a folder is on, '' where that cannot be told."""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    target = folder.resolve()
-    best, kind = -1, ""
-    for line in mounts:
-        left, _, right = line.partition(" - ")
-        point = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), left.split(" ")[4]))
-        if (point == target or point in target.parents) and len(point.parts) >= best:
-            best, kind = len(point.parts), right.split(" ")[0]
-    return kind

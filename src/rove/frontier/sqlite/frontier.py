@@ -1,87 +1,126 @@
 """The embedded frontier: claim, settle and add on one SQLite file.
 
-The queries are in sqlite.sql, with their reasons. Here they are put together into transactions; docs/states.md
-draws the states that they move domains and URLs between.
+The queries are in queries.sql, with their reasons. The other modules of this package combine them into transactions.
+docs/states.md draws the states of domains and URLs.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from rove.frontier.contract import MAX_UNSETTLED, LostVisit, Policy, Vitals
-from rove.frontier.counts import lease_counters
+from rove.frontier.bulk_settle import SLICE, BulkSettling
+from rove.frontier.contract import Added, LostVisit, Policy, Vitals
 from rove.frontier.fresh_first import FreshFirst
-from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
-from rove.frontier.rows import (
-    ledger_rows,
-    origin_record,
-    origin_values,
-    pending_url,
-    request_row_values,
-    robots_texts,
-)
-from rove.frontier.sanitize import storable
+from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.rows.origins import origin_record
+from rove.frontier.rows.visits import pending_url
 from rove.frontier.sqlite.add import SqliteAdding
-from rove.frontier.sqlite.contents import SqliteContents
-from rove.frontier.sqlite.counts import read_counts
-from rove.frontier.sqlite.database import Database, Row
-from rove.model.ledger import Counts
-from rove.model.reasons import lost_with_process
-from rove.model.urls import PendingUrl, UrlState
-from rove.model.visits import (
-    Lease,
-    OriginRecord,
-    Pace,
-    VisitResult,
-)
-from rove.urls.fingerprint import fingerprint_bytes
-
-_ORIGIN_PARAMETERS = (
-    *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
-    *("source", "etag", "last_modified"),
-)
+from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices, exclude, include
+from rove.frontier.sqlite.claim import claim
+from rove.frontier.sqlite.contents import read_contents
+from rove.frontier.sqlite.counters import add_counters, read_counts
+from rove.frontier.sqlite.database import SqliteDatabase
+from rove.frontier.sqlite.origins import put_origins
+from rove.frontier.sqlite.schedule import lift_caps
+from rove.frontier.sqlite.settle import delay_ms, record_lost, settle
+from rove.model.ledger import Content, Counts
+from rove.model.reasons import BlockReason
+from rove.model.urls import NewUrl, PendingUrl, UrlState
+from rove.model.visits import Lease, OriginRecord, VisitResult
 
 
-class SqliteFrontier(SqliteAdding, SqliteContents):
-    """The frontier of a crawl that runs on one machine."""
+class SqliteFrontier:
+    """The frontier of one process of a crawl that runs on one machine."""
 
     def __init__(
-        self, database: Database, policy: Policy, clock: Callable[[], int] | None = None
+        self,
+        database: SqliteDatabase,
+        policy: Policy,
+        clock: Callable[[], int] | None = None,
+        *,
+        urls_per_slice: int = SLICE,
     ) -> None:
-        super().__init__(database, policy.domain_budget)
+        """`clock` replaces the crawl's clock, which is otherwise read when the frontier begins."""
+        self._database = database
         self._policy = policy
-        self._given_clock = clock
-        self._head_start = FreshFirst()
+        self._clock = clock
+        self._turns = FreshFirst()
+        self._adding = SqliteAdding(database, policy.domain_budget, self._now)
+        self._bulk = BulkSettling(SqliteUrlSlices(database), limit=urls_per_slice)
+        self.withdraw = self._bulk.withdraw
+        self.reopen = self._bulk.reopen
         self.process = 0
         self.outages = 0
 
     async def begin(self, run: int | None) -> None:
-        """Take part in a run, or only look after the frontier."""
-        await self._database.run(lambda: self._begin(run))
+        """Join a run; without one, only maintain the frontier."""
+
+        def work() -> None:
+            self._clock = self._clock or self._database.clock()
+            with self._database.transaction():
+                lift_caps(self._database, self._policy.limits_epoch)
+                if run is not None:
+                    rows = self._database.execute(
+                        "begin_process", run=run, pid=os.getpid(), now=self._now()
+                    )
+                    self.process = rows[0][0]
+
+        await self._database.run(work)
 
     async def claim(self, limit: int) -> list[Lease]:
-        return await self._database.run(lambda: self._claim(limit))
+        return await self._database.write(
+            lambda: claim(
+                self._database,
+                limit,
+                turns=self._turns,
+                policy=self._policy,
+                process=self.process,
+                now=self._now(),
+            )
+        )
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
-        rows = await self._database.run(
-            lambda: self._database.execute(
-                "more_urls",
-                domain=lease.domain,
-                priority=after.priority,
-                position=after.position,
-                now=self._now(),
-                limit=limit,
-                retried=RETRIED,
-            )
+        rows = await self._database.fetch(
+            "more_urls",
+            domain=lease.domain,
+            priority=after.priority,
+            position=after.position,
+            now=self._now(),
+            limit=limit,
+            retried=RETRIED,
         )
         return [pending_url(row) for row in rows]
 
     async def settle(self, visits: Sequence[VisitResult]) -> int:
-        return await self._database.run(lambda: self._settle(visits)) if visits else 0
+        if not visits:
+            return 0
+        return await self._database.write(
+            lambda: settle(
+                self._database,
+                visits,
+                policy=self._policy,
+                process=self.process,
+                now=self._now(),
+            )
+        )
+
+    async def add(
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+    ) -> Added:
+        assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
+        if not urls:
+            return Added()
+        return await self._database.run(
+            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
+        )
+
+    async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        return await read_contents(self._database, hashes)
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -95,302 +134,70 @@ class SqliteFrontier(SqliteAdding, SqliteContents):
         return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
-        await self._database.run(lambda: self._put_origins(records))
+        await self._database.write(
+            lambda: put_origins(
+                self._database, records, delay=delay_ms(self._policy), now=self._now()
+            )
+        )
+
+    async def exclude(self, domains: Mapping[int, str]) -> int:
+        with_pending = await self._database.write(lambda: exclude(self._database, domains))
+        return await self._bulk.withdraw_all(with_pending, UrlState.BLOCKED, BlockReason.EXCLUDED)
+
+    async def include(self, domains: Sequence[int]) -> None:
+        await self._database.write(lambda: include(self._database, domains))
+
+    async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
+        rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
+        return [(id, name) for id, name in rows]
 
     async def record_lost(self, visits: Sequence[LostVisit]) -> None:
-        await self._database.run(lambda: self._record_lost(visits))
+        await self._database.write(lambda: record_lost(self._database, visits))
 
     async def count(self, deltas: Mapping[str, int]) -> None:
-        def work() -> None:
-            with self._database.transaction():
-                self._count(deltas)
-
-        await self._database.run(work)
+        await self._database.write(lambda: add_counters(self._database, deltas))
 
     async def next_due(self) -> float | None:
-        def work() -> float | None:
-            rows = self._database.execute("next_due")
-            return max(0, rows[0][0] - self._now()) / 1000 if rows else None
-
-        return await self._database.run(work)
+        rows = await self._database.fetch("next_due")
+        return max(0, rows[0][0] - self._now()) / 1000 if rows else None
 
     async def pages(self) -> int:
-        rows = await self._database.run(lambda: self._database.execute("pages"))
+        rows = await self._database.fetch("pages")
         return int(rows[0][0]) if rows else 0
 
     async def recover(self, processes: Sequence[int] | None = None) -> int:
         def work() -> int:
-            with self._database.transaction():
-                owners = processes
-                if owners is None:
-                    rows = self._database.execute("other_processes", process=self.process)
-                    owners = [row[0] for row in rows]
-                self._database.batch("mark_gone", list(owners))
-                cut = self._database.batch(
-                    "cut_leases", list(owners), now=self._now(), delay=self._delay()
-                )
+            owners = processes
+            if owners is None:
+                rows = self._database.execute("other_processes", process=self.process)
+                owners = [row[0] for row in rows]
+            self._database.batch("mark_gone", list(owners))
+            cut = self._database.batch(
+                "cut_leases", list(owners), now=self._now(), delay=delay_ms(self._policy)
+            )
             return len(cut)
 
-        return await self._database.run(work)
+        return await self._database.write(work)
 
     async def note_alive(self, vitals: Vitals) -> None:
-        def work() -> None:
-            with self._database.transaction():
-                self._database.execute(
-                    "note_alive",
-                    now=self._now(),
-                    process=self.process,
-                    pages=vitals.pages,
-                    pages_per_s=vitals.pages_per_second,
-                    in_flight=vitals.in_flight,
-                    has_left=vitals.is_leaving,
-                )
-
-        await self._database.run(work)
-
-    def stop_waiting(self, seconds: float) -> None:
-        """A file does not go away."""
+        await self._database.write(
+            lambda: self._database.execute(
+                "note_alive",
+                now=self._now(),
+                process=self.process,
+                pages=vitals.pages,
+                pages_per_s=vitals.pages_per_second,
+                in_flight=vitals.in_flight,
+                has_left=vitals.is_leaving,
+            )
+        )
 
     async def counts(self) -> Counts:
         return await self._database.run(lambda: read_counts(self._database, self._now()))
 
-    # What follows runs in the database's thread.
+    def stop_waiting(self, seconds: float) -> None:
+        """Do nothing: a file is always reachable."""
 
-    def _begin(self, run: int | None) -> None:
-        self._now = self._given_clock or self._database.clock()
-        with self._database.transaction():
-            self._lift_old_caps()
-            if run is not None:
-                rows = self._database.execute(
-                    "begin_process", run=run, pid=os.getpid(), now=self._now()
-                )
-                self.process = rows[0][0]
-
-    def _lift_old_caps(self) -> None:
-        """Let domains go on that had reached the limit of an earlier epoch."""
-        epoch = self._policy.limits_epoch
-        capped = [row[0] for row in self._database.execute("capped_domains", epoch=epoch)]
-        self._database.execute("uncap", epoch=epoch)
-        self._reschedule(capped)
-
-    def _claim(self, limit: int) -> list[Lease]:
-        with self._database.transaction():
-            now = self._now()
-            due = self._due(limit, now)
-            if not due:
-                return []
-            suspects = [row for row in due if row[6] >= MAX_UNSETTLED]
-            self._give_up_heads(suspects, now)
-            last = self._database.execute("next_number", name="visits", count=len(due))[0][0]
-            tokens = {row[0]: last - i for i, row in enumerate(due)}
-            self._database.batch(
-                "lease",
-                list(tokens.items()),
-                now=now,
-                budget=round(self._policy.budget * 1000),
-                delay=self._delay(),
-                process=self.process,
-            )
-            urls = self._head_urls(list(tokens), now, URLS_PER_LEASE)
-            empty = {domain for domain in tokens if domain not in urls}
-            self._release([row for row in due if row[0] in empty], now)
-        return [
-            Lease(
-                domain=domain,
-                name=name,
-                token=tokens[domain],
-                crawl_delay=crawl_delay / 1000,
-                urls=tuple(urls[domain]),
-                pace=Pace(backoff=backoff / 1000, failures=failures, repeats=repeats / 1000),
-                claimed_ms=now,
-            )
-            for domain, name, crawl_delay, backoff, failures, repeats, _ in due
-            if domain in urls
-        ]
-
-    def _due(self, limit: int, now: int) -> list[Row]:
-        """The domains to lease, those that were never leased first where it is their turn."""
-        fresh: list[Row] = []
-        if self._head_start.takes_turn():
-            fresh = self._database.execute("due_fresh", now=now, limit=limit)
-            self._head_start.found(len(fresh))
-            if len(fresh) == limit:
-                return fresh
-        taken = {row[0] for row in fresh}
-        due = self._database.execute("due", now=now, limit=limit)
-        return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
-
-    def _head_urls(self, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
-        rows = self._database.batch(
-            "head_urls", domains, now=now, limit=limit, retried=RETRIED, held=HELD
-        )
-        found: dict[int, list[PendingUrl]] = {}
-        for row in rows:
-            found.setdefault(row[0], []).append(pending_url(row))
-        for urls in found.values():
-            urls.sort(key=lambda url: (url.priority, url.position))
-        return found
-
-    def _give_up_heads(self, due: list[Row], now: int) -> None:
-        """Settle the head URL of domains that were leased again and again and never came back."""
-        if not due:
-            return
-        domains = [row[0] for row in due]
-        heads = self._head_urls(domains, now, 1)
-        reason = lost_with_process(MAX_UNSETTLED)
-        rows = [
-            [domain, urls[0].fingerprint, UrlState.FAILED, reason, None]
-            for domain, urls in heads.items()
-        ]
-        left = Counter(row[0] for row in self._database.batch("settle_urls", rows))
-        self._close_leases([_unasked(row, left[row[0]]) for row in due], now)
-        self._count(
-            {"urls.pending": -left.total(), "urls.failed": left.total(), "lost": left.total()}
-        )
-
-    def _release(self, due: list[Row], now: int) -> None:
-        """Take back leases for which there was nothing to do."""
-        if due:
-            self._close_leases([_unasked(row, 0) for row in due], now)
-            self._count({"leases": len(due), "unasked.empty": len(due)})
-
-    def _close_leases(self, rows: list[list[int]], now: int) -> dict[int, int]:
-        """End leases; the Crawl-delay of each domain."""
-        closed = self._database.batch(
-            "settle_domains",
-            rows,
-            now=now,
-            delay=self._delay(),
-            epoch=self._policy.limits_epoch,
-            cap=self._policy.max_pages_per_domain,
-        )
-        left = {row[0]: row[1] for row in rows}
-        idle = sum(1 for domain, pending, _ in closed if pending == 0 and left[domain])
-        self._count({"domains.active": -idle})
-        self._reschedule([row[0] for row in rows])
-        return {domain: crawl_delay for domain, _, crawl_delay in closed}
-
-    def _settle(self, visits: Sequence[VisitResult]) -> int:
-        with self._database.transaction():
-            now = self._now()
-            tokens = [[visit.lease.domain, visit.lease.token] for visit in visits]
-            current = {row[0] for row in self._database.batch("current_tokens", tokens)}
-            valid = [visit for visit in visits if visit.lease.token in current]
-            changes: Counter[str] = Counter()
-            left = self._settle_urls(valid, changes)
-            self._defer_urls(valid, now)
-            crawl_delays = self._close_leases(
-                [
-                    [
-                        visit.lease.domain,
-                        left[visit.lease.domain],
-                        int(visit.asked),
-                        round(max(0.0, visit.since_finish) * 1000),
-                        [s.state for s in visit.settled].count(UrlState.DONE),
-                        round(visit.pause * 1000),
-                        round(visit.pace.backoff * 1000),
-                        visit.pace.failures,
-                        round(visit.pace.repeats * 1000),
-                    ]
-                    for visit in valid
-                ],
-                now,
-            )
-            self._end_late([visit for visit in visits if visit.lease.token not in current], now)
-            counted = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
-            rows = ledger_rows(visits, counted, policy=self._policy, process=self.process)
-            self._insert_requests(rows, changes)
-            self._keep_contents(valid)
-            changes.update(lease_counters(valid))
-            self._count(changes)
-            self._database.execute("seen_now", now=now, process=self.process)
-        return len(valid)
-
-    def _end_late(self, visits: list[VisitResult], now: int) -> None:
-        rows = [
-            [
-                visit.lease.domain,
-                visit.lease.token,
-                int(visit.asked),
-                round(max(0.0, visit.since_finish) * 1000),
-                round(visit.pause * 1000),
-            ]
-            for visit in visits
-        ]
-        ended = self._database.batch("end_late", rows, now=now, delay=self._delay())
-        self._reschedule([row[0] for row in ended])
-
-    def _settle_urls(self, visits: list[VisitResult], changes: Counter[str]) -> Counter[int]:
-        """Move URLs out of pending; return how many left it, by domain."""
-        rows = [
-            [visit.lease.domain, s.fingerprint, s.state, storable(s.reason), visit.lease.token]
-            for visit in visits
-            for s in visit.settled
-        ]
-        settled = self._database.batch("settle_urls", rows)
-        for state, count in Counter(state for _, state in settled).items():
-            changes[f"urls.{UrlState(state).name.lower()}"] += count
-        changes["urls.pending"] -= len(settled)
-        return Counter(domain for domain, _ in settled)
-
-    def _defer_urls(self, visits: list[VisitResult], now: int) -> None:
-        self._database.batch(
-            "defer_urls",
-            [
-                [
-                    visit.lease.domain,
-                    d.fingerprint,
-                    HELD if d.failing else RETRIED,
-                    round(d.seconds * 1000),
-                    d.attempts,
-                ]
-                for visit in visits
-                for d in visit.deferred
-            ],
-            now=now,
-        )
-
-    def _insert_requests(self, rows: list[list[Any]], changes: Counter[str]) -> None:
-        inserted = self._database.insert("insert_requests", rows)
-        changes["requests"] += len(inserted)
-        changes["bytes"] += sum(size for size, _ in inserted)
-        for error, count in Counter(error for _, error in inserted if error).items():
-            changes[f"errors.{error}"] += count
-
-    def _put_origins(self, records: Sequence[OriginRecord]) -> None:
-        with self._database.transaction():
-            now = self._now()
-            for record in records:
-                values = dict(zip(_ORIGIN_PARAMETERS, origin_values(record), strict=True))
-                self._database.execute("put_origin", **values, now=now)
-            self._keep_robots_texts(robots_texts(records))
-            for domain in {record.domain for record in records}:
-                longest = self._database.execute("longest_crawl_delay", domain=domain)[0][0]
-                self._database.execute(
-                    "set_crawl_delay", domain=domain, longest=longest, delay=self._delay()
-                )
-
-    def _keep_robots_texts(self, texts: Mapping[int, bytes]) -> None:
-        for hash, body in texts.items():
-            self._database.execute("keep_robots_text", hash=hash, body=body)
-
-    def _record_lost(self, visits: Sequence[LostVisit]) -> None:
-        with self._database.transaction():
-            changes: Counter[str] = Counter()
-            rows = [request_row_values(row) for visit in visits for row in visit.rows]
-            self._insert_requests(rows, changes)
-            texts = [text for visit in visits for text in visit.robots]
-            self._keep_robots_texts({fingerprint_bytes(t): zlib.compress(t, 6) for t in texts})
-            self._database.batch(
-                "postpone", [[v.domain, v.visit, v.earliest] for v in visits if v.earliest]
-            )
-            self._count(changes)
-
-    def _delay(self) -> int:
-        return round(self._policy.delay * 1000)
-
-
-def _unasked(due: Row, settled: int) -> list[int]:
-    """A lease that ends without a request, as settle_domains takes it: how the domain answers stays as it was."""
-    domain, _, _, backoff, failures, repeats, _ = due
-    return [domain, settled, 0, 0, 0, 0, backoff, failures, repeats]
+    def _now(self) -> int:
+        assert self._clock is not None, "the frontier has not begun"
+        return self._clock()

@@ -1,35 +1,55 @@
--- The embedded frontier's queries, by name. A batch comes in as one JSON array, so that a statement is one
--- call that leaves Python's lock alone for as long as it runs; tests/contract/test_sqlite_plans.py reads the
--- plan of each and fails on a scan of a table or a sort.
+-- The queries of the embedded frontier. A batch arrives as one JSON array in :rows, so that a statement is a single
+-- call that releases Python's lock while it runs. tests/contract/test_sqlite_plans.py reads the plan of each query and
+-- fails on a table scan or a sort.
+
+-- fragment: url_columns
+fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of
+
+-- fragment: due_columns
+id, name, crawl_delay, backoff, failures, repeats, unsettled, ready_at
+
+-- fragment: full_delay
+max(:delay, crawl_delay, backoff)
+
+-- fragment: pages_in_epoch
+(CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4)
+
+-- fragment: longer_by
+-- How much a new Crawl-delay adds to a lease that is out.
+CASE WHEN owner IS NULL THEN 0 ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END
+
+-- fragment: leaves_alone
+-- A domain that does not respond, or asks for a very long delay. A crawl does not stay up for it.
+(failures >= :leaving OR crawl_delay > :alone)
 
 -- name: due
--- The domains to lease: the partial index on ready_at is in order already.
-SELECT id, name, crawl_delay, backoff, failures, repeats, unsettled
+-- The domains to lease. The partial index on ready_at already has the order.
+SELECT {due_columns}
 FROM domain
 WHERE ready_at <= :now
 ORDER BY ready_at
 LIMIT :limit;
 
 -- name: due_fresh
--- Likewise, of those that were never leased.
-SELECT id, name, crawl_delay, backoff, failures, repeats, unsettled
+-- The domains to lease that were never leased before.
+SELECT {due_columns}
 FROM domain
 WHERE token = 0 AND ready_at <= :now
 ORDER BY ready_at
 LIMIT :limit;
 
 -- name: next_number
--- Numbers for so many visits or adds; returns the last.
+-- Takes :count numbers for visits or adds and returns the last.
 INSERT INTO counter (name, value) VALUES (:name, :count)
 ON CONFLICT (name) DO UPDATE SET value = value + excluded.value
 RETURNING value;
 
 -- name: lease
--- rows: [domain, token]. Both times cover the visit and the delay after it: a crash at any point can then
--- shorten no delay, and a lost lease comes back by itself.
+-- rows: [domain, token]. Both times cover the visit and the delay after it. A crash at any point can then not shorten a
+-- delay, and a lost lease comes back by itself.
 UPDATE domain SET
-    ready_at   = :now + :budget + max(:delay, crawl_delay, backoff),
-    not_before = :now + :budget + max(:delay, crawl_delay, backoff),
+    ready_at   = :now + :budget + {full_delay},
+    not_before = :now + :budget + {full_delay},
     token      = e.value ->> 1,
     owner      = :process,
     unsettled  = unsettled + 1,
@@ -38,9 +58,9 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0;
 
 -- name: head_urls
--- rows: domains. The first due URLs of each: by class (normal, retried, waiting for a failing origin), so that
--- ten thousand URLs that are not due yet are never walked over.
-SELECT u.domain, u.fingerprint, u.url, u.depth, u.hops, u.attempts, u.bare, u.priority, u.position, u.sitemap_of
+-- rows: domains. The first due URLs of each domain. Each class (normal, retried, waiting for a failing origin) is read
+-- separately, so that ten thousand URLs that are not due yet are never walked over.
+SELECT u.domain, {url_columns}
 FROM json_each(:rows) AS d
 CROSS JOIN url AS u ON u.arrival IN (
     SELECT arrival FROM (
@@ -61,8 +81,8 @@ CROSS JOIN url AS u ON u.arrival IN (
     ) LIMIT :limit);
 
 -- name: more_urls
--- Further due URLs of one domain behind a place in its order.
-SELECT domain, fingerprint, url, depth, hops, attempts, bare, priority, position, sitemap_of
+-- More due URLs of one domain, after a position in its order.
+SELECT domain, {url_columns}
 FROM url
 WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
     AND (priority < :retried OR position <= :now)
@@ -70,14 +90,14 @@ ORDER BY priority, position
 LIMIT :limit;
 
 -- name: current_tokens
--- rows: [domain, token]. The leases that still count.
+-- rows: [domain, token]. The leases that are still valid.
 SELECT domain.token
 FROM json_each(:rows) AS e
 CROSS JOIN domain ON domain.id = e.value ->> 0
 WHERE domain.token = e.value ->> 1 AND domain.owner IS NOT NULL;
 
 -- name: settle_urls
--- rows: [domain, fingerprint, state, reason, visit]. Only what is pending leaves pending.
+-- rows: [domain, fingerprint, state, reason, visit]. Only pending URLs change, so a settle may be repeated.
 UPDATE url SET state = e.value ->> 2, reason = e.value ->> 3, visit = e.value ->> 4
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0
@@ -89,29 +109,28 @@ UPDATE url SET priority = e.value ->> 2, position = :now + (e.value ->> 3), atte
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
--- name: settle_domains
--- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures, repeats].
--- A visit that asked nothing costs no delay; the domain was due when it was claimed, so `now` is not early.
+-- name: close_leases
+-- rows: [domain, URLs that left pending, asked, milliseconds since the finish, pages, pause, backoff, failures,
+-- repeats]. A visit without a request costs no delay. The domain was due when it was claimed, so :now is not early.
 UPDATE domain SET
-    pending    = pending - (e.value ->> 1),
-    not_before = CASE WHEN e.value ->> 2
-                 THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5) ELSE :now END,
-    backoff    = e.value ->> 6,
-    failures   = e.value ->> 7,
-    repeats    = e.value ->> 8,
-    owner      = NULL,
-    unsettled  = 0,
-    pages      = (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4),
-    pages_epoch  = :epoch,
-    capped     = :cap IS NOT NULL
-                 AND (CASE WHEN pages_epoch = :epoch THEN pages ELSE 0 END) + (e.value ->> 4) >= :cap
+    pending     = pending - (e.value ->> 1),
+    not_before  = CASE WHEN e.value ->> 2
+                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 5) ELSE :now END,
+    backoff     = e.value ->> 6,
+    failures    = e.value ->> 7,
+    repeats     = e.value ->> 8,
+    owner       = NULL,
+    unsettled   = 0,
+    pages       = {pages_in_epoch},
+    pages_epoch = :epoch,
+    capped      = :cap IS NOT NULL AND {pages_in_epoch} >= :cap
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0
 RETURNING id, pending, crawl_delay;
 
 -- name: end_late
--- rows: [domain, token, asked, milliseconds since the finish, pause]. A visit from which its lease was taken, as its domain
--- was excluded: now that it is over, the delay counts from its end; unless another has begun since.
+-- rows: [domain, token, asked, milliseconds since the finish, pause]. Visits that lost their lease because their domain
+-- was excluded. The delay counts from the end of the visit, unless another visit has begun since.
 UPDATE domain SET
     not_before = CASE WHEN e.value ->> 2
                  THEN :now - (e.value ->> 3) + max(:delay, crawl_delay, e.value ->> 4) ELSE :now END,
@@ -121,10 +140,10 @@ WHERE domain.id = e.value ->> 0 AND domain.token = e.value ->> 1 AND domain.owne
 RETURNING id;
 
 -- name: reschedule
--- rows: domains. When the head of what is pending may be asked; NULL when nothing is.
+-- rows: domains. Sets ready_at to the time at which the first pending URL may be requested; NULL without one.
 UPDATE domain SET (ready_at, failing) = (
     SELECT max(domain.not_before, CASE WHEN priority >= :retried THEN position ELSE 0 END),
-        priority = :held OR domain.failures >= :leaving OR domain.crawl_delay > :alone
+        priority = :held OR {leaves_alone}
     FROM url
     WHERE url.domain = domain.id AND state = 0 AND NOT domain.capped AND NOT domain.excluded
     ORDER BY priority, position
@@ -133,40 +152,38 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
 -- name: insert_requests
--- Never updated afterwards, but for where a page is stored.
-INSERT INTO request (visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated,
-    content_hash, target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain,
-    began, ended, address, delay, delay_from, process, fate, marks, is_copy)
+-- Only the location of a page ever changes afterwards.
+INSERT INTO request ({request_columns})
 VALUES (:row)
 ON CONFLICT DO NOTHING
 RETURNING size, error;
 
 -- name: insert_contents
--- Whoever stored a text first has it; what another process stored at the same time stays beside it.
+-- The first process to store a text wins. A second copy that was stored at the same time stays unused.
 INSERT INTO content (hash, checked, domain, visit, file, offset, length)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
 -- name: known_contents
--- rows: hashes. With the URL and the time of the page that the record names.
+-- rows: hashes. Includes the URL and the time of the page that the stored record names.
 SELECT c.hash, c.checked, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
 FROM json_each(:rows) AS e
 CROSS JOIN content AS c ON c.hash = e.value
 CROSS JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
 
 -- name: last_url
--- The number of the newest URL: what is inserted from here on has higher ones.
+-- The number of the newest URL. URLs that are inserted from now on have higher numbers.
 SELECT coalesce(max(arrival), 0) FROM url;
 
 -- name: insert_urls
--- Those that are known stay as they are. Which were not is asked for afterwards, as one row: RETURNING would keep a
--- table of them aside and hand them over one by one.
-INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, bare, sitemap_of)
+-- Known URLs stay as they are. domains_inserted then reads the new ones as a single row: RETURNING would collect them
+-- in a table and return them one by one.
+INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, assume_https, sitemap_of)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
 -- name: domains_inserted
--- The domain of each URL that came after one of them, as a JSON array.
+-- The domain of each URL that was inserted after :last, as a JSON array.
 SELECT json_group_array(domain) FROM url WHERE arrival > :last;
 
 -- name: insert_domains
@@ -174,21 +191,20 @@ INSERT INTO domain (id, name, pending, ready_at, failing)
 VALUES (:row);
 
 -- name: raise_pending
--- rows: domains that have equally many unseen URLs, as nearly all of a batch have. Returns those that have a row. Most stay
--- as they are but for what they have pending: those of which neither column that wake_domains sets would change,
--- whose indexes need not be touched then.
+-- rows: domains with the same number of new URLs, which is usual in a batch. Returns the domains that have a row.
+-- The last column says that wake_domains would change nothing, which is true of most: their indexes stay untouched.
 UPDATE domain SET pending = pending + :unseen
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value
 RETURNING id, pending, excluded, crawl_delay, repeats,
-    (owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone)) IS failing
+    (owner IS NULL AND {leaves_alone}) IS failing
         AND NOT capped AND NOT excluded AND ready_at <= max(:now, not_before);
 
 -- name: wake_domains
--- rows: domains. An idle domain is woken, but not before its politeness clock; one that waits for a retry only is drawn
--- forward; a leased one has ready_at = not_before and stays.
+-- rows: domains. An idle domain is woken, but not before its politeness clock. A domain that only waits for a retry is
+-- moved forward. A leased domain has ready_at = not_before and stays.
 UPDATE domain SET
-    failing  = CASE WHEN owner IS NULL AND (failures >= :leaving OR crawl_delay > :alone) THEN 1
+    failing  = CASE WHEN owner IS NULL AND {leaves_alone} THEN 1
                WHEN capped OR excluded THEN failing ELSE 0 END,
     ready_at = CASE
         WHEN capped OR excluded THEN NULL
@@ -197,18 +213,19 @@ FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
 -- name: trim
--- The worst URLs of a domain that has more than there is room for, from the end of its order. Seeds are in the first
--- class, which is not looked at: there may be any number of them.
+-- Deletes the worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which
+-- is never trimmed: there may be any number of them.
 DELETE FROM url WHERE arrival IN (
     SELECT arrival FROM url
     WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
-        AND fingerprint NOT IN (SELECT value FROM json_each(:kept))
+        AND fingerprint NOT IN (SELECT value FROM json_each(:exempt))
     ORDER BY priority DESC, position DESC
     LIMIT :excess)
 RETURNING domain, fingerprint, priority, position >= :first;
 
 -- name: lower_pending
--- rows: [domain, URLs that were taken out]. Those that have only retries left, and no lease, are woken for nothing.
+-- rows: [domain, URLs that were deleted]. Also returns whether the domain has only retries left and no lease, because
+-- then it was woken for nothing.
 UPDATE domain SET pending = pending - (e.value ->> 1)
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0
@@ -242,7 +259,7 @@ ON CONFLICT (domain, origin) DO UPDATE SET
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
     source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
 
--- name: keep_robots_text
+-- name: save_robots_text
 INSERT INTO robots_text (hash, body) VALUES (:hash, :body) ON CONFLICT DO NOTHING;
 
 -- name: robots_text
@@ -252,14 +269,12 @@ SELECT body FROM robots_text WHERE hash = :hash;
 SELECT coalesce(max(crawl_delay), 0) FROM origin WHERE domain = :domain;
 
 -- name: set_crawl_delay
--- A lease that is out reckoned with the old delay: where the new one is longer, both times move by the difference.
--- The page is asked only after this is committed.
+-- A lease that is out was computed with the old delay. If the new one is longer, both times move by the difference. The
+-- page is requested only after this is committed.
 UPDATE domain SET
     crawl_delay = :longest,
-    ready_at    = ready_at + CASE WHEN owner IS NULL THEN 0
-                  ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END,
-    not_before  = not_before + CASE WHEN owner IS NULL THEN 0
-                  ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END
+    ready_at    = ready_at + {longer_by},
+    not_before  = not_before + {longer_by}
 WHERE id = :domain AND crawl_delay <> :longest;
 
 -- name: add_counters
@@ -279,17 +294,17 @@ WHERE id = :process;
 SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
 
 -- name: cut_leases
--- rows: processes. The processes that held these are dead: what is left to wait for is the delay, counted from now.
+-- rows: processes that died. Of their leases only the delay remains, counted from now.
 UPDATE domain SET
-    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + max(:delay, crawl_delay, backoff)) END,
-    not_before = min(not_before, :now + max(:delay, crawl_delay, backoff)),
+    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + {full_delay}) END,
+    not_before = min(not_before, :now + {full_delay}),
     owner      = NULL
 FROM json_each(:rows) AS e
 WHERE domain.owner = e.value
 RETURNING id;
 
 -- name: postpone
--- rows: [domain, visit, earliest time]. What a visit learnt that was lost with its process; unless another came since.
+-- rows: [domain, visit, earliest time]. Applies what a lost visit had learnt, unless another visit has begun since.
 UPDATE domain SET
     not_before = max(not_before, e.value ->> 2),
     ready_at   = CASE WHEN ready_at IS NULL THEN NULL ELSE max(ready_at, e.value ->> 2) END
@@ -308,29 +323,29 @@ SELECT id FROM process WHERE id <> :process;
 -- name: capped_domains
 SELECT id FROM domain WHERE capped = 1 AND pages_epoch <> :epoch;
 
--- name: uncap
+-- name: lift_caps
 UPDATE domain SET capped = 0 WHERE capped = 1 AND pages_epoch <> :epoch;
 
 -- name: exclude_domain
--- What it has pending leaves pending afterwards, slice by slice.
+-- Its pending URLs are settled afterwards, in slices.
 INSERT INTO domain (id, name, excluded) VALUES (:id, :name, 1)
 ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
 
 -- name: include_domain
 UPDATE domain SET excluded = 0 WHERE id = :id;
 
--- name: domain_before
+-- name: domain_state
 SELECT pending, excluded, owner IS NOT NULL, token FROM domain WHERE id = :id;
 
 -- name: pending_after
--- All that is pending in a domain, due or not, behind a place in its order.
+-- All pending URLs of a domain, due or not, after a position in its order.
 SELECT fingerprint, url, priority, position FROM url
 WHERE domain = :domain AND state = 0 AND (priority, position) > (:priority, :position)
 ORDER BY priority, position
 LIMIT :limit;
 
--- name: excluded_after
--- The URLs of a domain behind one of them; those that an exclusion has blocked may be wanted again.
+-- name: blocked_after
+-- The URLs of a domain after a fingerprint, and whether an exclusion blocked each of them.
 SELECT fingerprint, url, state = 2 AND reason = 'excluded' FROM url
 WHERE domain = :domain AND fingerprint > :fingerprint
 ORDER BY fingerprint
@@ -344,7 +359,6 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state =
 RETURNING domain;
 
 -- name: add_to_pending
--- Where there are more or fewer URLs pending without a visit.
 UPDATE domain SET pending = pending + :change WHERE id = :domain RETURNING pending, excluded;
 
 -- name: domain_names_after
@@ -382,7 +396,7 @@ SELECT count(*) FROM domain WHERE ready_at <= :now;
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
 -- name: count_capped
--- Those that have something pending, and count as active for it.
+-- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped = 1 AND pending > 0 AND NOT excluded;
 
 -- name: counters
@@ -412,6 +426,9 @@ SELECT value FROM meta WHERE key = :key;
 -- name: set_meta
 INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- name: has_table
+SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name;
+
 -- name: seed_sources
 SELECT id, path, name, offset, lines, good, bad, finished FROM seed_source ORDER BY id;
 
@@ -427,55 +444,43 @@ SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
 FROM url WHERE domain = :domain AND fingerprint = :fingerprint;
 
 -- name: requests_of_visit
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE visit = :visit ORDER BY seq;
+SELECT {request_columns} FROM request WHERE visit = :visit ORDER BY seq;
 
 -- name: requests_before
--- Newest first, in slices, so that no read transaction stays open while a person pages through.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
+-- Newest first, in slices.
+SELECT {request_columns} FROM request
+WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
 
 -- name: requests_of_domain
--- The visits to one domain behind a place in their order.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+-- The visits to one domain, in slices.
+SELECT {request_columns} FROM request
+WHERE domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: requests_elsewhere
--- What a domain was asked in visits to others, whose robots.txt led there.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE other_domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+-- Requests to a domain during visits to other domains, whose robots.txt redirected there.
+SELECT {request_columns} FROM request
+WHERE other_domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: ledger
 -- The whole ledger, domain by domain, in slices.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq LIMIT :limit;
+SELECT {request_columns} FROM request
+WHERE (domain, visit, seq) > (:domain, :visit, :seq) ORDER BY domain, visit, seq LIMIT :limit;
 
 -- name: copies
--- The pages that have no text of their own but this one, behind a place in their order.
-SELECT visit, seq, domain, kind, url, fingerprint, started, status, error, media_type, size, truncated, content_hash,
-    target, title, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, other_domain, began, ended,
-    address, delay, delay_from, process, fate, marks, is_copy
-FROM request WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+-- The pages whose text is stored once under this hash, in slices.
+SELECT {request_columns} FROM request
+WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
--- name: place_again
+-- name: relocate_pages
 -- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy]. After a purge.
 UPDATE request SET text_file = e.value ->> 2, text_offset = e.value ->> 3, text_length = e.value ->> 4,
     raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7, is_copy = e.value ->> 8
 FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 
--- name: place_contents
--- rows: [hash, file, offset, domain, visit, new file, new offset, new length]. Only while it is where it was thought to be.
+-- name: relocate_contents
+-- rows: [hash, file, offset, domain, visit, new file, new offset, new length]. Skips texts that are no longer at the
+-- old location.
 UPDATE content SET domain = coalesce(e.value ->> 3, domain), visit = coalesce(e.value ->> 4, visit),
     file = e.value ->> 5, offset = e.value ->> 6, length = e.value ->> 7
 FROM json_each(:rows) AS e
@@ -487,6 +492,7 @@ DELETE FROM content
 WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));
 
 -- name: domain_record
-SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT
+NULL,
     excluded, capped
 FROM domain WHERE id = :id;

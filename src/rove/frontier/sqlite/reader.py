@@ -1,26 +1,36 @@
-"""What the inspecting commands read from the embedded frontier, also while a crawl writes to it."""
+"""Reads the embedded frontier for the inspecting commands, also while a crawl writes to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from rove.frontier.contract import Participant, Run
-from rove.frontier.paging import PagedReader
-from rove.frontier.rows import origin_record, request_row
+from rove.frontier.reader import CrawlReader
+from rove.frontier.rows.requests import request_row
+from rove.frontier.runs import Participant, Run
 from rove.frontier.sqlite.contents import read_contents
-from rove.frontier.sqlite.counts import read_counts
-from rove.frontier.sqlite.database import Database, Row
+from rove.frontier.sqlite.counters import read_counts
+from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.model.ledger import Content, Counts, RequestRow
-from rove.model.visits import OriginRecord
 
 
-class SqliteReader(PagedReader):
-    """A reader of one crawl."""
+def sqlite_reader(database: SqliteDatabase, clock: Callable[[], int] | None = None) -> CrawlReader:
+    """Return a reader of the crawl in a file; `clock` replaces the crawl's clock."""
+    return CrawlReader(SqliteTables(database, clock))
 
-    def __init__(self, database: Database, clock: Callable[[], int] | None = None) -> None:
+
+class SqliteTables:
+    """The queries of a reader that only SQLite answers this way."""
+
+    def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None) -> None:
         self._database = database
-        self._given_clock = clock
+        self._clock = clock
+
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Row]:
+        return await self._database.fetch(query, **parameters)
+
+    async def request(self, row: Row) -> RequestRow:
+        return request_row(row)
 
     async def counts(self) -> Counts:
         now = await self._now()
@@ -41,7 +51,7 @@ class SqliteReader(PagedReader):
         now = await self._now()
         return [
             Participant(
-                place=str(self._database.path.parent),
+                node=str(self._database.path.parent),
                 is_here=True,
                 process=process,
                 pid=pid,
@@ -55,28 +65,21 @@ class SqliteReader(PagedReader):
             for process, _, pid, started, seen, pages, pages_per_second, in_flight, has_left in processes
         ]
 
+    async def domain(self, id: int) -> list[Row]:
+        return await self._database.fetch("domain_record", id=id, now=await self._now())
+
+    async def origins(self, keys: list[tuple[int, str]]) -> list[Row]:
+        now = await self._now()
+        return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
+
+    async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
+        return await read_contents(self._database, hashes)
+
     async def _now(self) -> int:
-        if self._given_clock is not None:
-            return self._given_clock()
+        if self._clock is not None:
+            return self._clock()
         return await self._database.run(lambda: self._database.clock()())
 
     def _runs_and_processes(self) -> tuple[list[Row], list[Row]]:
         with self._database.snapshot():
             return self._database.execute("runs"), self._database.execute("processes")
-
-    async def _fetch(self, query: str, /, **parameters: Any) -> list[Any]:
-        return await self._database.run(lambda: self._database.execute(query, **parameters))
-
-    async def _time(self) -> dict[str, int]:
-        return {"now": await self._now()}
-
-    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        now, wanted = await self._now(), list(keys)
-        rows = await self._database.run(lambda: self._database.batch("origins", wanted, now=now))
-        return [origin_record(row) for row in rows]
-
-    async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        return await read_contents(self._database, hashes)
-
-    async def _request(self, row: Sequence[Any]) -> RequestRow:
-        return request_row(row)

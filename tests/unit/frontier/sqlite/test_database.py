@@ -1,24 +1,20 @@
-"""The frontier's file: opened, migrated, refused, and its errors in our words."""
+"""The frontier's file is opened, migrated or refused, and sqlite3's errors are mapped to ours."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rove.errors import DiskFull, FrontierError, UsageError
-from rove.frontier.queries import load_migrations
-from rove.frontier.sqlite import database as sqlite_database
-from rove.frontier.sqlite.database import (
-    NETWORK_FILE_SYSTEMS,
-    Database,
-    file_system_of,
-    mapped,
-)
+from rove.frontier.schema import Schema
+from rove.frontier.sqlite.database import SqliteDatabase, check_version, holds_schema, mapped
+from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 
-NEWEST = load_migrations("sqlite")[-1][0]
+NEWEST = Schema.of("sqlite").newest
 
 
 @pytest.fixture
@@ -26,16 +22,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "frontier.sqlite"
 
 
-async def made(path: Path) -> None:
-    """Make a frontier."""
-    database = Database(path)
-    await database.open(create=True)
-    await database.close()
+async def made(path: Path, schema: Schema | None = None) -> None:
+    """Create or update a frontier."""
+    database = SqliteDatabase(path, schema=schema)
+    try:
+        await database.open(create=True)
+    finally:
+        await database.close()
 
 
-async def refusal(path: Path, *, read_only: bool = False, create: bool = False) -> str:
-    """The sentence with which a file is refused."""
-    database = Database(path, read_only=read_only)
+async def refusal(path: Path, *, create: bool = False, **options: Any) -> str:
+    """Return the sentence with which a file is refused."""
+    database = SqliteDatabase(path, **options)
     try:
         with pytest.raises(UsageError) as caught:
             await database.open(create=create)
@@ -46,7 +44,7 @@ async def refusal(path: Path, *, read_only: bool = False, create: bool = False) 
 
 
 def tell(path: Path, sql: str) -> list[tuple[object, ...]]:
-    """Ask the file behind the database's back."""
+    """Run a statement on the file through a connection of its own."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         return connection.execute(sql).fetchall()
@@ -55,11 +53,11 @@ def tell(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def content(path: Path) -> bytes | None:
-    """What is in a file, None where there is none."""
+    """Return the content of a file, None if it does not exist."""
     return path.read_bytes() if path.exists() else None
 
 
-async def test_a_frontier_is_made_from_nothing(path: Path) -> None:
+async def test_a_frontier_is_created(path: Path) -> None:
     await made(path)
     assert tell(path, "PRAGMA user_version") == [(NEWEST,)]
     assert tell(path, "PRAGMA journal_mode") == [("wal",)]
@@ -75,7 +73,7 @@ async def test_opening_again_changes_nothing(path: Path) -> None:
 
 
 async def test_writes_survive_a_power_cut(path: Path) -> None:
-    database = Database(path)
+    database = SqliteDatabase(path)
     await database.open(create=True)
     connection = database._connection
     assert connection is not None
@@ -84,13 +82,19 @@ async def test_writes_survive_a_power_cut(path: Path) -> None:
     await database.close()
 
 
-async def test_nothing_is_made_unless_asked_for(path: Path) -> None:
+async def test_nothing_is_created_unless_asked_for(path: Path) -> None:
     assert "holds no crawl" in await refusal(path)
     assert "holds no crawl" in await refusal(path, read_only=True)
     assert content(path) is None
 
 
-async def test_a_file_of_a_newer_version_is_refused_in_words(path: Path) -> None:
+async def test_a_reader_does_not_create_tables(path: Path) -> None:
+    tell(path, "PRAGMA journal_mode = WAL")
+    assert "there is no crawl" in await refusal(path, read_only=True)
+    assert tell(path, "SELECT name FROM sqlite_master") == []
+
+
+async def test_a_newer_schema_is_refused(path: Path) -> None:
     await made(path)
     tell(path, f"PRAGMA user_version = {NEWEST + 1}")
     for read_only in (False, True):
@@ -99,99 +103,132 @@ async def test_a_file_of_a_newer_version_is_refused_in_words(path: Path) -> None
     assert tell(path, "PRAGMA user_version") == [(NEWEST + 1,)]
 
 
-async def test_a_reader_does_not_migrate(path: Path) -> None:
-    tell(path, "PRAGMA journal_mode = WAL")
-    assert "older rove" in await refusal(path, read_only=True)
-    assert tell(path, "SELECT name FROM sqlite_master") == []
-
-
-async def test_a_migration_is_whole_or_not_at_all(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM meta WHERE key = 'schema'",
+        "UPDATE meta SET value = 'other' WHERE key = 'schema'",
+        "DROP TABLE meta",
+        "DELETE FROM meta; PRAGMA user_version = 5",
+    ],
+)
+async def test_the_schema_of_a_development_version_is_refused(path: Path, change: str) -> None:
     await made(path)
-    bad = [*load_migrations("sqlite"), (NEWEST + 1, "CREATE TABLE new (a); CREATE TABLE url (a);")]
-    monkeypatch.setattr(sqlite_database, "load_migrations", lambda backend: bad)
-    database = Database(path)
-    with pytest.raises(FrontierError):
+    for statement in change.split(";"):
+        tell(path, statement)
+    for create in (False, True):
+        sentence = await refusal(path, create=create)
+        assert f"{path} was written by a development version" in sentence
+        assert "start a new crawl somewhere else" in sentence
+
+
+FIRST = Schema.of("sqlite").migrations
+NEXT = Schema([*FIRST, (NEWEST + 1, "ALTER TABLE meta ADD COLUMN note TEXT NOT NULL DEFAULT 'x';")])
+
+
+async def test_the_next_version_updates_a_file(path: Path) -> None:
+    await made(path)
+    tell(path, "INSERT INTO meta VALUES ('key', 'value')")
+    assert "resume the crawl once" in await refusal(path, schema=NEXT)
+    assert "resume the crawl once" in await refusal(path, schema=NEXT, read_only=True, create=True)
+    news: list[str] = []
+    for _ in range(2):
+        database = SqliteDatabase(path, schema=NEXT, on_news=news.append)
         await database.open(create=True)
-    await database.close()
+        await database.close()
+    assert [f"updating {path}" in sentence for sentence in news] == [True]
+    assert tell(path, "SELECT value, note FROM meta WHERE key = 'key'") == [("value", "x")]
+    assert tell(path, "PRAGMA user_version") == [(NEWEST + 1,)]
+    assert "newer rove" in await refusal(path, create=True)
+
+
+async def test_all_missing_migrations_are_applied_once(path: Path) -> None:
+    await made(path)
+    more = Schema(
+        [
+            *FIRST,
+            (NEWEST + 1, "CREATE TABLE first (a);\n-- one; comment\nCREATE TABLE second (a);"),
+            (NEWEST + 2, "INSERT INTO first VALUES (1); INSERT INTO second VALUES (2);"),
+        ]
+    )
+    await made(path, more)
+    await made(path, more)
+    assert tell(path, "SELECT a FROM first UNION ALL SELECT a FROM second") == [(1,), (2,)]
+    assert tell(path, "PRAGMA user_version") == [(NEWEST + 2,)]
+
+
+async def test_a_failed_migration_leaves_the_file_as_it_was(path: Path) -> None:
+    await made(path)
+    bad = Schema([*FIRST, (NEWEST + 1, "CREATE TABLE new (a);\nCREATE TABLE url (a);")])
+    with pytest.raises(FrontierError):
+        await made(path, bad)
     assert tell(path, "PRAGMA user_version") == [(NEWEST,)]
     assert tell(path, "SELECT 1 FROM sqlite_master WHERE name = 'new'") == []
+    await made(path)
 
 
-async def test_only_missing_migrations_are_made(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_processes_may_create_a_file_at_once(path: Path) -> None:
+    await asyncio.gather(*[made(path) for _ in range(4)])
+    assert tell(path, "PRAGMA user_version") == [(NEWEST,)]
+
+
+async def test_an_empty_file_holds_no_crawl(path: Path) -> None:
+    """The process that made it may have been killed at once."""
+    assert not holds_schema(path)
+    path.write_bytes(b"")  # noqa: ASYNC240
+    assert not holds_schema(path)
     await made(path)
-    more = [
-        *load_migrations("sqlite"),
-        (NEWEST + 1, "CREATE TABLE first (a);"),
-        (NEWEST + 2, "INSERT INTO first VALUES (1);"),
-    ]
-    monkeypatch.setattr(sqlite_database, "load_migrations", lambda backend: more)
-    await made(path)
-    await made(path)
-    assert tell(path, "SELECT a FROM first") == [(1,)]
-    assert tell(path, "PRAGMA user_version") == [(NEWEST + 2,)]
+    assert holds_schema(path)
 
 
 @pytest.fixture(params=[b"rubbish " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
 def rubbish(request: pytest.FixtureRequest, path: Path) -> bytes:
-    """A file that is no database, and what is in it."""
+    """Make a file that is no database, and return its content."""
     path.write_bytes(request.param)
     return bytes(request.param)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-async def test_rubbish_is_refused_in_words(path: Path, rubbish: bytes, read_only: bool) -> None:
+async def test_rubbish_is_refused(path: Path, rubbish: bytes, read_only: bool) -> None:
     assert "not a frontier that rove can read" in await refusal(path, read_only=read_only)
     assert content(path) == rubbish
 
 
 @pytest.mark.parametrize("kind", sorted(NETWORK_FILE_SYSTEMS))
-async def test_a_network_file_system_is_refused_in_words(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr(sqlite_database, "file_system_of", lambda folder: kind)
-    sentence = await refusal(path, create=True)
+async def test_a_network_file_system_is_refused(path: Path, kind: str) -> None:
+    sentence = await refusal(path, create=True, file_system=lambda folder: kind)
     assert "network file system" in sentence and kind in sentence and "--data-dir" in sentence
     assert content(path) is None
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs", "overlay", "xfs", "btrfs", ""])
-async def test_a_local_file_system_is_taken(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr(sqlite_database, "file_system_of", lambda folder: kind)
-    await made(path)
+async def test_a_local_file_system_is_accepted(path: Path, kind: str) -> None:
+    database = SqliteDatabase(path, file_system=lambda folder: kind)
+    await database.open(create=True)
+    await database.close()
     assert content(path) is not None
 
 
-async def test_a_reader_may_look_from_a_network_file_system(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reader_may_use_a_network_file_system(path: Path) -> None:
     await made(path)
-    monkeypatch.setattr(sqlite_database, "file_system_of", lambda folder: "nfs4")
-    reader = Database(path, read_only=True)
+    reader = SqliteDatabase(path, read_only=True, file_system=lambda folder: "nfs4")
     await reader.open()
     assert await reader.run(lambda: reader.get_meta("nothing")) is None
     await reader.close()
 
 
-async def test_an_old_sqlite_is_refused_in_words(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_database, "OLDEST_SQLITE", (99, 1, 0))
-    assert "rove needs 99.1.0 or newer" in await refusal(path, create=True)
-    assert content(path) is None
+def test_an_old_sqlite_is_refused() -> None:
+    check_version((3, 38, 0))
+    with pytest.raises(UsageError, match=r"SQLite 3\.37\.2; rove needs 3\.38\.0 or newer"):
+        check_version((3, 37, 2))
 
 
-async def test_a_reader_cannot_write_and_does_not_hinder_the_writer(path: Path) -> None:
-    writer, reader = Database(path), Database(path, read_only=True)
+async def test_a_reader_cannot_write_and_does_not_block_the_writer(path: Path) -> None:
+    writer, reader = SqliteDatabase(path), SqliteDatabase(path, read_only=True)
     await writer.open(create=True)
     await reader.open()
 
-    def write(database: Database, value: str) -> None:
+    def write(database: SqliteDatabase, value: str) -> None:
         with database.transaction():
             database.execute("set_meta", key="key", value=value)
 
@@ -206,7 +243,7 @@ async def test_a_reader_cannot_write_and_does_not_hinder_the_writer(path: Path) 
 
 
 async def test_a_transaction_is_all_or_nothing(path: Path) -> None:
-    database = Database(path)
+    database = SqliteDatabase(path)
     await database.open(create=True)
 
     def fails() -> None:
@@ -228,7 +265,7 @@ async def test_a_transaction_is_all_or_nothing(path: Path) -> None:
 
 
 async def test_a_full_disk_is_one_of_our_errors_and_nothing_is_lost(path: Path) -> None:
-    database = Database(path)
+    database = SqliteDatabase(path)
     await database.open(create=True)
     connection = database._connection
     assert connection is not None
@@ -274,24 +311,24 @@ def test_errors_are_mapped(error: sqlite3.Error, expected: type[Exception]) -> N
 
 
 async def test_a_database_that_never_opened_can_be_closed(path: Path) -> None:
-    await Database(path).close()
+    await SqliteDatabase(path).close()
 
 
-async def test_the_clock_is_kept(path: Path) -> None:
-    database = Database(path)
+async def test_the_clock_is_saved(path: Path) -> None:
+    database = SqliteDatabase(path)
     await database.open(create=True)
     first = await database.run(database.clock)
     assert await database.run(lambda: database.get_meta("clock")) is not None
     await database.close()
-    again = Database(path)
+    again = SqliteDatabase(path)
     await again.open()
     assert (await again.run(again.clock)).anchor == first.anchor
     await again.close()
 
 
-async def test_a_reader_does_not_keep_a_clock(path: Path) -> None:
+async def test_a_reader_does_not_save_a_clock(path: Path) -> None:
     await made(path)
-    reader = Database(path, read_only=True)
+    reader = SqliteDatabase(path, read_only=True)
     await reader.open()
     await reader.run(reader.clock)
     assert await reader.run(lambda: reader.get_meta("clock")) is None
@@ -303,19 +340,6 @@ def test_the_file_systems_of_this_machine() -> None:
     assert file_system_of(Path("/proc/self/fd")) == "proc"
     root = file_system_of(Path("/"))
     assert root and root != "proc"
-
-
-Mounts = Callable[[str], None]
-
-
-@pytest.fixture
-def mounts(monkeypatch: pytest.MonkeyPatch) -> Mounts:
-    """Say what /proc/self/mountinfo says."""
-
-    def say(text: str) -> None:
-        monkeypatch.setattr(sqlite_database.Path, "read_text", lambda self, **more: text)
-
-    return say
 
 
 MOUNTINFO = """\
@@ -346,14 +370,11 @@ MOUNTINFO = """\
         ("/twice/crawl", "tmpfs"),
     ],
 )
-def test_the_innermost_and_last_mount_counts(mounts: Mounts, folder: str, expected: str) -> None:
-    mounts(MOUNTINFO)
-    assert file_system_of(Path(folder)) == expected
+def test_the_innermost_and_last_mount_counts(tmp_path: Path, folder: str, expected: str) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTINFO)
+    assert file_system_of(Path(folder), mounts) == expected
 
 
-def test_where_mounts_cannot_be_read_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Path, **more: object) -> str:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(sqlite_database.Path, "read_text", fails)
-    assert file_system_of(Path("/")) == ""
+def test_without_a_list_of_mounts_the_file_system_is_unknown(tmp_path: Path) -> None:
+    assert file_system_of(Path("/"), tmp_path / "absent") == ""

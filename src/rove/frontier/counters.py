@@ -1,0 +1,120 @@
+"""The counters of a frontier: how a settle changes them, and how status shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from rove.model.ledger import Counts, Settlement
+from rove.model.reasons import BlockReason
+from rove.model.urls import UrlState
+from rove.model.visits import VisitResult
+
+
+def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped: int) -> Counts:
+    """Build the counts from the counters, and from the domains that are ready, leased or capped now."""
+    total, active = counters.get("domains.total", 0), counters.get("domains.active", 0)
+    excluded = counters.get("domains.excluded", 0)
+    return Counts(
+        urls={state: counters.get(f"urls.{state.name.lower()}", 0) for state in UrlState},
+        domains={
+            "idle": total - active - excluded + capped,
+            "waiting": max(0, active - ready - leased - capped),
+            "ready": ready,
+            "leased": leased,
+            "excluded": excluded,
+        },
+        pages=counters.get("urls.done", 0),
+        bytes=counters.get("bytes", 0),
+        requests=counters.get("requests", 0),
+        not_accepted=_family(counters, "not_accepted."),
+        failures=_family(counters, "errors."),
+        blocked=_family(counters, "blocked."),
+        leases=counters.get("leases", 0),
+        unasked=_family(counters, "unasked."),
+        marks=_family(counters, "marks."),
+        copies=counters.get("copies", 0),
+    )
+
+
+def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
+    """Count leases that end with a visit."""
+    for visit in visits:
+        changes["leases"] += 1
+        if not visit.asked:
+            changes[f"unasked.{visit.unasked_because}"] += 1
+        for reason, count in visit.not_accepted.items():
+            changes[f"not_accepted.{reason}"] += count
+        for row in visit.requests:
+            if row.is_copy and row.settlement is Settlement.SETTLED:
+                changes["copies"] += 1
+            for mark in row.marks:
+                changes[f"marks.{mark}"] += 1
+        for settled in visit.settled:
+            if settled.state is UrlState.BLOCKED:
+                changes[f"blocked.{settled.reason}"] += 1
+
+
+def count_empty_leases(leases: int, changes: Counter[str]) -> None:
+    """Count leases that are given back because their domain had no URL."""
+    changes["leases"] += leases
+    changes["unasked.empty"] += leases
+
+
+def count_settled(rows: Iterable[tuple[int, int]], changes: Counter[str]) -> Counter[int]:
+    """Count URLs that left pending, given as (domain, state); return their number by domain."""
+    settled: Counter[int] = Counter()
+    for domain, state in rows:
+        settled[domain] += 1
+        changes[f"urls.{UrlState(state).name.lower()}"] += 1
+    changes["urls.pending"] -= settled.total()
+    return settled
+
+
+def count_closed(
+    rows: Iterable[tuple[int, int, int]], settled: Mapping[int, int], changes: Counter[str]
+) -> dict[int, int]:
+    """Count domains that became idle, from the rows of close_leases; return the Crawl-delay of each domain."""
+    crawl_delays = {}
+    for domain, pending, crawl_delay in rows:
+        crawl_delays[domain] = crawl_delay
+        if not pending and settled[domain]:
+            changes["domains.active"] -= 1
+    return crawl_delays
+
+
+def count_requests(rows: Iterable[tuple[int, str]], changes: Counter[str]) -> None:
+    """Count new rows of the ledger, given as (size, error)."""
+    for size, error in rows:
+        changes["requests"] += 1
+        changes["bytes"] += size
+        if error:
+            changes[f"errors.{error}"] += 1
+
+
+def count_withdrawn(settled: int, state: UrlState, reason: str, changes: Counter[str]) -> None:
+    """Count pending URLs that were settled without a visit; count_settled has counted their state."""
+    if state is UrlState.BLOCKED:
+        changes[f"blocked.{reason}"] += settled
+
+
+def count_reopened(urls: int, changes: Counter[str]) -> None:
+    """Count URLs that an exclusion had blocked and that are pending again."""
+    changes["urls.pending"] += urls
+    changes["urls.blocked"] -= urls
+    changes[f"blocked.{BlockReason.EXCLUDED}"] -= urls
+
+
+def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:
+    """Count a domain that became active or idle, because its number of pending URLs changed."""
+    if change and not is_excluded:
+        changes["domains.active"] += int(pending == change) - int(pending == 0)
+
+
+def _family(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """Return the counters with a prefix that are not 0, without it."""
+    return {
+        name.removeprefix(prefix): number
+        for name, number in counters.items()
+        if number and name.startswith(prefix)
+    }

@@ -1,0 +1,23 @@
+"""When the domains of the frontier on PostgreSQL are due."""
+
+from __future__ import annotations
+
+from rove.frontier.bulk_settle import ALONE_MS
+from rove.frontier.postgres.session import Session
+from rove.frontier.priority import HELD, RETRIED
+from rove.policy.pacing import FAILURES_BEFORE_LEAVING
+
+ALONE = {"leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
+"""Parameters: the limits beyond which a crawl does not stay up for a domain."""
+
+
+async def reschedule(session: Session, domains: list[int]) -> None:
+    """Compute anew when locked domains are due, from their first pending URL."""
+    await session.fetch("reschedule", domains=domains, retried=RETRIED, held=HELD, **ALONE)
+
+
+async def lift_caps(session: Session, epoch: int) -> None:
+    """Let domains continue that had reached the limit of an earlier epoch."""
+    capped = [row[0] for row in await session.fetch("lock_capped", epoch=epoch)]
+    await session.fetch("lift_caps", domains=capped)
+    await reschedule(session, capped)

@@ -1,0 +1,44 @@
+"""A connection to PostgreSQL that runs named queries."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
+from rove.frontier.queries import load_numbered_queries
+from rove.frontier.timing import Timings
+
+QUERIES = {
+    name: with_arrays_as_text(query) for name, query in load_numbered_queries("postgres").items()
+}
+
+
+class Session:
+    """A connection that work holds for a while."""
+
+    def __init__(self, connection: Any, timings: Timings) -> None:
+        self.connection = connection
+        self._timings = timings
+        self.query = ""
+        """The query that is running, or the last one."""
+
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        """Run a named query and return all its rows."""
+        self.query = query
+        known = QUERIES[query]
+        values = [
+            array_text(parameters[name]) if name in known.as_text else parameters[name]
+            for name in known.parameters
+        ]
+        started = time.perf_counter()
+        try:
+            rows: list[Any] = await self.connection.fetch(known.text, *values)
+        finally:
+            self._timings.add(f"query {query}", time.perf_counter() - started)
+        return rows
+
+    async def value(self, query: str, /, **parameters: Any) -> Any:
+        """Return the first column of the first row, None if there is none."""
+        rows = await self.fetch(query, **parameters)
+        return rows[0][0] if rows else None

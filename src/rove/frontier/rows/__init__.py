@@ -1,0 +1,1 @@
+"""The rows of both databases as records, and back: what a query takes or returns is mapped here, once."""

@@ -1,0 +1,156 @@
+"""The rows of a claim and of a settle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
+from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.sanitize import storable
+from rove.model.reasons import lost_with_process
+from rove.model.urls import PendingUrl, UrlState
+from rove.model.visits import Lease, Pace, VisitResult
+
+
+class LeasedDomain(NamedTuple):
+    """A domain that a claim leases. Durations are in milliseconds."""
+
+    id: int
+    name: str
+    crawl_delay: int
+    backoff: int
+    failures: int
+    repeats: int
+    """Per mille."""
+    unsettled: int
+    """Claims before this one that were never settled."""
+    was_due: int
+    token: int
+    now: int
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether its head URL is taken to kill the process that fetches it."""
+        return self.unsettled >= MAX_UNSETTLED_CLAIMS
+
+    def lease(self, urls: Sequence[PendingUrl]) -> Lease:
+        """Build the lease for these URLs."""
+        return Lease(
+            domain=self.id,
+            name=self.name,
+            token=self.token,
+            crawl_delay=self.crawl_delay / 1000,
+            urls=tuple(urls),
+            pace=Pace(
+                backoff=self.backoff / 1000, failures=self.failures, repeats=self.repeats / 1000
+            ),
+            claimed_ms=self.now,
+        )
+
+    def closing(self, settled: int = 0) -> Closing:
+        """End the lease without a request; the domain's pace stays as it was."""
+        return Closing(self.id, settled, False, 0, 0, 0, self.backoff, self.failures, self.repeats)
+
+
+class Closing(NamedTuple):
+    """A lease that ends, in the order of the parameters of close_leases. Durations are in milliseconds."""
+
+    domain: int
+    settled: int
+    """URLs that left pending."""
+    asked: bool
+    since_finish: int
+    pages: int
+    pause: int
+    backoff: int
+    failures: int
+    repeats: int
+
+
+def pending_url(row: Sequence[Any]) -> PendingUrl:
+    """Build a pending URL from a row of head_urls or more_urls."""
+    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of = row
+    return PendingUrl(
+        fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of
+    )
+
+
+def urls_by_domain(rows: Iterable[Sequence[Any]]) -> dict[int, list[PendingUrl]]:
+    """Group the rows of head_urls by domain, in the order in which the URLs are due."""
+    urls: dict[int, list[PendingUrl]] = {}
+    for row in rows:
+        urls.setdefault(row[0], []).append(pending_url(row))
+    for heads in urls.values():
+        heads.sort(key=lambda url: (url.priority, url.position))
+    return urls
+
+
+def settled_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
+    """Return the rows of settle_urls: domain, fingerprint, state, reason, visit."""
+    return [
+        (visit.lease.domain, s.fingerprint, s.state, storable(s.reason), visit.lease.token)
+        for visit in visits
+        for s in visit.settled
+    ]
+
+
+def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
+    """Return the rows of settle_urls that fail the first URL of each domain."""
+    reason = lost_with_process(MAX_UNSETTLED_CLAIMS)
+    return [
+        (domain, urls[0].fingerprint, UrlState.FAILED, reason, None)
+        for domain, urls in heads.items()
+    ]
+
+
+def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:
+    """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts."""
+    return [
+        (
+            visit.lease.domain,
+            d.fingerprint,
+            HELD if d.failing else RETRIED,
+            round(d.seconds * 1000),
+            d.attempts,
+        )
+        for visit in visits
+        for d in visit.deferred
+    ]
+
+
+def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[Closing]:
+    """Return the leases that visits end; `settled` counts the URLs that left pending, by domain."""
+    return [
+        Closing(
+            visit.lease.domain,
+            settled[visit.lease.domain],
+            visit.asked,
+            _since_finish(visit),
+            [s.state for s in visit.settled].count(UrlState.DONE),
+            round(visit.pause * 1000),
+            round(visit.pace.backoff * 1000),
+            visit.pace.failures,
+            round(visit.pace.repeats * 1000),
+        )
+        for visit in visits
+    ]
+
+
+def late_rows(visits: Iterable[VisitResult]) -> list[tuple[int, int, bool, int, int]]:
+    """Return the rows of end_late: domain, token, asked, milliseconds since the finish, pause."""
+    return [
+        (
+            visit.lease.domain,
+            visit.lease.token,
+            visit.asked,
+            _since_finish(visit),
+            round(visit.pause * 1000),
+        )
+        for visit in visits
+    ]
+
+
+def _since_finish(visit: VisitResult) -> int:
+    return round(max(0.0, visit.since_finish) * 1000)

@@ -1,0 +1,48 @@
+"""The starts of a crawl and the processes that took part in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One start of a crawl."""
+
+    id: int
+    started: float
+    """Wall-clock seconds since the epoch."""
+    begin: float
+    """Seconds of the crawl's clock."""
+    end: float
+    """Seconds of the crawl's clock: the last sign of life of any of its processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participant:
+    """A process that takes part in a crawl, or did."""
+
+    node: str
+    """Its host and data directory."""
+    is_here: bool
+    """It uses this data directory."""
+    process: int
+    pid: int
+    has_left: bool
+    pages: int
+    pages_per_second: float
+    in_flight: int
+    since: float
+    """Seconds since it began."""
+    silent_for: float
+    """Seconds since its last sign of life."""
+
+
+def crawled_seconds(runs: Iterable[Run]) -> float:
+    """Return how long the crawl has been running on any machine; runs that overlap count once."""
+    total, reached = 0.0, float("-inf")
+    for run in sorted(runs, key=lambda run: run.begin):
+        total += max(0.0, run.end - max(run.begin, reached))
+        reached = max(reached, run.end)
+    return total

@@ -1,0 +1,89 @@
+"""Leases domains on the embedded frontier. Everything here runs inside a transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rove.frontier.contract import Policy
+from rove.frontier.counters import count_empty_leases
+from rove.frontier.fresh_first import FreshFirst
+from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.rows.visits import LeasedDomain, given_up_rows, urls_by_domain
+from rove.frontier.sqlite.counters import add_counters
+from rove.frontier.sqlite.database import Row, SqliteDatabase
+from rove.frontier.sqlite.settle import close_leases, delay_ms, settle_urls
+from rove.model.urls import PendingUrl
+from rove.model.visits import Lease
+
+
+def claim(
+    database: SqliteDatabase,
+    limit: int,
+    *,
+    turns: FreshFirst,
+    policy: Policy,
+    process: int,
+    now: int,
+) -> list[Lease]:
+    """Lease up to `limit` due domains."""
+    due = _due(database, limit, turns, now)
+    if not due:
+        return []
+    last = database.execute("next_number", name="visits", count=len(due))[0][0]
+    domains = [LeasedDomain._make((*row, last - i, now)) for i, row in enumerate(due)]
+    changes: Counter[str] = Counter()
+    suspects = [domain for domain in domains if domain.is_suspect]
+    if suspects:
+        _give_up_heads(database, suspects, changes, policy=policy, now=now)
+    database.batch(
+        "lease",
+        [(domain.id, domain.token) for domain in domains],
+        now=now,
+        budget=round(policy.budget * 1000),
+        delay=delay_ms(policy),
+        process=process,
+    )
+    urls = _head_urls(database, [domain.id for domain in domains], now, URLS_PER_LEASE)
+    empty = [domain.closing() for domain in domains if domain.id not in urls]
+    if empty:
+        close_leases(database, empty, changes, policy=policy, now=now)
+        count_empty_leases(len(empty), changes)
+    add_counters(database, changes)
+    return [domain.lease(urls[domain.id]) for domain in domains if domain.id in urls]
+
+
+def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:
+    """Return the rows of the domains to lease; fresh ones come first if it is their turn."""
+    fresh: list[Row] = []
+    if turns.takes_turn():
+        fresh = database.execute("due_fresh", now=now, limit=limit)
+        turns.found(len(fresh))
+        if len(fresh) == limit:
+            return fresh
+    taken = {row[0] for row in fresh}
+    due = database.execute("due", now=now, limit=limit)
+    return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
+
+
+def _head_urls(
+    database: SqliteDatabase, domains: list[int], now: int, limit: int
+) -> dict[int, list[PendingUrl]]:
+    return urls_by_domain(
+        database.batch("head_urls", domains, now=now, limit=limit, retried=RETRIED, held=HELD)
+    )
+
+
+def _give_up_heads(
+    database: SqliteDatabase,
+    suspects: list[LeasedDomain],
+    changes: Counter[str],
+    *,
+    policy: Policy,
+    now: int,
+) -> None:
+    """Fail the head URL of domains whose claims were never settled."""
+    heads = _head_urls(database, [domain.id for domain in suspects], now, 1)
+    settled = settle_urls(database, given_up_rows(heads), changes)
+    changes["lost"] += settled.total()
+    closing = [domain.closing(settled[domain.id]) for domain in suspects]
+    close_leases(database, closing, changes, policy=policy, now=now)

@@ -1,0 +1,179 @@
+-- The embedded frontier. Times are milliseconds of the crawl's clock (clock.py).
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- One row per start of the crawl.
+CREATE TABLE run (
+    id      INTEGER PRIMARY KEY,
+    started INTEGER NOT NULL,
+    wall    REAL    NOT NULL                    -- wall-clock seconds since the epoch, for people
+);
+
+-- One row per process. A process owns leases; `seen` moves with every write, so that a crash leaves its length behind.
+CREATE TABLE process (
+    id          INTEGER PRIMARY KEY,
+    run         INTEGER NOT NULL,
+    pid         INTEGER NOT NULL,
+    started     INTEGER NOT NULL,
+    seen        INTEGER NOT NULL,
+    pages       INTEGER NOT NULL DEFAULT 0,
+    pages_per_s REAL    NOT NULL DEFAULT 0,
+    in_flight   INTEGER NOT NULL DEFAULT 0,
+    has_left    INTEGER NOT NULL DEFAULT 0
+);
+
+-- The counters that status shows. The transaction that changes a row also changes its counters; nothing is ever
+-- counted.
+CREATE TABLE counter (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The domain row is the queue head, the politeness clock and the lease in one.
+-- Domains and URLs are stored in order of arrival, so that new rows go to the end of the table. Small indexes find them
+-- by hash.
+CREATE TABLE domain (
+    -- The key must come first: RETURNING treats all columns as NOT NULL if the first one is.
+    arrival     INTEGER PRIMARY KEY,
+    id          INTEGER NOT NULL,               -- 64-bit hash of the name: no look-up before an insert
+    name        TEXT    NOT NULL,
+    ready_at    INTEGER,                        -- when it may be claimed; NULL: nothing to claim
+    not_before  INTEGER NOT NULL DEFAULT 0,     -- the politeness clock; kept while the domain is idle
+    crawl_delay INTEGER NOT NULL DEFAULT 0,     -- longest Crawl-delay of its origins
+    pending     INTEGER NOT NULL DEFAULT 0,
+    token       INTEGER NOT NULL DEFAULT 0,     -- fencing: the last visit that was leased
+    owner       INTEGER,                        -- the process that holds the lease
+    unsettled   INTEGER NOT NULL DEFAULT 0,     -- claims since the last settle
+    failing     INTEGER,                        -- every pending URL waits for an origin that keeps failing
+    pages       INTEGER NOT NULL DEFAULT 0,     -- pages stored in limits epoch `pages_epoch`
+    pages_epoch INTEGER NOT NULL DEFAULT 0,
+    capped      INTEGER NOT NULL DEFAULT 0,     -- reached --max-pages-per-domain
+    excluded    INTEGER NOT NULL DEFAULT 0,
+    backoff     INTEGER NOT NULL DEFAULT 0,     -- delay after 429 and 503 responses
+    failures    INTEGER NOT NULL DEFAULT 0,     -- consecutive visits without a response
+    repeats     INTEGER NOT NULL DEFAULT 0      -- share of its latest pages that repeated a text, per mille
+);
+CREATE UNIQUE INDEX domain_key ON domain (id);
+CREATE INDEX domain_due ON domain (ready_at, failing) WHERE ready_at IS NOT NULL;
+CREATE INDEX domain_fresh ON domain (ready_at) WHERE token = 0 AND ready_at IS NOT NULL;
+CREATE INDEX domain_leased ON domain (owner, ready_at) WHERE owner IS NOT NULL;
+CREATE INDEX domain_capped ON domain (capped) WHERE capped = 1;
+
+-- No foreign key to domain: an add must not look up or lock rows that it does not change.
+CREATE TABLE url (
+    arrival      INTEGER PRIMARY KEY,
+    domain       INTEGER NOT NULL,
+    fingerprint  INTEGER NOT NULL,
+    url          TEXT    NOT NULL,
+    state        INTEGER NOT NULL DEFAULT 0,    -- model.urls.UrlState
+    priority     INTEGER NOT NULL,              -- the depth, or one of the two classes of deferred URLs
+    position     INTEGER NOT NULL,              -- order of arrival; for a deferred URL, when it is due
+    depth        INTEGER NOT NULL,
+    hops         INTEGER NOT NULL DEFAULT 0,
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    assume_https INTEGER NOT NULL DEFAULT 0,
+    reason       TEXT    NOT NULL DEFAULT '',
+    visit        INTEGER,                       -- the visit that settled it
+    sitemap_of   TEXT    NOT NULL DEFAULT ''    -- for a sitemap, the host whose URLs it may list
+);
+CREATE UNIQUE INDEX url_key ON url (domain, fingerprint);
+CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
+
+CREATE TABLE origin (
+    domain        INTEGER NOT NULL,
+    origin        TEXT    NOT NULL,
+    status        TEXT    NOT NULL,             -- model.visits.RobotsStatus
+    body          BLOB    NOT NULL,             -- zlib
+    crawl_delay   INTEGER NOT NULL,
+    failures      INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    fetched_at    INTEGER NOT NULL DEFAULT 0,
+    source        TEXT    NOT NULL DEFAULT '',  -- the URL that returned the body, after redirects
+    etag          TEXT    NOT NULL DEFAULT '',
+    last_modified TEXT    NOT NULL DEFAULT '',
+    PRIMARY KEY (domain, origin)
+) WITHOUT ROWID;
+
+-- Every robots.txt that was ever obeyed, once. The audit checks the ledger against it.
+CREATE TABLE robots_text (
+    hash INTEGER PRIMARY KEY,
+    body BLOB NOT NULL                          -- zlib
+);
+
+-- The ledger: one row per request. The columns are listed in rows/requests.py.
+CREATE TABLE request (
+    visit        INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    domain       INTEGER NOT NULL,              -- the domain of the visit
+    kind         TEXT    NOT NULL,              -- model.ledger.RequestKind
+    url          TEXT    NOT NULL,
+    fingerprint  INTEGER NOT NULL,
+    started      REAL    NOT NULL,              -- wall clock, for people
+    status       INTEGER NOT NULL,
+    error        TEXT    NOT NULL,
+    media_type   TEXT    NOT NULL,
+    size         INTEGER NOT NULL,
+    truncated    INTEGER NOT NULL,
+    content_hash INTEGER,
+    target       TEXT    NOT NULL,
+    title        TEXT    NOT NULL,
+    text_file    TEXT,
+    text_offset  INTEGER,
+    text_length  INTEGER,
+    raw_file     TEXT,
+    raw_offset   INTEGER,
+    raw_length   INTEGER,
+    other_domain INTEGER,                       -- the domain requested, if a robots.txt redirect left the visit's
+    began        INTEGER NOT NULL DEFAULT 0,
+    ended        INTEGER NOT NULL DEFAULT 0,
+    address      TEXT    NOT NULL DEFAULT '',
+    delay        INTEGER NOT NULL DEFAULT 0,    -- milliseconds without a visit after this one
+    delay_from   TEXT    NOT NULL DEFAULT 'delay',  -- model.ledger.DelaySource
+    process      INTEGER NOT NULL DEFAULT 0,
+    settlement   TEXT    NOT NULL DEFAULT '',   -- model.ledger.Settlement
+    marks        TEXT    NOT NULL DEFAULT '',   -- what was cut, dropped or doubtful, by name
+    is_copy      INTEGER NOT NULL DEFAULT 0,    -- its text is stored under `content`
+    PRIMARY KEY (visit, seq)
+) WITHOUT ROWID;
+CREATE INDEX request_of_domain ON request (domain, visit, seq);
+CREATE INDEX request_elsewhere ON request (other_domain, visit, seq) WHERE other_domain IS NOT NULL;
+CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
+
+-- Where each stored text is: one row for all pages that have it.
+CREATE TABLE content (
+    hash    INTEGER PRIMARY KEY,                -- 64 bits of the text's hash
+    checked INTEGER NOT NULL,                   -- 64 bits of a second hash
+    domain  INTEGER NOT NULL,                   -- of the page that the stored record names
+    visit   INTEGER NOT NULL,                   -- the visit that fetched that page
+    file    TEXT    NOT NULL,
+    offset  INTEGER NOT NULL,
+    length  INTEGER NOT NULL
+);
+
+-- Domains and hosts that must not be requested, with the lifted ones. Each pattern covers its subdomains.
+CREATE TABLE exclusion (
+    id          INTEGER PRIMARY KEY,
+    pattern     TEXT    NOT NULL,
+    at          INTEGER NOT NULL,
+    wall        REAL    NOT NULL,
+    who         TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    lifted_at   INTEGER,
+    lifted_wall REAL,
+    lifted_by   TEXT
+);
+CREATE UNIQUE INDEX exclusion_in_force ON exclusion (pattern) WHERE lifted_at IS NULL;
+
+CREATE TABLE seed_source (
+    id       INTEGER PRIMARY KEY,
+    path     TEXT    NOT NULL,
+    name     TEXT    NOT NULL,
+    offset   INTEGER NOT NULL DEFAULT 0,
+    lines    INTEGER NOT NULL DEFAULT 0,
+    good     INTEGER NOT NULL DEFAULT 0,
+    bad      INTEGER NOT NULL DEFAULT 0,
+    finished INTEGER NOT NULL DEFAULT 0
+);
