@@ -1,6 +1,6 @@
-"""A frontier with millions of URLs that a crawl then goes on with: filled in bulk, straight into the tables.
+"""Fill a frontier with millions of URLs before a crawl continues with it, by inserting straight into the tables.
 
-The URLs belong to the hosts of the small web and lie behind everything that the crawl finds, so that it does the
+The URLs belong to the hosts of the small web and queue behind everything that the crawl finds. So the crawl does the
 same work as without them; only the tables and their indexes are larger.
 """
 

@@ -1,8 +1,8 @@
-"""A broad crawl with Scrapy, to hold rove against: the settings are those that its documentation recommends for broad
+"""A broad crawl with Scrapy, to compare rove with. The settings are those that its documentation recommends for broad
 crawls (docs.scrapy.org, topics/broad-crawls), on the asyncio reactor.
 
 It reads links and text, obeys robots.txt, and stores nothing. Names are not looked up: every connection goes to the
-small web, which costs Scrapy less than DNS would. One line of JSON at the end says what it did.
+small web, which costs Scrapy less than DNS would. At the end it prints one line of JSON with its counts.
 """
 
 from __future__ import annotations

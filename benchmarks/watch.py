@@ -1,7 +1,7 @@
-"""Processes seen from outside: what the operating system says of their CPU time and memory.
+"""Sample the CPU time and memory of processes from outside.
 
-A thread takes a sample four times a second; what was used in a window of time is reckoned from the samples
-around its ends. The times are of the machine's steady clock, as those in the small web's log are.
+A thread takes four samples per second. The CPU time of a period is interpolated from the samples around its ends. All
+times are those of the monotonic clock, like the times in the small web's log.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The small webs that all contestants are measured on, each in processes of its own, started anew for every run.
+"""The small webs that all contestants are measured on. Each run starts a new server process.
 
-The server's log is the judge: pages are counted where they are served, not where they are said to have come in.
+Pages are counted in the server's log, not by the contestants.
 """
 
 from __future__ import annotations
