@@ -270,7 +270,9 @@ async def test_what_is_known_of_a_domain(harness: Harness) -> None:
 # Visits that were lost with their process
 
 
-def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None):
+def lost(
+    lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None
+) -> LostVisit:
     found = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,

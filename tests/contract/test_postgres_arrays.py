@@ -48,7 +48,7 @@ def test_what_is_sent_is_what_arrives(
     floats: list[float],
     booleans: list[bool | None],
 ) -> None:
-    sent = {
+    sent: dict[str, list[Any]] = {
         "bigint": bigints,
         "text": texts,
         "double precision": floats,
@@ -67,10 +67,10 @@ def test_arrays_that_are_unnested_go_as_text(kind: str) -> None:
     query = NumberedQuery(f"SELECT unnest($1::{kind}[]), $2::{kind}", ("many", "one"))
     found = with_arrays_as_text(query)
     assert found.text == f"SELECT unnest($1::text::{kind}[]), $2::{kind}"
-    assert (found.parameters, found.as_text) == (("many", "one"), {"many"})
+    assert (found.parameters, found.as_text) == (("many", "one"), frozenset({"many"}))
 
 
 def test_arrays_that_rows_are_compared_with_and_bytes_go_as_they_are() -> None:
     text = "SELECT a = ANY ($1::bigint[]), b <> ALL ($2::text[]), unnest($3::bytea[])"
     found = with_arrays_as_text(NumberedQuery(text, ("a", "b", "c")))
-    assert (found.text, found.as_text) == (text, set())
+    assert (found.text, found.as_text) == (text, frozenset())

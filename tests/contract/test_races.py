@@ -59,7 +59,10 @@ def rounds(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None
     """A test for a few seeds, and for many more in the long run."""
     marks = [pytest.mark.long, pytest.mark.timeout(300)]
     many = [pytest.param(seed, marks=marks) for seed in range(FEW, MANY)]
-    return pytest.mark.parametrize("seed", [*range(FEW), *many])(test)
+    parametrized: Callable[..., Awaitable[None]] = pytest.mark.parametrize(
+        "seed", [*range(FEW), *many]
+    )(test)
+    return parametrized
 
 
 class Crawl:

@@ -6,9 +6,10 @@ import asyncio
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -97,6 +98,9 @@ def is_odd(text: str) -> bool:
     return not is_even(text)
 
 
+T = TypeVar("T")
+
+
 class FrontierMachine(RuleBasedStateMachine):
     """A frontier beside its model."""
 
@@ -123,7 +127,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def open(self) -> Frontier:
         return self.run(self.harness.open(delay=DELAY, budget=BUDGET, horizon=self.horizon))
 
-    def run(self, work):
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
 
     def teardown(self) -> None:

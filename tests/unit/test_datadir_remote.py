@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from rove import datadir
 from rove.datadir import DataDir, Remote
 from rove.errors import StoreError, UsageError
 
@@ -138,7 +137,7 @@ def full_disk() -> Iterator[None]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datadir.os, "fsync", failing)
+        patch.setattr(os, "fsync", failing)
         yield
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-import rove.humanize
 from rove.humanize import seconds_text, size_text
 
 
@@ -53,7 +50,3 @@ def test_durations(seconds: float, expected: str) -> None:
 
 def test_a_duration_just_below_a_minute_is_not_sixty_seconds() -> None:
     assert seconds_text(59.97) == "1 min 00 s"
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(rove.humanize).failed == 0

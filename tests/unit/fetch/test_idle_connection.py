@@ -150,7 +150,7 @@ class Visitor:
         self, path: str = ROBOTS, *, host: str = "page.test", **changes: int
     ) -> Outcome:
         request = self.request(path, host)
-        return await self._fetcher.fetch(replace(request, more_follows=True, **changes))  # type: ignore[arg-type]
+        return await self._fetcher.fetch(replace(request, more_follows=True, **changes))
 
     async def page(self, path: str = PAGE, *, host: str = "page.test") -> Outcome:
         return await self._fetcher.fetch(self.request(path, host))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ SOURCES = Path(queries.__file__).parent
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stands in the package's place."""
-    monkeypatch.setattr(queries.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     (tmp_path / "some").mkdir()
     return tmp_path
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
 
-from rove.frontier import timing
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
 from rove.frontier.timing import BOUNDS, Histogram, Timings
@@ -79,7 +79,7 @@ def test_each_name_has_its_own_histogram() -> None:
 
 def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([10.0, 10.5, 20.0, 20.25])
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     timings = Timings()
     with timings.measured("work"):
         pass
@@ -105,7 +105,7 @@ def test_nothing_timed_is_no_line() -> None:
 
 
 def holder(query: str = "claim") -> postgres_watch.Holder:
-    return SimpleNamespace(query=query)  # type: ignore[return-value]
+    return SimpleNamespace(query=query)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Found by experiment: for each a few megabytes would take minutes, or gigabytes, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
 
 Page = Callable[[int], bytes]
@@ -77,17 +78,16 @@ def _long_link(share: float, unit: str) -> Page:
     return page
 
 
+def _two_halves(first: str, second: str, size: int) -> bytes:
+    return b"<p>" + repeated(first, size // 2) + repeated(second, size // 2)
+
+
 def _all() -> Iterator[tuple[str, Page]]:
     for unit in _UNITS:
-        yield unit, lambda size, unit=unit: repeated(unit, size)
+        yield unit, partial(repeated, unit)
     for both in _HALVES:
         first, _, second = both.partition("|")
-        yield (
-            both,
-            lambda size, first=first, second=second: (
-                b"<p>" + repeated(first, size // 2) + repeated(second, size // 2)
-            ),
-        )
+        yield both, partial(_two_halves, first, second)
     for before in ("<a ", "<p><a ", "<p><b ", "<svg ", "<html ", "</a "):
         for unit in (
             *("a# ", "a#/", 'a#="" ', 'a#=">"', "a#='>'", 'a# x=">" ', "a<# "),
@@ -105,9 +105,9 @@ def _all() -> Iterator[tuple[str, Page]]:
     yield "long name", lambda size: b"<" + b"x" * size + b">"
     yield "long attribute", lambda size: b"<a " + b"x" * size + b">"
     yield "doctype", lambda size: b"<!doctype " + b"x " * (size // 2)
-    for share in (0.2, 0.5, 0.9):
-        yield f"long link {share}", _long_link(share, "x")
-        yield f"long link of tags {share}", _long_link(share, "x>")
+    for part in (0.2, 0.5, 0.9):
+        yield f"long link {part}", _long_link(part, "x")
+        yield f"long link of tags {part}", _long_link(part, "x>")
     yield "long links", lambda size: repeated(f"<a href='?#{'é' * 600}'>x</a>", size)
     yield "tabs", lambda size: repeated("x_ \n", size)
 

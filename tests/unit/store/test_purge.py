@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -210,13 +211,17 @@ def test_a_second_purge_finds_nothing(tmp_path: Path) -> None:
     assert files(tmp_path) == names
 
 
+def is_of(domain: str, url: str) -> bool:
+    return f"//{domain}/" in url
+
+
 def test_a_file_may_be_purged_again_and_again(tmp_path: Path) -> None:
     domains = ["a.example", "b.example", "c.example"]
     pages = [of_domain(domain, n) for n in range(9) for domain in domains]
     rows = stored(tmp_path, [pages])
     (name,) = files(tmp_path)
     for number, domain in enumerate(domains[:2], 1):
-        purge = Purge(tmp_path, lambda url, of=domain: f"//{of}/" in url)
+        purge = Purge(tmp_path, partial(is_of, domain))
         for done in purge.rewrite():
             rows.update(done)
             purge.finish(done.old)

@@ -58,6 +58,7 @@ def test_what_is_asked_for_is_kept_and_read_back(tmp_path: Path, keep: Keep) -> 
             assert item.raw is None
         else:
             assert item.raw is not None
+            assert source.source is not None
             message = reader.read_raw(item.raw, source.url)
             assert message.partition(b"\r\n\r\n")[2] == source.source.wire_body
     path = whole_file(tmp_path)
