@@ -22,7 +22,7 @@ import pytest
 from rove import __version__
 from rove.demo.log import LogKind, judge
 from rove.policy.constants import PROJECT_PAGE
-from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each
+from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
 from tests.acceptance.results import exported, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site, unreachable
@@ -41,11 +41,6 @@ def states_of(data: Path) -> dict[str, tuple[str, str]]:
     """Return the state of every URL and its reason."""
     rows = frontier_rows(data, "SELECT url, state, reason FROM url")
     return {url: (STATES[state], reason) for url, state, reason in rows}
-
-
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
 
 
 @scenario
@@ -83,7 +78,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
 def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with unreachable() as reach:
-        seeds = write(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
     assert result.returncode == 0, result.stderr
     assert "2 URLs are left" in result.stderr and "keep failing" in result.stderr
@@ -113,7 +108,7 @@ def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
     data = tmp_path / "data"
     hosts = [name.removesuffix("/") for name in pages if name.endswith("/")]
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
+        seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert set(web.pages) == {
@@ -148,7 +143,7 @@ def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> No
         ]
         links = "".join(f'<a href="{url}linked">x</a>' for url in private)
         pages["named.test/"] = Reply(links)
-        seeds = write(tmp_path / "seeds.txt", *private, "http://named.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", *private, "http://named.test/")
         reach = ["--connect-to", f"*.test=127.0.0.1:{port}"]
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
     assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
@@ -177,7 +172,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     }
     info = "https://example.org/about-our-crawl"
     with site({}) as proxy, site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
         trap = f"http://127.0.0.1:{proxy.port}"
         names = ["http_proxy", "https_proxy", "all_proxy", "ftp_proxy"]
         settings = dict.fromkeys([*names, *(name.upper() for name in names)], trap)
@@ -238,7 +233,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
     }
     data = tmp_path / "data"
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert set(web.pages) == {f"http://{name}" for name in pages}
@@ -269,8 +264,8 @@ def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
     }
     data = tmp_path / "data"
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/", "http://b.test/")
-        exclude = write(tmp_path / "exclude.txt", "never.test")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/", "http://b.test/")
+        exclude = write_lines(tmp_path / "exclude.txt", "never.test")
         options = [*crawl_options(data, delay=0.01), *web.reach, "--exclude", exclude]
         result = rove("crawl", seeds, *options)
     assert result.returncode == 0, result.stderr
@@ -286,7 +281,7 @@ def a_concurrency_that_does_not_fit_is_lowered(tmp_path: Path) -> None:
     )
     hosts = [f"http://host{i}.test/" for i in range(300)]
     with site(lambda host, path: Reply(status=404)) as web:
-        seeds = write(tmp_path / "seeds.txt", *hosts)
+        seeds = write_lines(tmp_path / "seeds.txt", *hosts)
         options = crawl_options(tmp_path / "data", delay=0.01, concurrency=400)
         command = [sys.executable, "-c", limited, "crawl", seeds, *options, *web.reach]
         words = list(map(str, command))
@@ -311,7 +306,7 @@ def a_page_that_fails_for_a_while_is_tried_again(tmp_path: Path) -> None:
         return Reply("<title>at last</title>")
 
     with site(answer) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://down.test/", "http://up.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://down.test/", "http://up.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert counts == {
@@ -357,13 +352,13 @@ def name_server() -> Iterator[str]:
 @scenario
 def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
     """The address comes from the given name server, and the port from the seed."""
-    file = write(tmp_path / "server.pem", certificates.SELF_SIGNED)
+    file = write_lines(tmp_path / "server.pem", certificates.SELF_SIGNED)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(file)
     lax, strict = tmp_path / "lax", tmp_path / "strict"
     with blocking_server(tls) as server, name_server() as names:
         url = f"https://page.test:{server.port}/"
-        seeds = write(tmp_path / "seeds.txt", url)
+        seeds = write_lines(tmp_path / "seeds.txt", url)
         options = ["--dns-server", names, "--allow-private-addresses"]
         results = rove_each(
             [

@@ -13,7 +13,7 @@ import pytest
 from rove.datadir import DataDir
 from rove.demo.log import judge
 from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
-from tests.acceptance.results import exported_urls, frontier_rows, status_of
+from tests.acceptance.results import exported_urls, leased_domains, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import served
@@ -43,10 +43,6 @@ def is_alive(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def leases_out(data: Path) -> int:
-    return int(frontier_rows(data, "SELECT count(*) FROM domain WHERE owner IS NOT NULL")[0][0])
 
 
 @scenario
@@ -99,7 +95,7 @@ def processes_whose_supervisor_is_killed_stop_and_a_new_start_waits_for_them(
                 output, _ = again.communicate(timeout=20)
         assert "waiting for the processes of an earlier start" in output
         assert len(web.pages) == len(set(web.pages)), "a domain was asked again before its delay"
-    assert leases_out(data) == 0
+    assert leased_domains(data) == 0
 
 
 @scenario
@@ -130,7 +126,7 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
             assert time.monotonic() - begun < 10
         assert crawl.returncode == 130, output
         assert not any(map(is_alive, workers))
-    assert leases_out(data) == 0, "leases were not given back"
+    assert leased_domains(data) == 0, "leases were not given back"
     assert "Traceback" not in output
 
 
