@@ -8,7 +8,8 @@ DATA   ?= rove-data
 # Two test processes. The tests of a file stay together because they share crawls; slow directories start first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo crawl lint unit test test-long coverage bench bench-quick bench-stages bench-frontier bench-zoo clean
+.PHONY: help demo crawl docs pictures lint unit test test-long coverage
+.PHONY: bench bench-quick bench-stages bench-frontier bench-zoo clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +35,12 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 	@test -n "$(SEEDS)" || { echo "make crawl: say which seeds: SEEDS=seeds.txt" >&2; exit 2; }
 	@test -n "$(EMAIL)" || { echo "make crawl: say how webmasters reach you: EMAIL=you@example.org" >&2; exit 2; }
 	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
+
+docs: $(VENV)/.runtime ## generate docs/cli.md from the program
+	$(BIN)/python -m rove.cli.reference > docs/cli.md
+
+pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
+	$(BIN)/python -m rove.cli.pictures docs/pictures
 
 lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/ruff check .

@@ -100,7 +100,7 @@ def visited(lease: Lease, with_requests: bool = False) -> VisitResult:
     """Return a visit that fetched the lease's first URL."""
     return VisitResult(
         lease=lease,
-        asked=True,
+        requested=True,
         since_finish=0.0,
         settled=(Settled(fingerprint=lease.urls[0].fingerprint, state=UrlState.DONE),),
         requests=(page_row(lease),) if with_requests else (),

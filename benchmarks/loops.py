@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import uvloop
 
 from benchmarks.web import WebPlan
-from rove.config import DEFAULT_MAX_BODY
+from rove.config import DEFAULT_MAX_PAGE_SIZE
 from rove.crawl.requests import READABLE_TYPES
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
@@ -35,8 +35,9 @@ from rove.fetch.dns import AresLookup, CachingResolver
 from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import Fetched
 from rove.parse.html import PageSource, read_html
-from rove.policy.constants import user_agent
+from rove.policy.identity import user_agent
 from rove.resources.runtime import tune_process
+from rove.urls.canonical import canonical
 
 EMAIL = "bench@example.org"
 KINDS = ("raw", "fetch", "bare", "handshakes")
@@ -74,7 +75,9 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
     )
 
     async def take(url: str) -> None:
-        request = Request(url=url, max_bytes=DEFAULT_MAX_BODY, accept_types=READABLE_TYPES)
+        parsed = canonical(url)
+        assert parsed is not None
+        request = Request(url=parsed, max_bytes=DEFAULT_MAX_PAGE_SIZE, accept_types=READABLE_TYPES)
         outcome = await fetcher.fetch(request)
         if not isinstance(outcome, Fetched):
             loop.errors += 1

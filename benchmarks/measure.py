@@ -25,7 +25,8 @@ from tests.postgres import own_server
 from benchmarks.contestants import CRAWLS, LOOPS, Trial, command_of, python_of
 from benchmarks.watch import Watch
 from benchmarks.web import BenchmarkFailed, ServedWeb, served
-from rove.demo.log import LoggedRequest, LogKind, judge
+from rove.demo.judge import judge
+from rove.demo.log import LoggedRequest, LogKind
 
 SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
 """PostgreSQL's defaults with more memory. fsync is on: what is committed is on the disk."""
@@ -282,7 +283,7 @@ def _is_answer(entry: LoggedRequest) -> bool:
 
 def _fault(entry: LoggedRequest) -> str:
     """Return what the server's log says is wrong with a request, or an empty string."""
-    if entry.kind is LogKind.RUBBISH:
+    if entry.kind is LogKind.NOT_HTTP:
         return "rubbish"
     if not entry.complete:
         return "given up"

@@ -1,4 +1,4 @@
-"""`rove` and `python -m rove`: run a command and turn how it ended into an exit code."""
+"""`rove` and `python -m rove`: run a command, print its error as one sentence and set the exit code."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from rove.errors import RoveError
 log = logging.getLogger("rove")
 log.addHandler(logging.NullHandler())
 log.propagate = False
-logging.raiseExceptions = False  # a log file on a full disk must not be what a person sees
+logging.raiseExceptions = False  # do not print a traceback when the log file is on a full disk
 
 
 def main() -> None:
     """Run the command line."""
     try:
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # before the command could listen for it
+    except KeyboardInterrupt:  # before the command has installed its own handler
         code = 130
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; its exit code."""
-    from rove.cli import rove  # takes a third of a second, in which somebody may press Ctrl-C
+    """Run one command and return its exit code."""
+    from rove.cli import (
+        rove,  # slow to import; inside main's `try` because the user may press Ctrl-C
+    )
 
     try:
         code = rove.main(arguments, prog_name="rove", standalone_mode=False)
@@ -45,11 +47,11 @@ def run(arguments: list[str]) -> int:
         hint = f" (see rove {_command(error)}--help)" if isinstance(error, click.UsageError) else ""
         return _fail(error.format_message().rstrip(".") + hint, 2)
     except Exception as error:
-        log.exception("this is a bug")
+        log.exception("unexpected error; this is a bug")
         has_log_file = any(isinstance(handler, logging.FileHandler) for handler in log.handlers)
         if not has_log_file:
             traceback.print_exception(error)
-        where = "rove.log has the details" if has_log_file else "the details are above"
+        where = "see rove.log" if has_log_file else "see the traceback above"
         return _fail(f"unexpected {type(error).__name__}: {error} ({where})", 1)
     return code if isinstance(code, int) else 0
 

@@ -1,8 +1,12 @@
-"""The settings of a crawl: one frozen record, remembered in the frontier and read back on resume."""
+"""The settings of a crawl: one frozen record, stored in the frontier and read when the crawl is resumed.
+
+Every default that matters is in `Settings`. Those that make the crawl polite are defined in policy/.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -15,30 +19,39 @@ from rove.policy.constants import (
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
     VISIT_BUDGET,
-    is_plausible_email,
 )
+from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
+DAY = 86_400.0
 DEFAULT_CONCURRENCY = 500
-LONGEST_DELAY = 365 * 86_400.0
 DEFAULT_TIMEOUT = 60.0
-SHORTEST_TIMEOUT = 1.0
-DEFAULT_MAX_BODY = 5 * 1024 * 1024
+DEFAULT_MAX_PAGE_SIZE = 5 << 20
 DEFAULT_MAX_MEMORY = 1 << 30
-LEAST_MEMORY = 256 << 20
-"""With less, one page of the largest size could go over the ceiling."""
 DEFAULT_MIN_FREE_DISK = 1 << 30
+
+LONGEST_DELAY = 365 * DAY
+SHORTEST_TIMEOUT = 1.0
+SMALLEST_MAX_PAGE_SIZE = 1 << 10
+LARGEST_MAX_PAGE_SIZE = 64 << 20
+"""Decoding a page blocks the event loop, so one page must not be much larger."""
+LEAST_MEMORY = 256 << 20
+"""With less memory, one page of the default size could exceed the ceiling."""
+PAGES_IN_MEMORY = 24
+"""Memory that one page needs at most while it is received and read, as a multiple of --max-page-size."""
 LARGEST_NUMBER = 1e15
-"""In a size or a duration: what is over it is a slip, and might be more than a number can hold."""
+"""A larger size or duration is a typing error, and may not fit into a number."""
+
+_INFO_URL = re.compile(r"https?://[^\s()<>;]+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b?)", re.ASCII)
 _SIZE_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """When a crawl ends. Each counts from where the crawl stood when it was given."""
+    """When a crawl ends. Each limit counts from the state of the crawl when the limit was given."""
 
     max_pages: int | None = None
     max_duration: float | None = None
@@ -48,106 +61,135 @@ class Limits:
     seconds_before: float = 0.0
     """Seconds crawled before `max_duration` was given."""
     epoch: int = 0
-    """Rises when `max_pages_per_domain` is given anew."""
+    """Increases each time `max_pages_per_domain` is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All that a crawl remembers of how it was started."""
+    """The options of a crawl that are stored with it. None means no limit unless the field says otherwise."""
 
     email: str
+    """Sent with every request, so that a webmaster can complain. There is no default, because it must be yours."""
     info_url: str | None = None
+    """A page about the crawl, sent with every request; None means the page of the project."""
     delay: float = DEFAULT_DELAY
+    """Seconds between two visits to a domain. The default allows 1,234 pages a day, which hardly show in a log."""
     allow_short_delay: bool = False
+    """Allows a shorter delay than the default, for sites that are your own or have agreed."""
     concurrency: int = DEFAULT_CONCURRENCY
+    """Fetches in flight. The default needs a small part of `max_memory`; it is lowered where open files are few."""
     max_depth: int | None = None
+    """Links to follow from a seed."""
     seeds_only: bool = False
+    """Stay on the domains of the seeds."""
     connect_to: tuple[str, ...] = ()
+    """Rules PATTERN=ADDRESS[:PORT] that replace DNS for some hosts."""
     dns_servers: tuple[str, ...] = ()
     """Name servers to ask instead of the machine's own."""
     strict_tls: bool = False
-    """Pages behind certificates that do not hold, or behind old TLS, are refused, not marked."""
+    """Refuse pages with an invalid certificate or an old TLS version. By default they are stored and marked."""
     allow_private_addresses: bool = False
+    """Connect to private addresses. By default a page on the web cannot lead the crawl into the local network."""
     store: str = "text"
+    """'text', 'raw' or 'both'. By default only the text, which is much smaller than the response."""
     redirect_hops: int = DEFAULT_REDIRECT_HOPS
+    """Redirects inside a domain that a visit follows at once."""
     per_ip: int | None = None
-    """Connections at once to one address, within a process; None: as many as it comes to."""
+    """Connections to one address at a time, per process."""
     sitemaps: bool = False
+    """Read the sitemaps that robots.txt names. Off by default, because they can list millions of URLs."""
     max_links: int = DEFAULT_MAX_LINKS
+    """Links taken from one page; a page with more is marked."""
     timeout: float = DEFAULT_TIMEOUT
-    """Seconds that one request may take."""
-    max_body: int = DEFAULT_MAX_BODY
+    """Seconds that one request may take. With the default, a visit has time for three slow requests."""
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE
+    """Bytes to receive of one page; the rest is cut off. Reading a page may take 20 times as much memory."""
     horizon: float | None = None
-    """Seconds that the crawl is reckoned to go on for; None: see `planned_seconds`."""
+    """Seconds that the crawl is expected to run; None means `planned_seconds`."""
     max_memory: int = DEFAULT_MAX_MEMORY
-    """Bytes that each crawling process may have in memory."""
+    """Bytes of memory that each crawling process may use. The default is enough for 5,000 fetches in flight."""
     min_free_disk: int = DEFAULT_MIN_FREE_DISK
-    """Bytes that must be free on the disk of the data directory for the crawl to go on; 0: none."""
+    """Bytes that must stay free on the disk of the data directory, or the crawl pauses. 0 turns the check off."""
     limits: Limits = Limits()
     drop_params: tuple[str, ...] = ()
-    """Parameters that are left out of URLs besides those that the canonical form leaves out; never changed."""
+    """More query parameters to remove from URLs. Cannot be changed later, because the stored URLs would not match."""
 
     @property
     def ignored_params(self) -> IgnoredParams:
         """The parameters that this crawl removes from URLs."""
         return ignored_params_with(self.drop_params)
 
-    def checked(self) -> Settings:
-        """These settings, if they make sense together; a UsageError that says what does not."""
-        if not is_plausible_email(self.email):
-            raise UsageError(
-                f"{self.email!r} is not an e-mail address that a webmaster could write to; "
-                "give yours with --email"
-            )
-        if not 0 <= self.delay <= LONGEST_DELAY:
-            raise UsageError(
-                f"a --delay of {self.delay:g} s is not between 0 and {LONGEST_DELAY:,.0f} s"
-            )
-        if self.delay < DEFAULT_DELAY and not self.allow_short_delay:
-            raise UsageError(
-                f"a --delay of {self.delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
-                "sites are your own or have agreed"
-            )
-        if not SHORTEST_TIMEOUT <= self.timeout <= VISIT_BUDGET:
-            raise UsageError(
-                f"a --timeout of {self.timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
-            )
-        if self.concurrency < 1:
-            raise UsageError("--concurrency must be at least 1")
-        if self.max_memory < LEAST_MEMORY:
-            raise UsageError(
-                f"--max-memory {size_text(self.max_memory)} is too little: a process needs at least "
-                f"{size_text(LEAST_MEMORY)}"
-            )
-        if self.min_free_disk < 0:
-            raise UsageError("--min-free-disk must not be negative")
-        if self.info_url is not None and not re.fullmatch(r"https?://[^\s()<>;]+", self.info_url):
-            raise UsageError(f"--info-url {self.info_url!r} is not an http or https URL")
-        parse_names(self.drop_params)
-        return self
-
     @property
     def planned_seconds(self) -> float:
-        """How long the crawl is reckoned to go on for: as given, else its time limit, else as good as for ever."""
+        """How long the crawl is expected to run: the horizon, else the time limit, else the default horizon."""
         return self.horizon or self.limits.max_duration or DEFAULT_HORIZON
 
     @property
     def domain_budget(self) -> DomainBudget:
-        """What the crawl has for each domain."""
+        """The pages that the crawl can fetch from each domain."""
         return DomainBudget(
             horizon=self.planned_seconds,
             delay=self.delay,
             max_pages=self.limits.max_pages_per_domain,
         )
 
+    def checked(self) -> Settings:
+        """Return these settings; UsageError if a value is not allowed."""
+        for check in (_identity_problems, _time_problems, _size_problems):
+            for problem in check(self):
+                raise UsageError(problem)
+        parse_names(self.drop_params)
+        return self
+
     def to_json(self) -> str:
-        """As it is kept in the frontier."""
+        """Encode the settings for the frontier."""
         return msgspec.json.encode(self).decode()
 
 
 def settings_from_json(text: str) -> Settings:
-    """Settings as they were kept."""
+    """Decode settings from the frontier."""
     return msgspec.json.decode(text, type=Settings)
+
+
+def _identity_problems(settings: Settings) -> Iterator[str]:
+    if not is_plausible_email(settings.email):
+        yield (
+            f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email"
+        )
+    if settings.info_url is not None and not _INFO_URL.fullmatch(settings.info_url):
+        yield f"--info-url {settings.info_url!r} is not an http or https URL"
+
+
+def _time_problems(settings: Settings) -> Iterator[str]:
+    delay, timeout = settings.delay, settings.timeout
+    if not 0 <= delay <= LONGEST_DELAY:
+        yield f"a --delay of {delay:g} s is not between 0 and {LONGEST_DELAY:,.0f} s"
+    if delay < DEFAULT_DELAY and not settings.allow_short_delay:
+        yield (
+            f"a --delay of {delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
+            "sites are your own or have agreed"
+        )
+    if not SHORTEST_TIMEOUT <= timeout <= VISIT_BUDGET:
+        yield f"a --timeout of {timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
+
+
+def _size_problems(settings: Settings) -> Iterator[str]:
+    memory, page_size = settings.max_memory, settings.max_page_size
+    if settings.concurrency < 1:
+        yield "--concurrency must be at least 1"
+    if not SMALLEST_MAX_PAGE_SIZE <= page_size <= LARGEST_MAX_PAGE_SIZE:
+        yield (
+            f"a --max-page-size of {size_text(page_size)} is not between "
+            f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
+        )
+    least = LEAST_MEMORY + PAGES_IN_MEMORY * max(0, page_size - DEFAULT_MAX_PAGE_SIZE)
+    if memory < least:
+        yield (
+            f"--max-memory {size_text(memory)} is too little for pages of up to {size_text(page_size)}; "
+            f"give at least {size_text(least)}"
+        )
+    if settings.min_free_disk < 0:
+        yield "--min-free-disk must not be negative"
 
 
 def with_limits(
@@ -159,7 +201,7 @@ def with_limits(
     pages: int,
     seconds: float,
 ) -> Limits:
-    """Limits of which some are given anew, with the crawl standing at so many pages and seconds."""
+    """Replace the limits that are given. `pages` and `seconds` are what the crawl has done so far."""
     new = old
     if max_pages is not None:
         new = replace(new, max_pages=max_pages, pages_before=pages)
@@ -171,7 +213,7 @@ def with_limits(
 
 
 def parse_size(text: str) -> int:
-    """Bytes of '512MiB', '1.5G', '800M', '64k' or a plain number of bytes; units are powers of 1024."""
+    """Parse '512MiB', '1.5G', '800M', '64k' or a number of bytes. Units are powers of 1024."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or float(match[1]) > LARGEST_NUMBER:
         raise UsageError(f"{text!r} is not a size; write 512MiB, 2GiB, 1.5G or a number of bytes")
@@ -179,8 +221,8 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of '90s', '30m', '24h', '2d' or a plain number of seconds."""
+    """Parse '90s', '30m', '24h', '2d' or a number of seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or not 0 < float(match[1]) <= LARGEST_NUMBER:
         raise UsageError(f"{text!r} is not a duration; write 90s, 30m, 24h or 2d")
-    return float(match[1]) * _UNITS[match[2]]
+    return float(match[1]) * _DURATION_UNITS[match[2]]

@@ -76,7 +76,7 @@ class DataDir:
             raise StoreError(f"{self._remote} cannot be written: {error.strerror}") from error
 
     def forget(self) -> None:
-        """Delete the note of where the crawl is: it was not created."""
+        """Undo `remember`, because no crawl was created there."""
         self._remote.unlink(missing_ok=True)
 
     def set_frontier_aside(self) -> None:

@@ -140,7 +140,7 @@ SENSELESS: list[Case] = [
     ("info URL without scheme", ["--info-url", "example.org"], "--info-url"),
     ("info URL that adds headers", ["--info-url", "http://a.org/\r\nX: 1"], "--info-url"),
     ("every parameter dropped", ["--drop-param", "*"], "every parameter"),
-    ("a parameter with its value dropped", ["--drop-param", "a=1"], "name of a parameter"),
+    ("a parameter with its value dropped", ["--drop-param", "a=1"], "parameter name"),
     ("connect-to nowhere", ["--connect-to", "*.test"], "connect-to.*PATTERN"),
     ("connect-to a name", ["--connect-to", "*=localhost:80"], "localhost"),
     ("connect-to no port", ["--connect-to", "*=127.0.0.1:99999"], "port"),

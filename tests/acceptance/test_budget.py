@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from rove.policy.budget import LEAST_DELAY, MULTIPLE
+from rove.policy.budget import MULTIPLE
+from rove.policy.constants import LEAST_DELAY
 from tests.acceptance.command import crawl_options, rove
 from tests.acceptance.results import frontier_rows
 from tests.acceptance.site import Reply, site

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.log import LoggedRequest, LogKind, judge
+from rove.demo.judge import judge
+from rove.demo.log import LoggedRequest, LogKind
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     Completed,
@@ -130,8 +131,8 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
             host, sibling, *_ = domains.hosts[domains.of_several()[0]]
             pattern = f"{other[:-6]}*{other[-5:]}"
             since, said = excluding(data, whole, f"={host}", pattern, "--reason", "they asked")
-            assert "3 exclusions made" in said.stdout
-            assert "the running crawl keeps to it" in said.stdout
+            assert "3 exclusions added" in said.stdout
+            assert "the running crawl obeys" in said.stdout
             gone = [whole, host, other]
             wait_for(lambda: time.monotonic() > since + NOTICE + 2)
 
@@ -329,7 +330,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
     assert rove("exclude", "b.test", "--data-dir", data).returncode == 0
     bad_file = write_lines(tmp_path / "bad.txt", "good.test", "not a domain")
     cases: list[tuple[list[object], Path, str]] = [
-        (["exclude"], data, "say what to exclude"),
+        (["exclude"], data, "nothing to exclude"),
         (["exclude", "*"], data, "'*' would exclude everything"),
         (["exclude", "*.*"], data, "would exclude everything"),
         (["exclude", "not a domain"], data, "'not a domain' is not a domain"),
@@ -338,7 +339,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
         (["exclude", "--file", bad_file], data, "line 2: 'not a domain' is not a domain"),
         (["exclude", "--file", tmp_path / "none.txt"], data, "cannot be read"),
         (["include", "a.test"], data, "a.test is not excluded"),
-        (["include", "www.b.test"], data, "not excluded by itself but by b.test"),
+        (["include", "www.b.test"], data, "excluded by the pattern b.test"),
         (["include"], data, "Missing argument"),
         (["exclude", "c.test"], empty, "holds no crawl"),
         (["include", "b.test"], empty, "holds no crawl"),

@@ -20,8 +20,9 @@ import brotli
 import pytest
 
 from rove import __version__
-from rove.demo.log import LogKind, judge
-from rove.policy.constants import PROJECT_PAGE
+from rove.demo.judge import judge
+from rove.demo.log import LogKind
+from rove.policy.identity import PROJECT_PAGE
 from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
 from tests.acceptance.results import exported, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
@@ -68,7 +69,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
         if web.web.allowed(host, "/"):
             assert visits[f"http://{host}/"] == visit
             assert ("page", f"http://{host}/", "") in asked
-    attempts = [entry for entry in web.requests() if entry.kind is LogKind.RUBBISH]
+    attempts = [entry for entry in web.requests() if entry.kind is LogKind.NOT_HTTP]
     assert len(attempts) == web.web.hosts, "https was tried once for each domain"
     verdict = judge(web.web, web.requests(), 0.3)
     assert verdict.polite, verdict

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from tests.acceptance.command import crawl_options, rove, started
 from tests.acceptance.results import (
     check_audit,

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     EMAIL,
@@ -139,7 +139,7 @@ def check_where_to_look(here: Path, there: Path) -> None:
     url = min(exported_urls(there))
     shown = rove("show", url, "--data-dir", here)
     assert shown.returncode == 0, shown.stderr
-    assert f":{there.resolve()}; look there" in shown.stdout
+    assert f":{there.resolve()}; run 'rove show' there" in shown.stdout
     assert "done" in shown.stdout
     exported = rove("export", "--data-dir", here)
     assert f"pages are not here but at {os.uname().nodename}:{there.resolve()}" in exported.stderr

@@ -7,7 +7,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from rove.demo.log import LoggedRequest, judge
+from rove.demo.judge import judge
+from rove.demo.log import LoggedRequest
 from tests.acceptance.command import crawl_options, logged, wait_for
 from tests.acceptance.small_web import ServedWeb, served
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from rove.datadir import DataDir
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
 from tests.acceptance.results import exported_urls, leased_domains, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
@@ -60,7 +60,7 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
             wait_for(lambda: len({w.pid for w in workers_of(crawl)} - {victim.pid}) == 2)
             output, _ = crawl.communicate(timeout=150)
         assert crawl.returncode == 0, output
-        assert "died (signal 9); it is started again in 1 s" in output
+        assert "died (signal 9); restarting it in 1 s" in output
         assert "exhausted" in output
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT)

@@ -127,7 +127,7 @@ def test_what_is_said_is_not_folded(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     assert any(line.startswith(f"{seeds}, line 2: 'no domain here'") for line in lines), lines
-    (hint,) = (line.partition("go on with: ")[2] for line in lines if "go on with: " in line)
+    (hint,) = (line.partition("continue with: ")[2] for line in lines if "continue with: " in line)
     again = ["rove", "crawl", "--resume", "--data-dir", str(data), "--max-duration", "TIME"]
     assert shlex.split(hint) == again
 

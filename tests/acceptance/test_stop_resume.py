@@ -11,7 +11,7 @@ from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from rove.demo.log import judge
+from rove.demo.judge import judge
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (

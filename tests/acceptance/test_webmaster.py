@@ -95,7 +95,7 @@ def test_the_audit_of_a_killed_crawl_is_clean(looked: Looked) -> None:
     assert said["requests_elsewhere"] >= 1, "a robots.txt led to another domain"
     assert all(check["checked"] for check in said["checks"].values())
     plain = rove("audit", "--data-dir", looked.data)
-    assert plain.returncode == 0 and plain.stdout.startswith("no violation in "), plain.stdout
+    assert plain.returncode == 0 and plain.stdout.startswith("no violations in "), plain.stdout
 
 
 def test_an_audit_finds_what_is_wrong(looked: Looked, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_explain_says_why(looked: Looked) -> None:
         "http://unwanted.test/b": ("excluded", "is excluded"),
         "http://unwanted.test/never-met": ("excluded", "is excluded"),
         "http://site.test/gone": ("failed", "status 410"),
-        "http://site.test/moved": ("redirected", "leads to"),
+        "http://site.test/moved": ("redirected", "redirects to"),
         "http://unknown.test/x": ("unknown-would-be-accepted", "is not known to this crawl"),
         "http://site.test/private/new": ("unknown-would-be-accepted", "robots.txt forbids it"),
     }

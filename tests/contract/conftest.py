@@ -1,9 +1,11 @@
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.contract.harness import Harness, PostgresHarness, SqliteHarness
+from tests.contract.moved_crawl import Target
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.system)])
@@ -28,3 +30,11 @@ def postgres(schema_of_contract_tests: PostgresHarness) -> PostgresHarness:
     """Return an empty frontier on PostgreSQL."""
     asyncio.run(schema_of_contract_tests.empty())
     return PostgresHarness(schema_of_contract_tests.url, schema_of_contract_tests.schema)
+
+
+@pytest.fixture
+def target(postgres_url: str) -> Iterator[Target]:
+    """A schema to move a crawl to, dropped after the test."""
+    target = Target(postgres_url)
+    yield target
+    asyncio.run(target.drop())

@@ -362,7 +362,7 @@ def visited(
     ]
     return VisitResult(
         lease=lease,
-        asked=asked,
+        requested=asked,
         since_finish=since_finish,
         settled=settled,
         deferred=deferred,

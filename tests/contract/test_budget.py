@@ -1,4 +1,4 @@
-"""A domain keeps no more URLs than there is room for, and those are its best."""
+"""A domain keeps only as many URLs as its budget allows, and keeps the best ones."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def links(numbers: range, depth: int = 1, name: str = "a.test") -> list[NewUrl]:
 
 
 async def pending(harness: Harness, frontier: Frontier, name: str = "a.test") -> int:
-    """Kept and counted, by the domain and by the crawl."""
+    """Return the number of pending URLs of a domain, and check all counters of pending URLs."""
     counted = await harness.counted_pending()
-    assert all(kept == rows for kept, rows in counted.values())
+    assert all(counter == rows for counter, rows in counted.values())
     counts = await frontier.counts()
     assert counts.urls_pending == sum(rows for _, rows in counted.values())
     return counted[url(f"http://{name}/").domain][1]
@@ -46,11 +46,11 @@ async def refused(frontier: Frontier) -> int:
 
 
 async def known(frontier: Frontier, urls: list[NewUrl]) -> list[bool]:
-    found = await frontier.states([(u.domain, u.fingerprint) for u in urls])
-    return [(u.domain, u.fingerprint) in found for u in urls]
+    states = await frontier.states([(u.domain, u.fingerprint) for u in urls])
+    return [(u.domain, u.fingerprint) in states for u in urls]
 
 
-async def test_what_there_is_no_room_for_is_counted_and_not_kept(harness: Harness) -> None:
+async def test_urls_that_do_not_fit_are_counted_and_deleted(harness: Harness) -> None:
     frontier = await harness.open(horizon=HORIZON)
     urls = links(range(20))
     added = await frontier.add([*urls, *links(range(3), name="b.test")])
@@ -101,7 +101,7 @@ async def test_seeds_and_sitemaps_are_always_kept(harness: Harness) -> None:
     assert await refused(frontier) == 2
 
 
-async def test_what_a_visit_has_fetched_is_kept_until_it_is_settled(harness: Harness) -> None:
+async def test_a_fetched_url_is_exempt_until_it_is_settled(harness: Harness) -> None:
     frontier = await harness.open(horizon=HORIZON)
     await frontier.add(links(range(ROOM)))
     (target,) = links(range(70, 71))
@@ -111,13 +111,13 @@ async def test_what_a_visit_has_fetched_is_kept_until_it_is_settled(harness: Har
     assert await known(frontier, [target]) == [True]
     (lease,) = await frontier.claim(1)
     fetched = Settled(fingerprint=target.fingerprint, state=DONE)
-    visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=[fetched])
+    visit = VisitResult(lease=lease, requested=True, since_finish=0.0, settled=[fetched])
     await frontier.settle([visit])
     assert (await frontier.counts()).urls[DONE] == 1
     assert await pending(harness, frontier) == ROOM - 1
 
 
-async def test_retries_are_kept_and_a_domain_with_nothing_else_is_not_woken_for_nothing(
+async def test_retries_are_never_trimmed_and_a_domain_with_only_retries_is_not_woken(
     harness: Harness,
 ) -> None:
     frontier = await harness.open(horizon=HORIZON)
@@ -187,7 +187,7 @@ async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less
     assert [await pending(harness, frontier, name) for name in names] == [ROOM // 2] * 2
 
 
-async def test_a_lease_of_what_was_taken_out_settles_what_is_left(harness: Harness) -> None:
+async def test_a_lease_of_trimmed_urls_settles_the_rest(harness: Harness) -> None:
     frontier = await harness.open(horizon=DELAY / budget.MULTIPLE)
     deep = links(range(4), depth=3)
     await frontier.add(deep)

@@ -1,4 +1,4 @@
-"""The contract of claim, settle and add; every frontier passes it."""
+"""The contract of claim, settle and add, for every frontier."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ async def test_within_a_domain_seeds_come_first_then_depth_then_first_come(
     harness.advance(1)
     await frontier.add([url("http://a.test/link3", depth=1), url("http://a.test/seed", depth=0)])
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 5)
-    paths = [pending.url.removeprefix("http://a.test") for pending in found]
+    urls = await first_urls(frontier, lease, 5)
+    paths = [pending.url.removeprefix("http://a.test") for pending in urls]
     assert paths == ["/seed", "/link2", "/link3", "/deep"]
 
 
@@ -52,8 +52,8 @@ async def test_one_batch_keeps_its_order(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url(f"http://a.test/{i}", depth=1) for i in range(100)])
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 1000)
-    paths = [pending.url.rpartition("/")[2] for pending in found]
+    urls = await first_urls(frontier, lease, 1000)
+    paths = [pending.url.rpartition("/")[2] for pending in urls]
     assert paths == [str(i) for i in range(100)]
 
 
@@ -133,7 +133,7 @@ async def test_a_late_settle_does_not_count(harness: Harness) -> None:
     assert await frontier.settle([visited(late, DONE, requests=[row])]) == 0
     counts = await frontier.counts()
     assert counts.urls[DONE] == 0 and counts.urls_pending == 2
-    assert counts.requests == 1, "what was asked is kept all the same"
+    assert counts.requests == 1, "the request is recorded all the same"
     assert await frontier.claim(1) == [], "the newer lease stands"
     assert await frontier.settle([visited(current, DONE)]) == 1
 
@@ -146,6 +146,7 @@ async def test_a_settle_may_be_repeated(harness: Harness) -> None:
     visit = visited(lease, DONE, requests=[row])
     await frontier.settle([visit])
     before, due = await frontier.counts(), await frontier.next_due()
+    assert due is not None
     harness.advance(5)
     await frontier.settle([visit])
     assert await frontier.counts() == before
@@ -377,7 +378,7 @@ async def test_the_longest_crawl_delay_of_the_origins_counts(harness: Harness) -
     assert await frontier.next_due() == pytest.approx(200)
 
 
-async def test_origins_are_kept_and_expire(harness: Harness) -> None:
+async def test_origins_are_saved_and_expire(harness: Harness) -> None:
     frontier = await harness.open()
     record = OriginRecord(
         domain=7,
@@ -389,12 +390,12 @@ async def test_origins_are_kept_and_expire(harness: Harness) -> None:
     )
     await frontier.put_origins([record])
     harness.advance(40)
-    (found,) = await frontier.origins([(7, "https://a.test"), (7, "http://a.test")])
-    assert found.body == record.body and found.crawl_delay == 1.5
-    assert found.valid_for == pytest.approx(60)
+    (saved,) = await frontier.origins([(7, "https://a.test"), (7, "http://a.test")])
+    assert saved.body == record.body and saved.crawl_delay == 1.5
+    assert saved.valid_for == pytest.approx(60)
     harness.advance(100)
-    (found,) = await frontier.origins([(7, "https://a.test")])
-    assert found.valid_for <= 0
+    (saved,) = await frontier.origins([(7, "https://a.test")])
+    assert saved.valid_for <= 0
 
 
 async def test_an_excluded_domain_is_never_leased(harness: Harness) -> None:
@@ -513,7 +514,7 @@ async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: int) -> None:
-    """No domain leased twice at once, nothing lost, lost leases come back."""
+    """No domain is leased twice at once, no URL is lost, and lost leases come back."""
     chance = random.Random(seed)
     frontier = await harness.open(delay=0.0, budget=30.0)
     everything = [url(f"http://h{i % 100}.test/{i}") for i in range(1000)]
@@ -522,7 +523,7 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     idle = 0
     wake = asyncio.Event()
     suspected: set[int] = set()
-    """Lost once: lost three times in a row, the head URL would be given up."""
+    """Lose each lease only once, because the head URL fails after three losses in a row."""
     done: Counter[int] = Counter()
     lost = 0
 
@@ -566,16 +567,16 @@ async def test_fifty_claimers_share_a_hundred_domains(harness: Harness, seed: in
     assert counts.urls[DONE] == 1000 and counts.urls_pending == 0
 
 
-async def test_what_a_server_wrote_is_kept_as_well_as_it_can_be(harness: Harness) -> None:
-    """A title may hold anything, NUL and halves of surrogate pairs included, which not every database stores."""
+async def test_unstorable_characters_are_replaced(harness: Harness) -> None:
+    """A title may contain NUL and lone surrogates, which not every database can store."""
     frontier = await harness.open()
     await frontier.add([url("http://a.test/")])
     (lease,) = await frontier.claim(1)
     row = page_row(lease, "http://a.test/", title="a\0b \ud800 \u00e9 \U0001f600", target="/\0")
     settled = visited(lease, DONE, requests=[row])
     assert await frontier.settle([settled]) == 1
-    (kept,) = await harness.reader().requests(lease.token)
-    assert kept.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
+    (saved,) = await harness.reader().requests(lease.token)
+    assert saved.title == "a\ufffdb \ufffd \u00e9 \U0001f600"
 
 
 async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Texts that are stored once: where they lie and who has them; every frontier passes it."""
+"""The contract of texts that are stored once, for every frontier."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def place(offset: int, file: str = "a.warc.gz") -> Location:
 
 async def leases(frontier: Frontier, *names: str) -> list[Lease]:
     await frontier.add([url(f"http://{name}.test/{i}") for name in names for i in range(5)])
-    found = {lease.name: lease for lease in await frontier.claim(100)}
-    return [found[f"{name}.test"] for name in names]
+    by_name = {lease.name: lease for lease in await frontier.claim(100)}
+    return [by_name[f"{name}.test"] for name in names]
 
 
-def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) -> Content:
+def content(lease: Lease, offset: int = 1, hash: int = HASH, sha1_64: int = -7) -> Content:
     return Content(
         hash=hash,
-        checked=checked,
+        sha1_64=sha1_64,
         domain=lease.domain,
         visit=lease.token,
         where=place(offset),
@@ -38,7 +38,7 @@ def content(lease: Lease, offset: int = 1, hash: int = HASH, checked: int = -7) 
 
 
 def stored(lease: Lease, *contents: Content, is_copy: bool = False, offset: int = 1) -> VisitResult:
-    """A visit with one page of that text."""
+    """Return a visit with one page that has the text."""
     hash = contents[0].hash if contents else HASH
     row = page_row(lease, lease.urls[0].url, text=place(offset), content_hash=hash, is_copy=is_copy)
     return visited(lease, DONE, requests=[row]).replace(contents=contents)
@@ -53,12 +53,12 @@ async def test_a_text_is_known_once_its_visit_is_settled(harness: Harness) -> No
     expected = {HASH: content(lease)}
     assert await frontier.known_contents([HASH, 5]) == expected
     reader = harness.reader()
-    found = await reader.contents([HASH, 5])
-    assert {hash: text.replace(node="") for hash, text in found.items()} == expected
+    contents = await reader.contents([HASH, 5])
+    assert {hash: text.replace(node="") for hash, text in contents.items()} == expected
     assert await reader.contents([]) == {}
 
 
-async def test_whoever_stored_it_first_has_it(harness: Harness) -> None:
+async def test_the_first_visit_to_store_a_text_wins(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a))])
@@ -78,7 +78,7 @@ async def test_of_a_batch_each_text_goes_in_once(harness: Harness) -> None:
 
 
 async def test_a_visit_that_came_too_late_tells_nothing(harness: Harness) -> None:
-    """But a copy in a visit that counts brings the text along."""
+    """A copy in a visit that is settled makes the text known."""
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     late = a.replace(token=a.token + 1_000)
@@ -112,7 +112,7 @@ async def test_the_pages_that_have_it_are_found_in_slices(harness: Harness) -> N
     assert [row async for row in harness.reader().copies(5)] == []
 
 
-async def test_a_copy_whose_record_was_purged_is_none_any_more(harness: Harness) -> None:
+async def test_a_copy_whose_record_was_purged_is_no_longer_a_copy(harness: Harness) -> None:
     frontier = await harness.open()
     a, b = await leases(frontier, "a", "b")
     await frontier.settle([stored(a, content(a)), stored(b, is_copy=True)])
@@ -156,7 +156,7 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
 
 
 async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
-    """In whatever order they come, neither waits for the other for ever."""
+    """In any order, neither waits for the other for ever."""
     one, other = await harness.open(), await harness.open()
     a, b = await leases(one, "a", "b")
     hashes = range(200)
@@ -178,6 +178,6 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     await frontier.settle([stored(a, content(a))])
     for key, node in ((NODE.key, ""), ("other", "h:/p")):
         reader = postgres_reader(postgres.database, key)
-        found = await reader.contents([HASH])
-        assert found == {HASH: content(a).replace(node=node)}
+        contents = await reader.contents([HASH])
+        assert contents == {HASH: content(a).replace(node=node)}
     await postgres.close()

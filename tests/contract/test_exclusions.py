@@ -1,4 +1,4 @@
-"""What leaves the queue without a visit and what comes back into it; every frontier passes it."""
+"""URLs are settled without a visit and reopened, in every frontier."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ async def add(frontier: Frontier, *texts: str) -> None:
 
 
 async def check(harness: Harness, frontier: Frontier) -> None:
-    """All kept counts are what counting gives."""
+    """Check all counters against the rows."""
     pending = await harness.counted_pending()
-    assert all(kept == counted for kept, counted in pending.values()), pending
+    assert all(counter == counted for counter, counted in pending.values()), pending
     counts = await frontier.counts()
     assert counts.urls_pending == sum(counted for _, counted in pending.values())
     records = [await harness.reader().domain(domain) for domain in pending]
@@ -62,14 +62,14 @@ async def check(harness: Harness, frontier: Frontier) -> None:
 
 async def states(frontier: Frontier, texts: Sequence[str]) -> dict[str, UrlState]:
     urls = {text: url(text) for text in texts}
-    found = await frontier.states([(u.domain, u.fingerprint) for u in urls.values()])
-    return {text: found[u.domain, u.fingerprint] for text, u in urls.items()}
+    by_key = await frontier.states([(u.domain, u.fingerprint) for u in urls.values()])
+    return {text: by_key[u.domain, u.fingerprint] for text, u in urls.items()}
 
 
-# The whole of a domain
+# Whole domains
 
 
-async def test_what_an_excluded_domain_has_pending_is_blocked(harness: Harness) -> None:
+async def test_the_pending_urls_of_an_excluded_domain_are_blocked(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(11)], "http://b.test/")
     never = url("http://never.test/").domain
@@ -113,7 +113,7 @@ async def test_an_included_domain_goes_on(harness: Harness) -> None:
     await check(harness, frontier)
 
 
-async def test_the_order_is_what_it_was(harness: Harness) -> None:
+async def test_reopened_urls_keep_their_order(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url(f"http://a.test/{i}", depth=i % 3) for i in range(12)])
     before = [u.url for u in await _in_order(harness, frontier)]
@@ -126,9 +126,9 @@ async def test_the_order_is_what_it_was(harness: Harness) -> None:
 
 async def _in_order(harness: Harness, frontier: Frontier) -> list[Any]:
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 100)
+    pending = await first_urls(frontier, lease, 100)
     await frontier.settle([visited(lease, asked=False)])
-    return found
+    return pending
 
 
 async def test_an_included_domain_keeps_its_delay(harness: Harness) -> None:
@@ -231,10 +231,10 @@ async def test_a_capped_domain_that_is_excluded_counts_once(harness: Harness) ->
     assert await frontier.claim(5) == [], "the cap holds"
 
 
-# Some of a domain
+# Some URLs of a domain
 
 
-async def test_only_what_matches_is_withdrawn(harness: Harness) -> None:
+async def test_only_matching_urls_are_withdrawn(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://{h}a.test/{i}" for i in range(9) for h in ("", "www.")])
     left = await frontier.withdraw(A.domain, FAILED, "given up", lambda text: "www" in text)
@@ -243,8 +243,8 @@ async def test_only_what_matches_is_withdrawn(harness: Harness) -> None:
     counts = await frontier.counts()
     assert (counts.urls[FAILED], counts.urls[BLOCKED]) == (9, 0)
     (lease,) = await frontier.claim(1)
-    found = await first_urls(frontier, lease, 100)
-    assert [u.url for u in found] == [f"http://a.test/{i}" for i in range(9)]
+    pending = await first_urls(frontier, lease, 100)
+    assert [u.url for u in pending] == [f"http://a.test/{i}" for i in range(9)]
     record = await harness.reader().url(A.domain, url("http://www.a.test/1").fingerprint)
     assert record is not None and (record.reason, record.visit) == ("given up", None)
 
@@ -262,7 +262,7 @@ async def test_a_domain_without_pending_urls_is_idle(harness: Harness) -> None:
     assert len(await frontier.claim(1)) == 1
 
 
-async def test_what_a_lease_holds_may_be_withdrawn(harness: Harness) -> None:
+async def test_leased_urls_may_be_withdrawn(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(6)])
     (lease,) = await frontier.claim(1)
@@ -289,7 +289,9 @@ async def test_all_that_a_leased_domain_has_may_be_withdrawn(harness: Harness) -
     assert await frontier.next_due() == pytest.approx(DELAY)
 
 
-async def test_a_lease_outlives_what_was_withdrawn_and_reopened(harness: Harness) -> None:
+async def test_a_lease_stays_valid_while_its_urls_are_withdrawn_and_reopened(
+    harness: Harness,
+) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(6)])
     (lease,) = await frontier.claim(1)
@@ -301,8 +303,8 @@ async def test_a_lease_outlives_what_was_withdrawn_and_reopened(harness: Harness
     await check(harness, frontier)
 
 
-async def test_a_lease_is_waited_for_whatever_is_withdrawn_meanwhile(harness: Harness) -> None:
-    """It is of a domain that has not answered lately, and is being asked."""
+async def test_a_lease_is_waited_for_while_urls_are_withdrawn(harness: Harness) -> None:
+    """The domain has failed several visits in a row, and is leased."""
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(6)])
     (lease,) = await frontier.claim(1)
@@ -317,7 +319,7 @@ async def test_a_lease_is_waited_for_whatever_is_withdrawn_meanwhile(harness: Ha
     assert await frontier.next_due() == pytest.approx(BUDGET + DELAY)
 
 
-async def test_only_what_matches_is_reopened(harness: Harness) -> None:
+async def test_only_matching_urls_are_reopened(harness: Harness) -> None:
     frontier = await harness.open()
     texts = [f"http://{h}a.test/{i}" for i in range(7) for h in ("", "www.")]
     await add(frontier, *texts)
@@ -339,7 +341,7 @@ async def test_only_what_matches_is_reopened(harness: Harness) -> None:
 async def test_killed_between_slices(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, kills: int
 ) -> None:
-    """What was done stays done, and whoever does it again does the rest."""
+    """Finished slices stay finished, and the next start does the rest."""
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(14)])
     with monkeypatch.context() as patch:
@@ -387,7 +389,7 @@ def _killed_after(work: Callable[..., Awaitable[int]], times: int) -> Callable[.
 
 
 async def test_adds_claims_and_settles_in_between(harness: Harness) -> None:
-    """All at once; whatever came first, the counts are right and a last round leaves nothing."""
+    """All run at once. In any order the counters are right, and a last round leaves nothing."""
     frontier = await harness.open(delay=0.0)
     await add(frontier, *[f"http://a.test/{i}" for i in range(30)])
 
@@ -428,12 +430,12 @@ async def test_names_of_domains_in_slices(harness: Harness) -> None:
     frontier = await harness.open()
     names = {f"d{i}.test" for i in range(7)}
     await add(frontier, *[f"http://{name}/" for name in names])
-    found: list[tuple[int, str]] = []
+    domains: list[tuple[int, str]] = []
     last = -(1 << 63)
     while rows := await frontier.domain_names(last, 3):
-        found += rows
+        domains += rows
         last = rows[-1][0]
-    assert found == sorted((url(f"http://{name}/").domain, name) for name in names)
+    assert domains == sorted((url(f"http://{name}/").domain, name) for name in names)
 
 
 # Patterns
@@ -457,14 +459,14 @@ WEB = [
 
 
 async def offered(frontier: Frontier, leases: list[Lease]) -> set[str]:
-    """All that could be visited with leases."""
+    """Return all URLs that could be visited with these leases."""
     return {u.url for lease in leases for u in await first_urls(frontier, lease, 9)}
 
 
 def hosts(*patterns: str) -> set[str]:
     covered = Exclusions(patterns)
-    found = {text: canonical(text) for text in WEB}
-    return {text for text, parsed in found.items() if parsed and covered.covers(parsed.host)}
+    web = {text: canonical(text) for text in WEB}
+    return {text for text, parsed in web.items() if parsed and covered.covers(parsed.host)}
 
 
 @pytest.mark.parametrize(
@@ -487,7 +489,7 @@ def hosts(*patterns: str) -> set[str]:
         ([], 0),
     ],
 )
-async def test_what_patterns_cover_leaves_and_comes_back(
+async def test_covered_urls_are_blocked_and_reopened(
     harness: Harness, written: list[str], covered: int
 ) -> None:
     frontier = await harness.open()
@@ -497,8 +499,8 @@ async def test_what_patterns_cover_leaves_and_comes_back(
     assert len(expected) == covered
     assert await block_covered(frontier, patterns) == covered
     assert await block_covered(frontier, patterns) == 0
-    found = await states(frontier, WEB)
-    assert {text for text in WEB if found[text] is BLOCKED} == expected
+    after = await states(frontier, WEB)
+    assert {text for text in WEB if after[text] is BLOCKED} == expected
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - expected
@@ -530,7 +532,7 @@ async def test_what_patterns_cover_leaves_and_comes_back(
         (["a.test", "uk"], ["test"]),
     ],
 )
-async def test_what_another_exclusion_covers_stays_excluded(
+async def test_urls_that_another_exclusion_covers_stay_blocked(
     harness: Harness, lifted: list[str], still: list[str]
 ) -> None:
     frontier = await harness.open()
@@ -540,8 +542,8 @@ async def test_what_another_exclusion_covers_stays_excluded(
     assert await block_covered(frontier, [*patterns, *others]) == len(both)
     opened = await reopen_covered(frontier, patterns, Exclusions(others))
     assert opened == len(both) - len(left)
-    found = await states(frontier, WEB)
-    assert {text for text in WEB if found[text] is BLOCKED} == left
+    after = await states(frontier, WEB)
+    assert {text for text in WEB if after[text] is BLOCKED} == left
     await check(harness, frontier)
     leases = await frontier.claim(50)
     assert await offered(frontier, leases) == set(WEB) - left
@@ -565,7 +567,7 @@ async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(
     assert await frontier.claim(1) == []
 
 
-# What is remembered of exclusions
+# The history of exclusions
 
 
 async def test_exclusions_have_a_history(harness: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Domains that were never leased have a head start, and nobody starves."""
+"""Domains that were never leased get a head start, and no domain starves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH = 50
 
 
 async def visit_all(frontier: Frontier, number: int) -> None:
-    """All of so many domains are leased once."""
+    """Lease and settle this many domains."""
     while number:
         leases = await frontier.claim(number)
         await frontier.settle([visited(lease, UrlState.DONE) for lease in leases])
@@ -37,7 +37,7 @@ async def test_fresh_domains_and_overdue_ones_share_the_claims(harness: Harness)
     assert claimed.count("old") == claimed.count("new") == MANY
 
 
-async def test_a_turn_is_filled_up_with_what_is_due(harness: Harness) -> None:
+async def test_a_turn_is_filled_up_with_other_due_domains(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url(f"http://old{i}.test/{page}") for i in range(6) for page in range(2)])
     await visit_all(frontier, 6)
@@ -46,15 +46,15 @@ async def test_a_turn_is_filled_up_with_what_is_due(harness: Harness) -> None:
         harness.advance(1)
         await frontier.add([url(f"http://{name}.test/")])
     names = [[lease.name for lease in await frontier.claim(3)] for _ in range(2)]
-    fresh = next(found for found in names if "new0.test" in found)
+    fresh = next(claimed for claimed in names if "new0.test" in claimed)
     assert fresh[:2] == ["new0.test", "new1.test"], "the oldest of them first"
-    assert [len(found) for found in names] == [3, 3]
-    assert len({name for found in names for name in found}) == 6
+    assert [len(claimed) for claimed in names] == [3, 3]
+    assert len({name for claimed in names for name in claimed}) == 6
     assert len(await frontier.claim(10)) == 2
 
 
 async def test_each_kind_of_turn_has_a_lower_bound_of_its_own(postgres: PostgresHarness) -> None:
-    """Fresh domains are due later than others: where they stand says nothing about the rest."""
+    """Fresh domains are due later than others, so their bound must not apply to the rest."""
     opened = await postgres.open()
     await opened.add([url(f"http://old{i}.test/{page}") for i in range(4) for page in range(2)])
     await visit_all(opened, 4)

@@ -1,4 +1,4 @@
-"""The ledger of requests, and what is read from it; every frontier passes it."""
+"""The ledger of requests and its readers, for every frontier."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ async def test_a_row_says_how_long_its_domain_is_left_alone_and_why(
     rows = [page_row(lease, f"http://a.test/{i}", seq=i) for i in range(2)]
     visit = visited(lease, DONE, requests=rows, pause=pause, pause_from=pause_from)
     assert await frontier.settle([visit]) == 1
-    kept = await harness.reader().requests(lease.token)
-    assert [(row.delay, row.delay_from) for row in kept] == [expected, expected]
+    entries = await harness.reader().requests(lease.token)
+    assert [(row.delay, row.delay_from) for row in entries] == [expected, expected]
     record = await harness.reader().domain(lease.domain)
     assert record is not None and record.free_in == pytest.approx(expected[0])
 
@@ -105,10 +105,10 @@ async def test_all_of_a_row_comes_back(harness: Harness) -> None:
     )
     row = row.replace(kind=RequestKind.SITEMAP)
     await frontier.settle([visited(lease, DONE, requests=[row])])
-    (kept,) = await harness.reader().requests(lease.token)
+    (entry,) = await harness.reader().requests(lease.token)
     expected = row.replace(delay=DELAY, process=frontier.process, settlement=Settlement.SETTLED)
-    assert kept.replace(node="") == expected
-    assert kept.finished == row.started + 1.0
+    assert entry.replace(node="") == expected
+    assert entry.finished == row.started + 1.0
 
 
 async def test_a_visit_that_came_too_late_is_in_the_ledger_as_such(harness: Harness) -> None:
@@ -144,18 +144,18 @@ async def test_a_late_visit_in_one_batch_with_the_one_that_counts(harness: Harne
     assert await harness.counted_pending() == {late.domain: (2, 2)}
 
 
-async def test_a_visit_to_what_is_excluded_meanwhile_is_late(harness: Harness) -> None:
+async def test_a_visit_to_a_domain_that_is_excluded_during_it_is_late(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
     await frontier.exclude({lease.domain: lease.name})
     row = page_row(lease, "http://a.test/0")
     assert await frontier.settle([visited(lease, DONE, requests=[row])]) == 0
-    (kept,) = await harness.reader().requests(lease.token)
-    assert kept.settlement is Settlement.LATE
+    (entry,) = await harness.reader().requests(lease.token)
+    assert entry.settlement is Settlement.LATE
 
 
 async def test_a_repeated_settle_leaves_its_rows_as_they_are(harness: Harness) -> None:
-    """The second one finds its token spent; what the first one has written stays."""
+    """The second settle finds its token spent, and the rows of the first one stay."""
     frontier = await harness.open()
     lease = await one_lease(frontier)
     visit = visited(lease, DONE, requests=[page_row(lease, "http://a.test/0")])
@@ -185,10 +185,10 @@ async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_sli
     assert keys == sorted(set(keys))
     for name in "abc":
         domain = url(f"http://{name}.test/").domain
-        found = await collected(reader.visits(domain))
-        assert found == [row for row in everything if row.domain == domain]
+        visits = await collected(reader.visits(domain))
+        assert visits == [row for row in everything if row.domain == domain]
         pages = await collected(reader.pages(domain=domain))
-        assert pages == [row for row in found if row.kind is RequestKind.PAGE]
+        assert pages == [row for row in visits if row.kind is RequestKind.PAGE]
     elsewhere = await collected(reader.elsewhere(7))
     assert places(elsewhere) == sorted(p for p in places(everything) if p[1] == 1)
     assert len(elsewhere) > 3
@@ -204,8 +204,8 @@ async def test_slices_that_just_fit(harness: Harness, small_slices: None, rows: 
     requests = [page_row(lease, "http://a.test/0", seq, other_domain=7) for seq in range(rows)]
     await frontier.settle([visited(lease, DONE, requests=requests)])
     reader = harness.reader()
-    for found in (reader.ledger(), reader.visits(lease.domain), reader.elsewhere(7)):
-        assert [row.seq async for row in found] == list(range(rows))
+    for entries in (reader.ledger(), reader.visits(lease.domain), reader.elsewhere(7)):
+        assert [row.seq async for row in entries] == list(range(rows))
     assert [row.seq async for row in reader.pages()] == list(reversed(range(rows)))
 
 
@@ -220,7 +220,7 @@ async def test_the_first_and_the_last_domain_are_in_the_ledger(harness: Harness)
         assert len(await collected(harness.reader().visits(domain))) == 1
 
 
-async def test_copies_of_robots_txt_are_kept_for_ever(harness: Harness) -> None:
+async def test_copies_of_robots_txt_are_never_deleted(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
     bodies = [RULES, b"", b"User-agent: *\nDisallow: /\n" * 5000]
@@ -237,7 +237,7 @@ async def test_copies_of_robots_txt_are_kept_for_ever(harness: Harness) -> None:
         assert await reader.robots_text(fingerprint_bytes(body)) is None
 
 
-async def test_what_is_known_of_a_domain(harness: Harness) -> None:
+async def test_the_record_of_a_domain(harness: Harness) -> None:
     frontier = await harness.open(max_pages_per_domain=1)
     lease = await one_lease(frontier)
     reader = harness.reader()
@@ -273,11 +273,11 @@ async def test_what_is_known_of_a_domain(harness: Harness) -> None:
 def lost(
     lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None
 ) -> LostVisit:
-    found = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
+    entries = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,
         visit=lease.token,
-        rows=found,
+        rows=entries,
         earliest=earliest,
         robots=robots or [],
     )
@@ -294,12 +294,12 @@ async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> No
     visit = lost(lease, *rows, robots=[RULES, RULES, b"other"])
     for _ in range(3):
         await resumed.record_lost([visit])
-    kept = await harness.reader().requests(lease.token)
-    assert [(row.seq, row.settlement, row.process, row.delay) for row in kept] == [
+    entries = await harness.reader().requests(lease.token)
+    assert [(row.seq, row.settlement, row.process, row.delay) for row in entries] == [
         (0, Settlement.LOST, 1, DELAY),
         (1, Settlement.LOST, 1, DELAY),
     ]
-    assert kept[0].text is None
+    assert entries[0].text is None
     counts = await resumed.counts()
     assert (counts.requests, counts.bytes, counts.failures) == (2, 20, {"timeout-total": 1})
     assert counts.urls_pending == 3
@@ -320,7 +320,7 @@ async def test_nothing_of_a_settled_visit_is_lost(harness: Harness) -> None:
     assert await frontier.next_due() == due
 
 
-async def test_what_a_lost_visit_was_answered_is_kept_to(harness: Harness) -> None:
+async def test_the_responses_of_a_lost_visit_postpone_its_domain(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
     resumed = await harness.open()
@@ -337,7 +337,7 @@ async def test_what_a_lost_visit_was_answered_is_kept_to(harness: Harness) -> No
     assert await resumed.next_due() == pytest.approx(DELAY), "another visit came since"
 
 
-async def test_a_lost_visit_postpones_what_is_idle_too(harness: Harness) -> None:
+async def test_a_lost_visit_postpones_an_idle_domain_too(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier, urls=1)
     await frontier.withdraw(lease.domain, UrlState.FAILED, "gone", lambda _: True)
@@ -348,7 +348,7 @@ async def test_a_lost_visit_postpones_what_is_idle_too(harness: Harness) -> None
     assert await frontier.next_due() == pytest.approx(900.0)
 
 
-async def test_lost_visits_of_domains_that_nobody_knows(harness: Harness) -> None:
+async def test_lost_visits_to_unknown_domains(harness: Harness) -> None:
     frontier = await harness.open()
     lease = (await one_lease(frontier)).replace(domain=5, token=99)
     await frontier.record_lost([])
@@ -357,7 +357,7 @@ async def test_lost_visits_of_domains_that_nobody_knows(harness: Harness) -> Non
     assert await harness.reader().domain(5) is None
 
 
-# What a purge does
+# Purges
 
 
 async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> None:
@@ -409,11 +409,11 @@ async def test_where_a_robots_txt_came_from_comes_back(harness: Harness) -> None
     assert await frontier.origins([key]) == [fresh]
 
 
-async def test_what_a_server_sends_as_a_validator_is_kept_as_well_as_it_can_be(
+async def test_unstorable_characters_in_validators_are_replaced(
     harness: Harness,
 ) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
     await frontier.put_origins([origin(lease, etag="a\0b", last_modified="\ud800")])
-    (kept,) = await frontier.origins([(lease.domain, "http://a.test")])
-    assert (kept.etag, kept.last_modified) == ("a\ufffdb", "\ufffd")
+    (saved,) = await frontier.origins([(lease.domain, "http://a.test")])
+    assert (saved.etag, saved.last_modified) == ("a\ufffdb", "\ufffd")

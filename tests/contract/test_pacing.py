@@ -1,4 +1,4 @@
-"""How long a domain is left alone, and what is remembered of how it answers; every frontier passes it."""
+"""The delay after a visit and the pace of a domain, for every frontier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAYING = Pace(failures=FAILURES_BEFORE_LEAVING - 1)
 
 
 async def leased(harness: Harness, frontier: Frontier, urls: int = 5) -> Lease:
-    """The lease of a domain with some URLs."""
+    """Return the lease of a domain with some URLs."""
     await frontier.add([url(f"http://a.test/{i}") for i in range(urls)])
     (lease,) = await frontier.claim(1)
     return lease
@@ -39,7 +39,7 @@ def robots(lease: Lease, crawl_delay: float) -> OriginRecord:
 
 
 async def is_due_after(harness: Harness, frontier: Frontier, seconds: float) -> Lease:
-    """The lease of the only domain, which is due after so long and not before."""
+    """Return the lease of the only domain, and check that it is due after `seconds` and not before."""
     assert await frontier.next_due() == pytest.approx(seconds)
     harness.advance(seconds - 0.01)
     assert await frontier.claim(1) == []
@@ -99,7 +99,7 @@ async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> No
     assert again.pace == pace
 
 
-async def test_what_was_learnt_of_a_domain_comes_back_with_its_next_lease(harness: Harness) -> None:
+async def test_the_pace_of_a_domain_comes_with_its_next_lease(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     assert lease.pace == Pace()
@@ -112,7 +112,7 @@ async def test_what_was_learnt_of_a_domain_comes_back_with_its_next_lease(harnes
         assert lease.claimed_ms == harness.now()
 
 
-async def test_a_lease_that_was_lost_keeps_what_was_learnt_before(harness: Harness) -> None:
+async def test_a_lost_lease_does_not_change_the_pace(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)
@@ -190,7 +190,7 @@ async def test_nor_do_they_where_it_had_nothing_left(harness: Harness) -> None:
 
 
 async def test_new_urls_wake_a_domain_that_failed_less_often(harness: Harness) -> None:
-    """One whose head waits for a failing origin."""
+    """Its head URL waits for a failing origin."""
     frontier = await harness.open()
     lease = await leased(harness, frontier, urls=1)
     held = Deferred(fingerprint=lease.urls[0].fingerprint, seconds=900.0, attempts=1, failing=True)
@@ -214,7 +214,7 @@ async def test_a_failing_domain_is_not_waited_for_when_its_cap_is_lifted(harness
 async def test_a_given_back_lease_leaves_the_failures_as_they_are(
     harness: Harness, asked: bool
 ) -> None:
-    """A claim that finds nothing to do, and a head that is given up, are no answers."""
+    """A claim without URLs and a head URL that is given up are no responses of the domain."""
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=100.0, failures=2)

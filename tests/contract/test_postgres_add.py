@@ -1,4 +1,4 @@
-"""Adds on PostgreSQL that meet somebody who is inserting the same URLs."""
+"""Adds on PostgreSQL while another transaction inserts the same URLs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def overtaken(
 
 
 @pytest.mark.parametrize("ends_well", [True, False])
-async def test_what_another_has_inserted_first_is_left_out(
+async def test_urls_that_another_transaction_inserted_first_are_skipped(
     postgres: PostgresHarness, ends_well: bool
 ) -> None:
     frontier = await postgres.open()
@@ -55,7 +55,7 @@ async def test_what_another_has_inserted_first_is_left_out(
     await postgres.close()
 
 
-async def test_who_was_overtaken_is_wary_for_a_while(postgres: PostgresHarness) -> None:
+async def test_adds_expect_conflicts_for_a_while_after_one(postgres: PostgresHarness) -> None:
     frontier = await postgres.open()
     timings = postgres.database.timings.by_name
     await overtaken(postgres, frontier)

@@ -1,4 +1,4 @@
-"""Arrays that go to PostgreSQL as text arrive as they were."""
+"""Arrays that are sent to PostgreSQL as text arrive unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _there_and_back(url: str, batches: dict[str, list[Any]]) -> dict[str, 
     floats=st.lists(st.floats(allow_nan=False, allow_infinity=False)),
     booleans=st.lists(st.booleans() | st.none()),
 )
-def test_what_is_sent_is_what_arrives(
+def test_arrays_arrive_as_they_were_sent(
     postgres_url: str,
     bigints: list[int | None],
     texts: list[str | None],
@@ -65,12 +65,12 @@ def test_states_are_numbers() -> None:
 @pytest.mark.parametrize("kind", ["bigint", "double precision", "boolean", "text"])
 def test_arrays_that_are_unnested_go_as_text(kind: str) -> None:
     query = NumberedQuery(f"SELECT unnest($1::{kind}[]), $2::{kind}", ("many", "one"))
-    found = with_arrays_as_text(query)
-    assert found.text == f"SELECT unnest($1::text::{kind}[]), $2::{kind}"
-    assert (found.parameters, found.as_text) == (("many", "one"), frozenset({"many"}))
+    batch = with_arrays_as_text(query)
+    assert batch.text == f"SELECT unnest($1::text::{kind}[]), $2::{kind}"
+    assert (batch.parameters, batch.as_text) == (("many", "one"), frozenset({"many"}))
 
 
 def test_arrays_that_rows_are_compared_with_and_bytes_go_as_they_are() -> None:
     text = "SELECT a = ANY ($1::bigint[]), b <> ALL ($2::text[]), unnest($3::bytea[])"
-    found = with_arrays_as_text(NumberedQuery(text, ("a", "b", "c")))
-    assert (found.text, found.as_text) == (text, frozenset())
+    batch = with_arrays_as_text(NumberedQuery(text, ("a", "b", "c")))
+    assert (batch.text, batch.as_text) == (text, frozenset())

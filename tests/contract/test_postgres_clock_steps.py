@@ -1,10 +1,11 @@
-"""The server's clock is set while a crawl runs on it: no delay becomes shorter, and the crawl goes on."""
+"""A step of the server's clock during a crawl shortens no delay and does not stall the crawl."""
 
 from __future__ import annotations
 
 import pytest
 
-from rove.frontier.contract import Frontier, Vitals
+from rove.frontier.contract import Frontier
+from rove.frontier.runs import Vitals
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, PostgresHarness, url, visited
@@ -12,19 +13,19 @@ from tests.contract.harness import BUDGET, DELAY, PostgresHarness, url, visited
 DONE = UrlState.DONE
 HOUR = 3600.0
 SLACK = 0.2
-"""Seconds that a clock may be wrong without being taken for set, and what a claim adds to be sure."""
+"""Seconds that a clock may be off without counting as a step, plus the margin of a claim."""
 STEPS = pytest.mark.parametrize("step", [HOUR, -HOUR])
 
 
 class Crawl:
-    """Two processes of one crawl, whose server's clock can be set."""
+    """Two processes of one crawl on a server whose clock the test can set."""
 
     def __init__(self, harness: PostgresHarness) -> None:
         self.harness = harness
         self.frontiers: list[Frontier] = []
 
     async def start(self) -> None:
-        """With nine URLs of one domain."""
+        """Start both processes and add nine URLs of one domain."""
         for _ in range(2):
             await self.join()
         await self.frontiers[0].add([url(f"http://a.test/{i}") for i in range(9)])
@@ -33,7 +34,7 @@ class Crawl:
         await self.harness.close()
 
     async def join(self) -> Frontier:
-        """One more process."""
+        """Start one more process."""
         frontier = await self.harness.open()
         if not self.frontiers:
             await self.harness.rows("CREATE TABLE IF NOT EXISTS test_step (ahead bigint)")
@@ -46,21 +47,21 @@ class Crawl:
         return frontier
 
     async def set_clock(self, seconds: float) -> None:
-        """Somebody sets the server's clock forward by so much, or back."""
+        """Set the server's clock forward or back."""
         await self.harness.rows("INSERT INTO test_step VALUES ($1)", round(seconds * 1000))
 
     async def look(self, *numbers: int) -> None:
-        """These processes, or all, say that they are alive, and look at the clock."""
+        """Let these processes, or all, send a heartbeat and check the clock."""
         for number in numbers or range(len(self.frontiers)):
             await self.frontiers[number].note_alive(Vitals())
 
     async def claims(self) -> list[str]:
-        """What all processes could claim now."""
+        """Return what all processes can claim now."""
         leases = [lease for frontier in self.frontiers for lease in await frontier.claim(9)]
         return [lease.name for lease in leases]
 
     async def is_due_after(self, seconds: float, slack: float = SLACK) -> None:
-        """The only domain is due after so long for all, and not before."""
+        """Check that the only domain is due for all processes after `seconds` and not before."""
         self.harness.advance(seconds - slack)
         assert await self.claims() == []
         self.harness.advance(2 * slack)
@@ -79,8 +80,10 @@ async def visit(frontier: Frontier) -> None:
 
 @STEPS
 @pytest.mark.parametrize("lookers", [[], [0], [1], [0, 1]])
-async def test_a_delay_is_what_it_was(crawl: Crawl, step: float, lookers: list[int]) -> None:
-    """Whoever looks first; a step back that nobody has seen yet only makes it longer."""
+async def test_a_step_does_not_change_a_delay(
+    crawl: Crawl, step: float, lookers: list[int]
+) -> None:
+    """Any process may look first. A step back that no process has noticed only makes the delay longer."""
     await crawl.start()
     await visit(crawl.frontiers[0])
     crawl.harness.advance(10)
@@ -126,7 +129,9 @@ async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(
     assert await crawl.frontiers[0].settle([visited(lease, DONE)]) == 1
     crawl.harness.advance(1)
     await crawl.look()
-    late = max(0.0, step)  # a limit: what is settled then waits as long as the step was
+    late = max(
+        0.0, step
+    )  # A known limit: a visit that is settled then waits as long as the step was.
     crawl.harness.advance(DELAY - 1 - SLACK)
     assert await crawl.claims() == []
     crawl.harness.advance(late + 2 * SLACK)
@@ -198,10 +203,10 @@ async def test_the_longer_delay_of_a_robots_txt_holds(crawl: Crawl, step: float)
 
 @STEPS
 @pytest.mark.parametrize("is_amended", [True, False])
-async def test_whoever_joins_after_a_step_claims_nothing_early(
+async def test_a_process_that_joins_after_a_step_claims_nothing_early(
     crawl: Crawl, step: float, is_amended: bool
 ) -> None:
-    """Once it has been amended: between the two, the newcomer takes the clock as it finds it."""
+    """After the correction. Between step and correction, a new process takes the clock as it finds it."""
     await crawl.start()
     await visit(crawl.frontiers[0])
     crawl.harness.advance(10)
@@ -215,7 +220,7 @@ async def test_whoever_joins_after_a_step_claims_nothing_early(
     await crawl.look()
 
 
-async def test_whoever_joined_before_a_step_back_was_amended_writes_by_the_amended_clock(
+async def test_a_process_that_joined_before_a_step_back_was_corrected_writes_corrected_times(
     crawl: Crawl,
 ) -> None:
     await crawl.start()
@@ -231,10 +236,10 @@ async def test_whoever_joined_before_a_step_back_was_amended_writes_by_the_amend
     await crawl.is_due_after(DELAY)
 
 
-async def test_between_a_step_and_its_amendment_a_newcomer_takes_the_clock_as_it_is(
+async def test_between_a_step_and_its_correction_a_new_process_trusts_the_clock(
     crawl: Crawl,
 ) -> None:
-    """A limit: nothing tells it from time that has passed. Others look every two seconds."""
+    """A known limit: nothing tells the step from time that has passed. Other processes look every two seconds."""
     await crawl.start()
     await visit(crawl.frontiers[0])
     await crawl.set_clock(HOUR)

@@ -1,4 +1,4 @@
-"""What happens when PostgreSQL goes away and comes back, lets nobody in, or is held up."""
+"""PostgreSQL goes away and comes back, refuses logins, or is slow."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ PATIENCE = 15.0
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A server that these tests may stop."""
-    with own_server() as found:
-        asyncio.run(_make_roles(found))
-        yield found
+    """Start a server that these tests may stop."""
+    with own_server() as server:
+        asyncio.run(_make_roles(server))
+        yield server
 
 
 async def _make_roles(server: PostgresServer) -> None:
-    """One who needs a password, and one who may make nothing."""
+    """Make a role with a password, and one without rights."""
     rules = Path(server._data) / "pg_hba.conf"
     locked = "host all locked 127.0.0.1/32 scram-sha-256\n"
     rules.write_text(locked + rules.read_text())
@@ -52,7 +52,7 @@ async def _make_roles(server: PostgresServer) -> None:
 
 
 class Crawl:
-    """A process that adds, claims and settles, until it is told to stop."""
+    """A process that adds, claims and settles until it is told to stop."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self.database = database
@@ -79,7 +79,7 @@ class Crawl:
             await asyncio.sleep(0.01)
 
     async def goes_on(self) -> None:
-        """Wait until there is more of everything."""
+        """Wait until more URLs are added and settled."""
         added, settled = self.added + 50, self.settled + 20
         await until(lambda: self._has_ended() or (self.added >= added and self.settled >= settled))
         if self._has_ended():
@@ -90,7 +90,7 @@ class Crawl:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait, but not for ever."""
+    """Wait for a condition, with a timeout."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to that"
@@ -99,7 +99,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
-    """A crawl that is under way, in a schema of its own; what it has counted is right at its end."""
+    """Run a crawl in a schema of its own, and check its counters at the end."""
     database = PostgresDatabase(server.url, SCHEMA)
     await _drop(server)
     await database.open(create=True)
@@ -121,7 +121,7 @@ async def crawling(server: PostgresServer) -> AsyncIterator[Crawl]:
 
 
 async def _check(crawl: Crawl) -> None:
-    """Nothing that was added is gone, and the counters are those of the rows."""
+    """Check that no URL is lost and that the counters agree with the rows."""
     ((added,),) = await raw(crawl.database, "SELECT count(*) FROM url")
     pending = await raw(crawl.database, PENDING)
     assert added == crawl.added
@@ -138,7 +138,7 @@ async def _drop(server: PostgresServer) -> None:
 
 
 def start(server: PostgresServer) -> None:
-    """Start; after a crash the last of the old server's processes may be in the way for a moment."""
+    """Start the server. After a crash, processes of the old one may linger for a moment."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -172,7 +172,7 @@ async def test_a_crawl_waits_for_its_server_and_goes_on(
 
 
 async def test_it_is_lost_and_found_more_than_once(server: PostgresServer) -> None:
-    """Each time is told."""
+    """Each outage is reported."""
     async with crawling(server) as crawl:
         for times in (1, 2):
             await asyncio.to_thread(server.stop)
@@ -185,7 +185,7 @@ async def test_it_is_lost_and_found_more_than_once(server: PostgresServer) -> No
 
 
 async def test_an_outage_counts_once(server: PostgresServer) -> None:
-    """However many connections it has cost."""
+    """However many connections were lost."""
     async with crawling(server) as crawl:
         await asyncio.to_thread(server.stop)
         try:
@@ -214,7 +214,7 @@ async def test_a_crawl_that_is_to_stop_does_not_wait(server: PostgresServer) -> 
 
 
 async def test_nor_when_it_has_been_waiting_for_long(server: PostgresServer) -> None:
-    """The pauses have become long by then; it must not sleep to the end of one."""
+    """The pauses are long by then, and the crawl must not sleep to the end of one."""
     await _stop_while_away(server, first_pause=15.0)
 
 
@@ -246,7 +246,7 @@ async def _stop_while_away(server: PostgresServer, *, first_pause: float = FIRST
 
 
 async def refusal(database_url: str, *, schema: str = SCHEMA) -> str:
-    """The sentence with which a database is refused, by both of the ways in."""
+    """Return the sentence with which a database is refused, by open() and by holds_schema()."""
     said = []
     for opening in (_open, _look):
         with pytest.raises(UsageError) as caught:
@@ -293,7 +293,7 @@ async def test_an_unknown_host(server: PostgresServer) -> None:
     assert "is unknown" in said and PASSWORD not in said
 
 
-async def test_a_port_where_nobody_listens(server: PostgresServer) -> None:
+async def test_a_port_without_a_server(server: PostgresServer) -> None:
     said = await refusal(f"postgresql://rove:{PASSWORD}@127.0.0.1:1/postgres")
     assert "no PostgreSQL can be reached" in said and PASSWORD not in said
 
@@ -315,7 +315,7 @@ async def test_a_missing_database(server: PostgresServer) -> None:
         f"postgresql://rove:a/{PASSWORD}@127.0.0.1/postgres",
     ],
 )
-async def test_what_is_not_a_url(text: str) -> None:
+async def test_text_that_is_no_url(text: str) -> None:
     said = await refusal(text)
     assert "is not the URL of a PostgreSQL" in said
     assert PASSWORD not in said
@@ -332,11 +332,11 @@ async def test_what_is_not_a_url(text: str) -> None:
     ],
 )
 async def test_a_password_is_never_shown(text: str) -> None:
-    """Wherever it is written, and when signs in it are not escaped as they should be."""
+    """Wherever it stands in the URL, and even if its characters are not escaped properly."""
     assert PASSWORD not in await refusal(text)
 
 
-async def test_a_user_who_may_make_no_schema(server: PostgresServer) -> None:
+async def test_a_user_who_may_not_create_a_schema(server: PostgresServer) -> None:
     with pytest.raises(UsageError) as caught:
         await _open(PostgresDatabase(as_user(server, "guest"), "nobodys"))
     assert "may not create or use the schema 'nobodys'" in str(caught.value)

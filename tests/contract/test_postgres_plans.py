@@ -1,7 +1,7 @@
 """Every statement of the frontier on PostgreSQL is served by an index, with statistics and without.
 
-What is read is the plan that the frontier's own connections use: generic, under their settings. A setting only makes
-a scan dear, it does not forbid it, so each plan is looked through for one.
+The tests read the generic plans that the frontier's own connections use under their settings. A setting makes a scan
+expensive but does not forbid it, so each plan is searched for one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests.contract.harness import PostgresHarness, connected
 SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
 COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
-"""They hold only what is leased or capped, and are read from end to end where that is counted."""
+"""Small indexes of leased or capped domains, which are read from end to end to count them."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
-"""What is sorted by id: the leases of processes that are dead; the capped domains when a limit is given anew."""
+"""Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
 COMPARISON = re.compile(r" [<>=]+ ")
-"""What makes a condition one that not every row of the index meets."""
+"""A condition that restricts the rows read from an index contains a comparison."""
 STATES = ("empty", "just filled", "analyzed")
-"""Of the tables. A plan made when they were empty is kept until somebody counts them."""
+"""States of the tables. A plan made while they were empty is used until they are analyzed."""
 CLAIMS = {"lease": "domain_due", "lease_fresh": "domain_fresh"}
 BOUND = f"${1 + QUERIES['lease'].parameters.index('bound')}"
 
@@ -92,12 +92,12 @@ USED = {
     "relocate_contents": ["content_pkey: hash"],
     "forget_contents": ["content_pkey: hash"],
 }
-"""By statement: the indexes that it goes through and what must be in the condition of each."""
+"""By statement: the indexes that it uses, and what the condition of each must contain."""
 
 
 @dataclass
 class Node:
-    """A node of a plan, with those below it."""
+    """A node of a plan and its children."""
 
     kind: str
     relation: str
@@ -105,11 +105,11 @@ class Node:
     condition: str
     children: list[Node] = field(default_factory=list)
     role: str = "Outer"
-    """What it is to the node above."""
+    """Its relationship to the parent node."""
 
     @property
     def inputs(self) -> list[Node]:
-        """The nodes that give it its rows, without the queries that it asks beside them."""
+        """The children that produce its rows, without subqueries."""
         return [child for child in self.children if child.role not in ("InitPlan", "SubPlan")]
 
     def walk(self) -> Iterator[Node]:
@@ -135,7 +135,7 @@ def node_from(plan: dict[str, Any]) -> Node:
 
 @pytest.fixture(scope="module")
 def plans(postgres_url: str) -> Iterator[dict[tuple[str, str], Node]]:
-    """The plan of each statement in each state of the tables."""
+    """Return the plan of each statement in each state of the tables."""
     harness = PostgresHarness(postgres_url, SCHEMA)
     asyncio.run(harness.drop())
     yield asyncio.run(_read_plans(postgres_url))
@@ -147,21 +147,21 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
     await database.open(create=True)
     try:
         async with connected(PostgresHarness(url, SCHEMA)) as connection:
-            found = {("empty", name): await _plan(connection, name) for name in USED}
+            plans = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
-            found |= {("just filled", name): await _plan(connection, name) for name in USED}
+            plans |= {("just filled", name): await _plan(connection, name) for name in USED}
             await connection.execute(
                 "ANALYZE domain, url, origin, request, robots_text, content, counter"
             )
             await connection.execute("DISCARD PLANS")
-            found |= {("analyzed", name): await _plan(connection, name) for name in USED}
-            return found
+            plans |= {("analyzed", name): await _plan(connection, name) for name in USED}
+            return plans
     finally:
         await database.close()
 
 
 async def _fill(connection: Any) -> None:
-    """Twenty thousand domains of ten URLs; nobody counts them behind our back."""
+    """Insert twenty thousand domains of ten URLs each, with autovacuum off so that no statistics appear."""
     for table in sorted(BIG_TABLES):
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     await connection.execute(
@@ -181,7 +181,7 @@ async def _fill(connection: Any) -> None:
         SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
             '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END, i % 50000, i >= 50000
         FROM generate_series(1, 100000) AS i;
-        INSERT INTO content (hash, checked, domain, visit, machine, file, "offset", length)
+        INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;
         INSERT INTO robots_text (hash, body) SELECT i, '' FROM generate_series(1, 20000) AS i;
         """
@@ -199,35 +199,35 @@ async def _plan(connection: Any, name: str) -> Node:
     return node_from(json.loads(explained)[0]["Plan"])
 
 
-def faults(plan: Node, *, counts: str = "", sorts: str = "") -> list[str]:
-    """What in a plan takes longer the more there is in the tables; two indexes may be read whole, or sorted."""
-    found = []
+def faults_in(plan: Node, *, counts: str = "", sorts: str = "") -> list[str]:
+    """Return the parts of a plan whose cost grows with the tables; one index each may be read whole or sorted."""
+    faults = []
     for node in plan.walk():
         is_big = node.relation in BIG_TABLES
         below = [n for n in node.walk() if n.relation in BIG_TABLES]
         if node.kind == "Seq Scan" and is_big:
-            found.append(f"scans: {node}")
+            faults.append(f"scans: {node}")
         if node.kind.startswith("Bitmap"):
-            found.append(f"reads by bitmap: {node}")
+            faults.append(f"reads by bitmap: {node}")
         if node.kind in ("Hash Join", "Merge Join") and below:
-            found.append(f"joins in bulk: {node} over {below[0]}")
+            faults.append(f"joins in bulk: {node} over {below[0]}")
         if node.kind in ("Sort", "Incremental Sort"):
-            found += [f"sorts: {n}" for n in _unbounded(node) if not n.index or n.index != sorts]
+            faults += [f"sorts: {n}" for n in _unbounded(node) if not n.index or n.index != sorts]
         is_index_scan = node.kind in ("Index Scan", "Index Only Scan")
         if is_index_scan and node.index != counts and not COMPARISON.search(node.condition):
-            found.append(f"reads a whole index: {node}")
-    return found
+            faults.append(f"reads a whole index: {node}")
+    return faults
 
 
 def _unbounded(node: Node) -> list[Node]:
-    """What gives a sort more rows than the batch has: a batch drives all but the first side of its loops."""
+    """Return the nodes that give a sort more rows than the batch has; a batch drives the inner sides of its loops."""
     if node.kind == "Limit" or node.kind in BATCHES:
         return []
     if node.kind == "Nested Loop":
         return _unbounded(node.inputs[0])
     if node.relation in BIG_TABLES:
         return [node]
-    return [found for child in node.inputs for found in _unbounded(child)]
+    return [source for child in node.inputs for source in _unbounded(child)]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -235,12 +235,12 @@ def _unbounded(node: Node) -> list[Node]:
 def test_no_statement_scans_or_sorts_a_table(
     plans: dict[tuple[str, str], Node], name: str, state: str
 ) -> None:
-    found = faults(
+    faults = faults_in(
         plans[state, name],
         counts=COUNTED_INDEXES.get(name, ""),
         sorts=SORTED_INDEXES.get(name, ""),
     )
-    assert found == [], f"{name}, tables {state}"
+    assert faults == [], f"{name}, tables {state}"
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -248,7 +248,7 @@ def test_no_statement_scans_or_sorts_a_table(
 def test_the_index_made_for_it_is_used(
     plans: dict[tuple[str, str], Node], name: str, state: str
 ) -> None:
-    """And with a condition on as many of its columns as the statement knows."""
+    """The condition covers as many columns of the index as the statement knows."""
     scans = [node for node in plans[state, name].walk() if node.relation in BIG_TABLES]
     reading = [node for node in scans if node.index]
     used = {node.index for node in reading}
@@ -263,12 +263,12 @@ def test_the_index_made_for_it_is_used(
 
 
 def _plain(condition: str) -> str:
-    """A condition without casts."""
+    """Return a condition without casts."""
     return re.sub(r"::\w+", "", condition)
 
 
 def test_every_statement_on_a_big_table_is_looked_at() -> None:
-    """One that is new has to be put into the list above."""
+    """A new statement has to be added to the list above."""
     table = re.compile(rf"\b(?:FROM|JOIN|UPDATE|INTO)\s+(?:{'|'.join(sorted(BIG_TABLES))})\b")
     assert {name for name, query in QUERIES.items() if table.search(query.text)} <= set(USED)
 
@@ -278,7 +278,7 @@ def test_every_statement_on_a_big_table_is_looked_at() -> None:
 def test_a_claim_reads_its_index_between_the_bound_and_now(
     plans: dict[tuple[str, str], Node], state: str, name: str, index: str
 ) -> None:
-    """In order, below a limit: whatever is due after those that it takes is not looked at."""
+    """The index is read in order below a limit, so domains that are due later are not read."""
     plan = plans[state, name]
     (limit,) = [node for node in plan.walk() if node.kind == "Limit"]
     (locking,) = limit.inputs
@@ -315,11 +315,11 @@ def test_a_scan_would_be_found() -> None:
     batch = Node("Function Scan", "", "", "")
     whole = Node("Index Scan", "url", "url_pkey", "")
     one = Node("Index Scan", "url", "url_pkey", "(domain = e.domain)")
-    assert faults(scan)
-    assert faults(whole)
-    assert faults(Node("Bitmap Heap Scan", "url", "", ""))
-    assert faults(Node("Hash Join", "", "", "", [one, batch]))
+    assert faults_in(scan)
+    assert faults_in(whole)
+    assert faults_in(Node("Bitmap Heap Scan", "url", "", ""))
+    assert faults_in(Node("Hash Join", "", "", "", [one, batch]))
     driven = Node("Nested Loop", "", "", "", [batch, one])
-    assert not faults(Node("Sort", "", "", "", [driven]))
+    assert not faults_in(Node("Sort", "", "", "", [driven]))
     driving = Node("Nested Loop", "", "", "", [one, batch])
-    assert faults(Node("Sort", "", "", "", [driving]))
+    assert faults_in(Node("Sort", "", "", "", [driving]))

@@ -1,7 +1,7 @@
-"""Races on PostgreSQL: several processes at once, each with connections of its own, in real time.
+"""Races on PostgreSQL between several processes, each with connections of its own, in real time.
 
-Each test runs with a few seeds, and with a hundred in the long run. A seed decides the batches and the small pauses
-between them; who comes first is up to the server.
+Each test runs with a few seeds, and with a hundred in the long run. A seed decides the batches and the short pauses
+between them; the server decides the order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCHEMA = "races"
 FEW = 2
 MANY = 100
 PATIENCE = 60.0
-"""Seconds after which a test that gets no further has lost something."""
+"""A test that makes no progress for this many seconds has lost something."""
 STATES = "SELECT state, count(*) FROM url GROUP BY state"
 DOMAINS = (
     "SELECT count(*), count(*) FILTER (WHERE excluded),"
@@ -56,17 +56,17 @@ ASLEEP = (
 
 
 def rounds(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """A test for a few seeds, and for many more in the long run."""
+    """Run a test with a few seeds, and with many more in the long run."""
     marks = [pytest.mark.long, pytest.mark.timeout(300)]
     many = [pytest.param(seed, marks=marks) for seed in range(FEW, MANY)]
-    parametrized: Callable[..., Awaitable[None]] = pytest.mark.parametrize(
-        "seed", [*range(FEW), *many]
-    )(test)
-    return parametrized
+    marked: Callable[..., Awaitable[None]] = pytest.mark.parametrize("seed", [*range(FEW), *many])(
+        test
+    )
+    return marked
 
 
 class Crawl:
-    """Processes of one crawl, by the database's own clock."""
+    """Processes of one crawl that use the database's real clock."""
 
     def __init__(self, harness: PostgresHarness) -> None:
         self.harness = harness
@@ -74,7 +74,7 @@ class Crawl:
         self.frontiers: list[PostgresFrontier] = []
 
     async def start(self, processes: int, **policy: Any) -> None:
-        """So many processes more."""
+        """Start more processes."""
         settings = {"delay": 0.0, "budget": 600.0, **policy}
         for _ in range(processes):
             database = PostgresDatabase(self.harness.url, self.harness.schema)
@@ -85,19 +85,19 @@ class Crawl:
             self.frontiers.append(frontier)
 
     async def rows(self, sql: str, *parameters: Any) -> list[Any]:
-        """What a statement of the test's own brings."""
+        """Return the rows of a statement of the test's own."""
         return await raw(self.databases[0], sql, *parameters)
 
     async def close(self) -> None:
-        """All processes end."""
+        """End all processes."""
         for database in self.databases:
             await database.close()
 
     async def check(self, seed: int) -> None:
-        """Whatever was done: the kept counts are those of the rows, and nothing sleeps that has work."""
+        """Check that the counters agree with the rows, and that no domain with pending URLs sleeps."""
         assert self.deadlocks() == 0, f"seed {seed}: locks were taken in a circle"
-        for domain, kept, counted in await self.rows(PENDING):
-            assert kept == counted, f"seed {seed}: domain {domain}"
+        for domain, counter, counted in await self.rows(PENDING):
+            assert counter == counted, f"seed {seed}: domain {domain}"
         asleep = [row[0] for row in await self.rows(ASLEEP)]
         assert asleep == [], f"seed {seed}: they have work and nothing will wake them"
         counts = await self.frontiers[0].counts()
@@ -110,14 +110,14 @@ class Crawl:
         assert counts.domains["idle"] == total - active - excluded, f"seed {seed}"
 
     def deadlocks(self) -> int:
-        """How many the server had to break."""
-        found = [database.timings.by_name.get("deadlock") for database in self.databases]
-        return sum(histogram.count for histogram in found if histogram is not None)
+        """Return the number of deadlocks that the server had to break."""
+        histograms = [database.timings.by_name.get("deadlock") for database in self.databases]
+        return sum(histogram.count for histogram in histograms if histogram is not None)
 
 
 @pytest.fixture(scope="module")
 def kept_races(postgres_url: str) -> Iterator[PostgresHarness]:
-    """A schema whose clock is the real one."""
+    """Make a schema with the real clock."""
     harness = PostgresHarness(postgres_url, SCHEMA)
     asyncio.run(harness.drop())
     yield harness
@@ -126,13 +126,13 @@ def kept_races(postgres_url: str) -> Iterator[PostgresHarness]:
 
 @pytest.fixture
 def crawl(kept_races: PostgresHarness) -> Crawl:
-    """A crawl without any process yet, in an empty schema."""
+    """Return a crawl without processes, in an empty schema."""
     asyncio.run(kept_races.empty())
     return Crawl(kept_races)
 
 
 class Claimers:
-    """Tasks that claim and settle until everything is done, and watch each other."""
+    """Tasks that claim and settle until every URL is done, and check each other."""
 
     def __init__(self, crawl: Crawl, seed: int, expected: int) -> None:
         self.crawl = crawl
@@ -144,7 +144,7 @@ class Claimers:
         self.deadline = time.monotonic() + PATIENCE
 
     async def run(self, claimers: int) -> None:
-        """Let so many claim."""
+        """Run this many claimers."""
         frontiers = self.crawl.frontiers
         tasks = [self._claimer(frontiers[i % len(frontiers)]) for i in range(claimers)]
         await asyncio.gather(*tasks)
@@ -175,7 +175,7 @@ class Claimers:
         assert settled == 1, f"seed {self.seed}: a lease was lost"
 
     def check(self, urls: Sequence[NewUrl]) -> None:
-        """Every URL was served exactly once."""
+        """Check that every URL was served exactly once."""
         assert set(self.done) == {u.fingerprint for u in urls}, f"seed {self.seed}"
         twice = [fingerprint for fingerprint, times in self.done.items() if times > 1]
         assert twice == [], f"seed {self.seed}: served more than once"
@@ -195,7 +195,7 @@ async def test_fifty_claimers_share_a_hundred_domains(crawl: Crawl, seed: int) -
 
 @rounds
 async def test_fifty_claimers_share_domains_of_which_few_have_most(crawl: Crawl, seed: int) -> None:
-    """Eight of ten URLs are on a tenth of the domains."""
+    """Return URLs of which 80 % are on 10 % of the domains."""
     urls = [
         url(f"http://h{i % 10 if i % 10 < 8 else 10 + i // 10 % 90}.test/{i}") for i in range(1000)
     ]
@@ -216,7 +216,7 @@ async def _claim_everything(crawl: Crawl, seed: int, urls: Sequence[NewUrl]) -> 
 
 @rounds
 async def test_domains_that_come_up_while_others_are_claimed(crawl: Crawl, seed: int) -> None:
-    """Claimers and adders of new domains at once: nothing is lost, nothing is served twice."""
+    """While some claim, others add new domains. No URL is lost, and none is served twice."""
     await crawl.start(6)
     urls = [url(f"http://n{i % 150}.test/{i}") for i in range(600)]
     claimers = Claimers(crawl, seed, len(urls))
@@ -240,7 +240,7 @@ async def test_domains_that_come_up_while_others_are_claimed(crawl: Crawl, seed:
 
 @rounds
 async def test_the_last_url_is_settled_while_another_comes(crawl: Crawl, seed: int) -> None:
-    """No wake-up is lost, and the count of what is pending is that of the rows at every end."""
+    """No wake-up is lost, and the counter of pending URLs agrees with the rows at the end."""
     await crawl.start(3)
     settling, adding, claiming = crawl.frontiers
     chance = random.Random(seed)
@@ -265,7 +265,7 @@ async def test_the_last_url_is_settled_while_another_comes(crawl: Crawl, seed: i
 
 
 async def _claim_all(frontier: PostgresFrontier, expected: int, seed: int) -> list[Lease]:
-    """Claim until so many domains are leased."""
+    """Claim until this many domains are leased."""
     leases: list[Lease] = []
     deadline = time.monotonic() + PATIENCE
     while len(leases) < expected:
@@ -276,7 +276,7 @@ async def _claim_all(frontier: PostgresFrontier, expected: int, seed: int) -> li
 
 @rounds
 async def test_a_late_settle_against_the_next_claim(postgres: PostgresHarness, seed: int) -> None:
-    """The token decides: either the old lease is settled or the new one counts, never both."""
+    """The token decides: either the old lease is settled or the new one is valid, never both."""
     chance = random.Random(seed)
     late, other = await postgres.open(), await postgres.open()
     for number in range(25):
@@ -284,7 +284,7 @@ async def test_a_late_settle_against_the_next_claim(postgres: PostgresHarness, s
         await late.add([first, second])
         (old,) = await late.claim(1)
         postgres.advance(BUDGET + DELAY)
-        await late.counts()  # which sets the clock
+        await late.counts()  # opening sets the clock
         pauses = chance.random() * 0.004, chance.random() * 0.004
 
         async def settle(lease: Lease = old, pause: float = pauses[0]) -> int:
@@ -313,7 +313,7 @@ async def test_a_late_settle_against_the_next_claim(postgres: PostgresHarness, s
 
 @rounds
 async def test_adders_of_the_same_in_every_order(crawl: Crawl, seed: int) -> None:
-    """Twenty adders with the same URLs, each in another order and other batches: each URL is in once."""
+    """Twenty adders add the same URLs in different orders and batches. Each URL is inserted once."""
     await crawl.start(6)
     urls = [url(f"http://s{i % 40}.test/{i}", depth=i % 3) for i in range(400)]
 
@@ -337,7 +337,7 @@ async def test_adders_of_the_same_in_every_order(crawl: Crawl, seed: int) -> Non
 async def test_processes_that_start_on_nothing(
     postgres_url: str, processes: int, seed: int
 ) -> None:
-    """All of them open, and there is one schema with each migration in it once."""
+    """All of them succeed, and the schema has each migration once."""
     harness = PostgresHarness(postgres_url, f"starts_{seed}")
     await harness.drop()
     chance = random.Random(seed)
@@ -361,7 +361,7 @@ async def test_processes_that_start_on_nothing(
 
 @rounds
 async def test_everything_at_once(crawl: Crawl, seed: int) -> None:
-    """Claims, settles, adds, robots.txt records and exclusions on shared domains, and new ones."""
+    """Claims, settles, adds, robots.txt records and exclusions hit shared and new domains."""
     await crawl.start(6)
     chance = random.Random(seed)
     names = [f"x{i}.test" for i in range(40)]
@@ -379,16 +379,16 @@ async def test_everything_at_once(crawl: Crawl, seed: int) -> None:
         )
 
     async def add(frontier: PostgresFrontier) -> None:
-        found = [f"http://{name}/{chance.randrange(300)}" for name in chance.choices(names, k=30)]
-        await frontier.add([url(text) for text in found])
+        links = [f"http://{name}/{chance.randrange(300)}" for name in chance.choices(names, k=30)]
+        await frontier.add([url(text) for text in links])
 
     async def put_origins(frontier: PostgresFrontier) -> None:
-        found = [_record(domains[name], name, chance) for name in chance.sample(names, 8)]
-        await frontier.put_origins(found)
+        records = [_record(domains[name], name, chance) for name in chance.sample(names, 8)]
+        await frontier.put_origins(records)
 
     async def exclude(frontier: PostgresFrontier) -> None:
-        found = chance.sample([*names[20:], f"y{chance.randrange(1000)}.test"], 2)
-        await frontier.exclude({url(f"http://{name}/").domain: name for name in found})
+        excluded = chance.sample([*names[20:], f"y{chance.randrange(1000)}.test"], 2)
+        await frontier.exclude({url(f"http://{name}/").domain: name for name in excluded})
         await asyncio.sleep(0.1)
 
     async def repeat(work: Callable[[PostgresFrontier], Awaitable[None]], number: int) -> None:
@@ -414,7 +414,7 @@ def _record(domain: int, name: str, chance: random.Random) -> OriginRecord:
 async def test_adds_to_domains_without_room(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Claims, settles and adds of the same few URLs, better and worse ones, to domains that are always full."""
+    """Claims, settles and adds hit domains that are always full, with better and worse URLs."""
     monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
     monkeypatch.setattr(full, "MEMORY_SECONDS", 0.05)
     await crawl.start(6, delay=0.01, horizon=0.25)
@@ -429,12 +429,12 @@ async def test_adds_to_domains_without_room(
         await frontier.settle([visited(lease, DONE) for lease in leases])
 
     async def add(frontier: PostgresFrontier) -> None:
-        found = [
+        links = [
             url(f"http://{name}/{chance.randrange(2_000)}", depth=chance.randint(1, 5))
             for name in chance.choices(names, k=30)
         ]
-        exempt = {new.fingerprint for new in found[:2]}
-        await frontier.add(found, exempt=exempt)
+        exempt = {new.fingerprint for new in links[:2]}
+        await frontier.add(links, exempt=exempt)
 
     async def exclude(frontier: PostgresFrontier) -> None:
         domain = url(f"http://{names[0]}/").domain
@@ -458,7 +458,7 @@ async def test_adds_to_domains_without_room(
 
 @rounds
 async def test_exclusions_against_adds_of_known_and_new_domains(crawl: Crawl, seed: int) -> None:
-    """Some of the domains are there and some come into being by whoever is first."""
+    """Some of the domains exist, and others are created by the first process that needs them."""
     await crawl.start(4)
     chance = random.Random(seed)
     for number in range(20):
@@ -482,16 +482,16 @@ async def test_exclusions_against_adds_of_known_and_new_domains(crawl: Crawl, se
 
 @rounds
 async def test_two_origins_of_a_domain_learned_at_once(crawl: Crawl, seed: int) -> None:
-    """The longer of their delays counts, whoever was last."""
+    """The longer delay counts, whichever was saved last."""
     await crawl.start(2)
     chance = random.Random(seed)
     for number in range(40):
         name = f"o{number}.test"
-        found = url(f"http://{name}/")
-        await crawl.frontiers[0].add([found])
+        page = url(f"http://{name}/")
+        await crawl.frontiers[0].add([page])
 
         async def learn(
-            place: int, crawl_delay: float, domain: int = found.domain, name: str = name
+            place: int, crawl_delay: float, domain: int = page.domain, name: str = name
         ) -> None:
             await asyncio.sleep(chance.random() * 0.001)
             record = OriginRecord(
@@ -504,12 +504,12 @@ async def test_two_origins_of_a_domain_learned_at_once(crawl: Crawl, seed: int) 
             await crawl.frontiers[place].put_origins([record])
 
         await asyncio.gather(learn(0, 30.0), learn(1, 20.0))
-        rows = await crawl.rows("SELECT crawl_delay FROM domain WHERE id = $1", found.domain)
+        rows = await crawl.rows("SELECT crawl_delay FROM domain WHERE id = $1", page.domain)
         assert rows[0][0] == 30_000, f"seed {seed}, round {number}"
 
 
 async def test_an_add_while_a_cap_is_lifted(crawl: Crawl) -> None:
-    """The process that lifts it had to wait for the add, and sees what was added."""
+    """The process that lifts the cap waited for the add, and sees the new URLs."""
     await crawl.start(1, max_pages_per_domain=1, limits_epoch=1)
     (frontier,) = crawl.frontiers
     await frontier.add([url("http://a.test/0")])
@@ -528,7 +528,7 @@ async def test_an_add_while_a_cap_is_lifted(crawl: Crawl) -> None:
 
 @asynccontextmanager
 async def _held_up(crawl: Crawl) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Transactions that count cannot end before they are let go."""
+    """Hold up all transactions that change counters."""
     connection = await asyncpg.connect(crawl.harness.url)
     try:
         transaction = connection.transaction()
@@ -540,7 +540,7 @@ async def _held_up(crawl: Crawl) -> AsyncIterator[Callable[[], Awaitable[None]]]
 
 
 async def _until_waiting(crawl: Crawl, number: int) -> None:
-    """Wait until so many of the crawl's connections wait for a lock."""
+    """Wait until this many of the crawl's connections wait for a lock."""
     sql = (
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE wait_event_type = 'Lock' AND application_name = 'rove'"
@@ -551,12 +551,12 @@ async def _until_waiting(crawl: Crawl, number: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_claims_under_an_old_snapshot_do_not_walk_over_what_was_claimed(
+async def test_claims_under_an_old_snapshot_skip_old_row_versions(
     postgres: PostgresHarness,
 ) -> None:
-    """Vacuum can take nothing away, and a claim still reads about as much as at the start.
+    """Vacuum can remove nothing, and a claim still reads about as much as at the start.
 
-    Two seconds' worth of old versions lie between the bound and what is due; what came before is passed over.
+    Between the bound and the due domains there are two seconds' worth of old versions. Older ones are skipped.
     """
     frontier = await postgres.open(delay=0.0, budget=60.0)
     claiming = frontier.claiming  # type: ignore[attr-defined]
@@ -577,7 +577,7 @@ async def test_claims_under_an_old_snapshot_do_not_walk_over_what_was_claimed(
 
 
 async def _claim_and_settle(postgres: PostgresHarness, frontier: Any, claims: int) -> None:
-    """Claims of ten domains, each of which leaves twenty old versions behind."""
+    """Claim and settle ten domains at a time, which leaves twenty old versions behind each time."""
     for _ in range(claims):
         leases = await frontier.claim(10)
         assert len(leases) == 10
@@ -586,7 +586,7 @@ async def _claim_and_settle(postgres: PostgresHarness, frontier: Any, claims: in
 
 
 async def _buffers_of_a_claim(postgres: PostgresHarness, bound: int) -> int:
-    """The blocks that a claim reads to find what is due; undone afterwards."""
+    """Return the number of blocks that a claim reads to find due domains; the claim is rolled back."""
     query = QUERIES["lease"]
     values = {"bound": bound, "limit": 10, "budget": 60_000, "delay": 0, "process": 1}
     values |= {"earliest": 0, "latest": 1 << 62, "ceiling": 1 << 62}
@@ -607,7 +607,7 @@ async def _buffers_of_a_claim(postgres: PostgresHarness, bound: int) -> int:
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A plan's nodes, from the top."""
+    """Iterate over a plan's nodes, from the top."""
     yield plan
     for child in plan.get("Plans", []):
         yield from _nodes(child)

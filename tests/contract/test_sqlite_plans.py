@@ -1,4 +1,4 @@
-"""Every statement of the embedded frontier is served by an index: no table scan, no sort."""
+"""Every statement of the embedded frontier is served by an index, without a table scan or a sort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rove.frontier.queries import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
 SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion")
-"""Tables of a few rows, or read whole once at the start."""
+"""Tables with few rows, or that are read whole only at the start."""
 KEYS = ("PRIMARY KEY", "domain_key (id=?)", "url_key (domain=? AND fingerprint=?)")
 READ_WHOLE = {
     "counters",
@@ -46,7 +46,7 @@ def plan(connection: sqlite3.Connection, query: str) -> list[str]:
 
 
 def _with_a_row(columns: re.Match[str]) -> str:
-    """One row of a batch, whose values are written out for each of the columns."""
+    """Replace the placeholder of a row by one value per column."""
     values = ", ".join("NULL" for _ in columns[1].split(","))
     return f"({columns[1]}) VALUES ({values})"
 
@@ -60,7 +60,7 @@ def test_no_statement_scans_or_sorts(connection: sqlite3.Connection, name: str) 
 
 
 def _is_scan(step: str) -> bool:
-    """A scan of a table; json_each, a constant row, a subquery's result or a small index are not."""
+    """Return whether a step scans a table. Scans of json_each, constants, subqueries and small indexes are harmless."""
     if not step.startswith("SCAN"):
         return False
     harmless = ("VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "domain_capped", "domain_leased")
@@ -111,7 +111,7 @@ def test_the_index_made_for_it_is_used(
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:
-    """The batch is the outer loop and the whole key the inner: the other way round is quadratic."""
+    """The batch is the outer loop and the whole key the inner one; the other way round is quadratic."""
     steps = [step for step in plan(connection, QUERIES[name]) if not step.startswith("CORRELATED")]
     assert "VIRTUAL TABLE" in steps[0]
     assert "SEARCH" in steps[1] and any(key in steps[1] for key in KEYS)

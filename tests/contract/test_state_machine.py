@@ -1,4 +1,4 @@
-"""Random histories of adds, claims, settles, losses, exclusions and time, against a model simple enough to be right."""
+"""Compares random histories of adds, claims, settles, losses and exclusions with a simple model."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ from rove.model.visits import (
 from rove.policy import budget
 from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
 
+T = TypeVar("T")
+
 DELAY = 10.0
 BUDGET = 20.0
 MULTIPLE = 2
 HORIZON = 2 * DELAY
-"""Room for four URLs of a domain, for two of one that asks for a longer delay; each has up to seven."""
+"""Gives each domain room for four URLs, or two with a longer Crawl-delay; each is given up to seven."""
 DOMAINS = [f"d{i}.test" for i in range(4)]
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""Thousands of small transactions, each of which waits for its disk."""
+"""Avoids waiting for the disk in thousands of small transactions."""
 ENDINGS = [UrlState.DONE, UrlState.BLOCKED, UrlState.FAILED, UrlState.REDIRECTED]
 
 
@@ -67,7 +69,7 @@ class ModelDomain:
     token: int = 0
     excluded: bool = False
     withheld: dict[str, ModelUrl] = field(default_factory=dict)
-    """URLs that an exclusion has blocked, with the places that they had."""
+    """URLs that an exclusion has blocked, with their old positions."""
 
     def delay(self) -> float:
         return max(DELAY, self.crawl_delay)
@@ -98,11 +100,8 @@ def is_odd(text: str) -> bool:
     return not is_even(text)
 
 
-T = TypeVar("T")
-
-
 class FrontierMachine(RuleBasedStateMachine):
-    """A frontier beside its model."""
+    """Runs a frontier beside its model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,14 +111,14 @@ class FrontierMachine(RuleBasedStateMachine):
         self.horizon = HORIZON
         self.refused = 0
         self.full: dict[str, tuple[int, float]] = {}
-        """Domains without room: from which depth on nothing is taken, and until when that holds."""
+        """Full domains: the depth from which on URLs are dropped, and until when."""
         self.frontier = self.open()
         self.now = 0.0
         self.arrivals = 0
         self.domains: dict[str, ModelDomain] = {}
         self.ended: dict[str, UrlState] = {}
         self.lost: list[Lease] = []
-        """Leases whose process is gone, which might still be settled too late."""
+        """Leases whose process is gone, which may still be settled too late."""
 
     def make_harness(self) -> Harness:
         raise NotImplementedError
@@ -158,13 +157,15 @@ class FrontierMachine(RuleBasedStateMachine):
                 after[name] = {**after.get(name, pending), text: new}
         trimmed = {name: self.worst(name, pending) for name, pending in after.items()}
         if any(self.leaves_only_retries(name, after[name], trimmed[name]) for name in after):
-            return  # a claim of it would find nothing to do, once its lease is lost
+            return  # Otherwise a claim would find no URL once its lease is lost.
         unseen = 0
         for name, pending in after.items():
             domain = self.domains.setdefault(name, ModelDomain())
-            kept = {text: known for text, known in pending.items() if text not in trimmed[name]}
-            unseen += len(kept.keys() - domain.pending.keys())
-            domain.pending = kept
+            remaining = {
+                text: known for text, known in pending.items() if text not in trimmed[name]
+            }
+            unseen += len(remaining.keys() - domain.pending.keys())
+            domain.pending = remaining
             if trimmed[name]:
                 worst = min(pending[text].order[1] for text in trimmed[name])
                 self.full[name] = (worst, self.now + MEMORY_SECONDS)
@@ -176,12 +177,12 @@ class FrontierMachine(RuleBasedStateMachine):
         assert added.refused == {url(text).fingerprint for text in refused}
 
     def is_dropped(self, text: str, depth: int) -> bool:
-        """Whether its domain is known to be full of what is no worse."""
+        """Return whether its domain is known to be full of URLs that are no worse."""
         worst, until = self.full.get(text.split("/")[2], (0, 0.0))
         return until > self.now and depth >= worst and depth > 0
 
     def worst(self, name: str, pending: dict[str, ModelUrl]) -> list[str]:
-        """What there is no room for."""
+        """Return the URLs that do not fit."""
         delay = self.domains[name].delay() if name in self.domains else DELAY
         room = MULTIPLE * max(1, int(min(self.horizon, 1e9) / delay))
         normal = [text for text, known in pending.items() if not known.order[0] and known.order[1]]
@@ -230,7 +231,7 @@ class FrontierMachine(RuleBasedStateMachine):
         return self.run(self.frontier.states([key]))[key] is UrlState.FAILED
 
     def last_suspects(self, names: set[str]) -> set[str]:
-        """Domains whose only open URL a claim settles as lost, so that nothing is leased."""
+        """Return domains whose only due URL is given up by a claim, so that they are not leased."""
         return {
             name
             for name in names
@@ -297,12 +298,12 @@ class FrontierMachine(RuleBasedStateMachine):
                 )
                 if pending.url in domain.pending:
                     due = self.now + wait
-                    # Two put off to the same moment are served by fingerprint.
+                    # URLs that are due at the same moment are served by fingerprint.
                     order = (1 + (fate == "hold"), round(due * 1000), pending.fingerprint)
                     domain.pending[pending.url] = ModelUrl(order, due)
         visit = VisitResult(
             lease=domain.lease,
-            asked=asked,
+            requested=asked,
             since_finish=ago,
             settled=settled,
             deferred=deferred,
@@ -322,11 +323,11 @@ class FrontierMachine(RuleBasedStateMachine):
     def settle_too_late(self) -> None:
         lease = self.lost.pop()
         states = [Settled(fingerprint=u.fingerprint, state=UrlState.DONE) for u in lease.urls]
-        visit = VisitResult(lease=lease, asked=True, since_finish=0.0, settled=states)
+        visit = VisitResult(lease=lease, requested=True, since_finish=0.0, settled=states)
         assert self.run(self.frontier.settle([visit])) == 0
         domain = self.domains[lease.name]
         if domain.token == lease.token and domain.lease is None and domain.unsettled:
-            # Nobody came since: it is known now when the visit ended.
+            # There was no visit since, so the end of this one counts.
             domain.not_before = self.now + domain.delay()
             domain.unsettled = 0
 
@@ -403,7 +404,7 @@ class FrontierMachine(RuleBasedStateMachine):
         domain = self.domains.get(name, ModelDomain())
         rest = [known for text, known in domain.pending.items() if not matching(text)]
         if domain.lease is not None and min((r.order, r.due) for r in [*rest, NEVER])[1] > self.now:
-            return  # a claim of it would find nothing to do
+            return  # Otherwise a claim would find no URL.
         id = url(f"http://{name}/").domain
         if is_exclusion:
             left = self.run(self.frontier.withdraw(id, UrlState.BLOCKED, "excluded", matching))
@@ -430,8 +431,8 @@ class FrontierMachine(RuleBasedStateMachine):
         idle = sum(not d.pending and not d.excluded for d in self.domains.values())
         assert domains["idle"] == idle
         assert sum(domains.values()) == len(self.domains)
-        kept = self.run(self.harness.counted_pending())
-        assert all(kept_count == counted for kept_count, counted in kept.values())
+        by_domain = self.run(self.harness.counted_pending())
+        assert all(counter == counted for counter, counted in by_domain.values())
 
 
 class SqliteMachine(FrontierMachine):
@@ -471,11 +472,11 @@ machine_settings = settings(
 long_settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
 
 
-def test_the_embedded_frontier_is_as_its_model() -> None:
+def test_the_embedded_frontier_agrees_with_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_is_as_its_model(
+def test_the_frontier_on_postgres_agrees_with_its_model(
     schema_of_contract_tests: PostgresHarness,
 ) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
@@ -484,13 +485,13 @@ def test_the_frontier_on_postgres_is_as_its_model(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_embedded_frontier_is_as_its_model_for_long() -> None:
+def test_the_embedded_frontier_agrees_with_its_model_for_long() -> None:
     run_state_machine_as_test(SqliteMachine, settings=long_settings)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_frontier_on_postgres_is_as_its_model_for_long(
+def test_the_frontier_on_postgres_agrees_with_its_model_for_long(
     schema_of_contract_tests: PostgresHarness,
 ) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests

@@ -41,8 +41,8 @@ from rove.parse.html import (
 )
 from rove.parse.labels import CODECS
 from rove.parse.sitemap import MAX_CHILD_SITEMAPS, children, listed, read_sitemap
-from rove.policy.constants import ROBOTS_VALID_SECONDS
-from rove.policy.pacing import DAY, retry_after
+from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
+from rove.policy.pacing import retry_after
 from rove.policy.robots import MAX_SITEMAPS, Rules
 from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
 from rove.urls.fingerprint import fingerprint

@@ -33,7 +33,7 @@ class Purged:
     files: int = 0
     records: int = 0
     """Records deleted."""
-    kept: int = 0
+    remaining: int = 0
     """Records of other domains that moved to new files."""
     bytes_freed: int = 0
 
@@ -69,7 +69,7 @@ async def _purge(
         await asyncio.to_thread(work.finish, rewritten.old)
         done.files += 1
         done.records += rewritten.removed
-        done.kept += rewritten.records
+        done.remaining += rewritten.records
         done.bytes_freed += rewritten.bytes_freed
         say(f"{rewritten.old}: {rewritten.removed:,} records removed")
     return done

@@ -1,1 +1,1 @@
-"""How a crawl is prepared, started, watched and ended."""
+"""How a crawl is prepared, started, watched and stopped."""

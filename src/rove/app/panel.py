@@ -1,9 +1,10 @@
-"""The live view of a running crawl: a panel on a terminal, one plain line every ten seconds elsewhere."""
+"""Shows a running crawl: as a panel on a terminal, elsewhere as one line of text every ten seconds."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console, Group
@@ -20,13 +21,12 @@ from rove.humanize import counted, seconds_text, size_text
 from rove.model.ledger import Counts
 
 TERMINAL_SECONDS = 1.0
-PLAIN_SECONDS = 10.0
 ERRORS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown, at one moment."""
+    """The numbers on display at one moment."""
 
     rate: float
     average: float
@@ -35,15 +35,17 @@ class View:
     in_flight: int
     counts: Counts
     share: float | None
+    """The visits made, as a share of those that politeness allows."""
     errors: Counter[str]
     left: str
+    """What is left until a limit is reached; '' without a limit."""
     seconds: float
     trouble: str = ""
-    """What the crawl is slowed down by, if by anything."""
+    """Why the crawl is slowed down or paused, or ''."""
 
 
 class Panel:
-    """Shows a crawl until it is cancelled."""
+    """Shows a crawl until the task is cancelled."""
 
     def __init__(
         self,
@@ -53,28 +55,34 @@ class Panel:
         frontier: Frontier,
         delay: float,
         remaining_limits: RemainingLimits,
+        clock: Callable[[], float] = steady_seconds,
+        plain_seconds: float = 10.0,
     ) -> None:
+        """`plain_seconds` is the time between two lines where there is no terminal."""
         self._console = console
         self._progress = progress
         self._frontier = frontier
         self._delay = delay
         self._remaining_limits = remaining_limits
+        self._clock = clock
+        self._plain_seconds = plain_seconds
 
     async def show(self) -> None:
-        """Show the crawl, now and again and again."""
+        """Show the current numbers again and again."""
         if not self._console.is_terminal:
             while True:
-                await asyncio.sleep(PLAIN_SECONDS)
-                self._console.print(plain_line(await self._view()), soft_wrap=True)
+                await asyncio.sleep(self._plain_seconds)
+                self._console.print(plain_line(await self.view()), soft_wrap=True)
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                live.update(frame(await self._view()), refresh=True)
+                live.update(frame(await self.view()), refresh=True)
                 await asyncio.sleep(TERMINAL_SECONDS)
 
-    async def _view(self) -> View:
+    async def view(self) -> View:
+        """Collect the current numbers."""
         progress = self._progress
         counts = await self._frontier.counts()
-        now = steady_seconds()
+        now = self._clock()
         domains = counts.domains
         with_work = domains["waiting"] + domains["ready"] + domains["leased"]
         return View(
@@ -105,7 +113,7 @@ class Panel:
 
 
 def plain_line(view: View) -> str:
-    """The view on one line."""
+    """Return the view as one line of text."""
     domains, share = view.counts.domains, _percent(view.share)
     errors = view.errors.total()
     return (
@@ -119,7 +127,7 @@ def plain_line(view: View) -> str:
 
 
 def frame(view: View) -> Frame:
-    """The view as a panel."""
+    """Return the view as a panel."""
     domains = view.counts.domains
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
@@ -137,16 +145,21 @@ def frame(view: View) -> Frame:
     table.add_row(
         "in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}"
     )
-    table.add_row("running for", seconds_text(view.seconds), "of the ceiling", _percent(view.share))
+    table.add_row(
+        "running for",
+        seconds_text(view.seconds),
+        "ceiling used",
+        _percent(view.share),
+    )
     errors = ", ".join(f"{name} {count:,}" for name, count in view.errors.most_common(ERRORS_SHOWN))
     errors = errors or "none"
     below = Table.grid(padding=(0, 2))
     below.add_column(style="dim")
     below.add_column()
     below.add_row("errors", errors)
-    below.add_row("left", view.left or "until nothing is left")
+    below.add_row("left", view.left or "until all URLs are done")
     if view.trouble:
-        below.add_row("limits", Text(view.trouble, style="bold"))
+        below.add_row("state", Text(view.trouble, style="bold"))
     return Frame(Group(table, below), title="rove", title_align="left", expand=False)
 
 

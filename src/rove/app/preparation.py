@@ -1,4 +1,4 @@
-"""From what a person asked for to a crawl that can start: checked, remembered, nothing changed if it cannot be."""
+"""Turns the options that the user gave into a crawl that can start, or refuses them and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,53 +20,88 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
 from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
 from rove.policy.exclusions import parse_exclusions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlOrder:
-    """What a person asked for."""
+class CrawlOptions:
+    """The options of `rove crawl` or `rove join`, as the user gave them."""
 
     data_dir: Path
     seeds: str | None = None
     """A file, or '-' for standard input."""
     resume: bool = False
+    join: bool = False
+    """Take part in a crawl that another machine started, without changing it."""
     exclude: Path | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-    """The fields of Settings that were given."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The fields of Settings that were given; saved with the crawl."""
+    machine_settings: dict[str, Any] = field(default_factory=dict)
+    """The fields of Settings that apply to this machine alone."""
     max_pages: int | None = None
     max_duration: float | None = None
     max_pages_per_domain: int | None = None
-    log_level: str = "info"
     frontier: str | None = None
-    """The URL of a PostgreSQL; None: the data directory knows."""
+    """A PostgreSQL URL; None: the database that the data directory belongs to."""
     crawl_name: str | None = None
-    join: bool = False
-    """Take part in a crawl that somebody else started: nothing of it can be changed."""
     processes: int | None = None
-    crawl_identity: str = ""
-    """Of the crawl that the data directory belongs to; '' if that is not known."""
-    own_concurrency: int | None = None
-    """Fetches in flight on this machine, whatever the crawl's settings say."""
-    own: dict[str, Any] = field(default_factory=dict)
-    """Fields of Settings that hold on this machine alone."""
+    log_level: str = "info"
 
 
-async def prepare(order: CrawlOrder, data: DataDir, backend: Backend) -> Settings:
-    """Open the crawl that is asked for, and save its settings and seeds; the data directory is held."""
-    if order.join:
-        return await _old(order, backend)
-    exclusions = read_exclusions(order.exclude)
-    with _opened(order.seeds) as seeds:
-        settings = await (_old if order.resume else _new)(order, backend)
-        source = None if seeds is None else _take_seeds(order, data, seeds)
+def check_directory(options: CrawlOptions, data: DataDir) -> None:
+    """Refuse to start a new crawl in a data directory that belongs to a crawl in PostgreSQL."""
+    remote = data.remote()
+    if remote is not None and remote.crawl and not (options.resume or options.join):
+        raise UsageError(
+            f"{data.root} belongs to the crawl {remote.crawl_name!r} at {redacted(remote.url)}; "
+            "add --resume to continue it, or choose another --data-dir"
+        )
+
+
+async def check(options: CrawlOptions, backend: Backend) -> None:
+    """Refuse bad options before any file or table is created."""
+    _check_syntax(options)
+    _check_files(options)
+    if options.join:
+        if not await backend.exists():
+            raise UsageError(
+                f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'"
+            )
+    elif options.resume:
+        if not await backend.exists():
+            raise UsageError(f"{backend.location} holds no crawl to resume")
+    else:
+        if options.seeds is None:
+            raise UsageError("no seeds given: rove crawl SEEDS --email ADDRESS")
+        if "email" not in options.settings:
+            raise UsageError("--email is missing: webmasters must be able to reach you")
+        Settings(**options.settings).checked()
+
+
+async def prepare(
+    options: CrawlOptions, data: DataDir, backend: Backend, *, identity: str = ""
+) -> Settings:
+    """Open or create the crawl and save its settings and seeds; this process must hold the data directory.
+
+    `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet.
+    """
+    if options.join:
+        return await _saved_settings(options, backend, identity)
+    exclusions = read_exclusions(options.exclude)
+    with _opened(options.seeds) as seeds:
+        if options.resume:
+            settings = await _saved_settings(options, backend, identity)
+        else:
+            settings = await _new_settings(options, backend)
+        source = None if seeds is None else _copy_seeds(options, data, seeds)
     try:
         await backend.open(create=True)
-        settings = replace(settings, limits=await _limits(order, settings, backend))
+        settings = replace(settings, limits=await _limits(options, settings, backend))
         await backend.catalog.add_exclusions(
-            exclusions, who=current_user(), reason=f"in {order.exclude}"
+            exclusions, who=current_user(), reason=f"in {options.exclude}"
         )
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
@@ -76,99 +111,81 @@ async def prepare(order: CrawlOrder, data: DataDir, backend: Backend) -> Setting
     return settings
 
 
-async def check(order: CrawlOrder, backend: Backend) -> None:
-    """Refuse what can be seen to be wrong before anything is touched."""
-    _check_options(order)
-    _check_files(order)
-    if order.join:
-        if not await backend.exists():
-            raise UsageError(
-                f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'"
-            )
-    elif order.resume:
-        if not await backend.exists():
-            raise UsageError(f"{backend.location} holds no crawl to resume")
-    else:
-        if order.seeds is None:
-            raise UsageError("say where to start: rove crawl SEEDS --email ADDRESS")
-        if "email" not in order.options:
-            raise UsageError("--email is missing: webmasters must be able to reach you")
-        Settings(**order.options).checked()
-
-
-def _check_options(order: CrawlOrder) -> None:
-    """What only the parts that use it can judge."""
-    for rule in order.options.get("connect_to", ()):
+def _check_syntax(options: CrawlOptions) -> None:
+    """Check the settings that only the parts which use them can parse."""
+    for rule in options.settings.get("connect_to", ()):
         parse_connect_to(rule)
-    for server in order.options.get("dns_servers", ()):
+    for server in options.settings.get("dns_servers", ()):
         parse_name_server(server)
-    if order.options.get("strict_tls"):
+    if options.settings.get("strict_tls"):
         authorities_for(strict=True)
 
 
-def _check_files(order: CrawlOrder) -> None:
-    if order.seeds not in (None, "-") and not Path(str(order.seeds)).is_file():
-        if Path(str(order.seeds)).exists():
+def _check_files(options: CrawlOptions) -> None:
+    if options.seeds not in (None, "-") and not Path(str(options.seeds)).is_file():
+        if Path(str(options.seeds)).exists():
             raise UsageError(
-                f"the seed file {order.seeds} is no file; what comes from a pipe is read with 'rove crawl -'"
+                f"the seed file {options.seeds} is not a regular file; "
+                "to read seeds from a pipe, use 'rove crawl -'"
             )
-        raise UsageError(f"there is no seed file {order.seeds}")
-    if order.exclude is not None and not order.exclude.is_file():
-        raise UsageError(f"there is no exclusion file {order.exclude}")
+        raise UsageError(f"there is no seed file {options.seeds}")
+    if options.exclude is not None and not options.exclude.is_file():
+        raise UsageError(f"there is no exclusion file {options.exclude}")
 
 
-async def _new(order: CrawlOrder, backend: Backend) -> Settings:
+async def _new_settings(options: CrawlOptions, backend: Backend) -> Settings:
     if await backend.exists():
         await backend.open()
         if await backend.catalog.settings() is not None:
             pages = (await backend.reader.counts()).pages
             raise UsageError(
-                f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to go on with "
-                "it, or choose another place for this one"
+                f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to continue it, "
+                "or start the new crawl elsewhere"
             )
-    return Settings(**order.options).checked()
+    return Settings(**options.settings).checked()
 
 
-async def _old(order: CrawlOrder, backend: Backend) -> Settings:
-    # Who joins must not change the schema under the others.
-    await backend.open(create=order.resume)
-    if order.crawl_identity and await backend.catalog.identity() != order.crawl_identity:
+async def _saved_settings(options: CrawlOptions, backend: Backend, identity: str) -> Settings:
+    """Return the settings of the existing crawl, changed as the options say."""
+    # A machine that joins must not migrate the schema while others use it.
+    await backend.open(create=options.resume)
+    if identity and await backend.catalog.identity() != identity:
         raise UsageError(
-            f"{order.data_dir} belongs to another crawl than the one in {backend.location}; "
+            f"{options.data_dir} belongs to another crawl than the one in {backend.location}; "
             "choose another --data-dir"
         )
-    kept = await backend.catalog.settings()
-    if kept is None:
+    saved = await backend.catalog.settings()
+    if saved is None:
         raise UsageError(f"{backend.location} holds no crawl to resume")
-    old = settings_from_json(kept)
-    new = replace(old, **order.options)
+    old = settings_from_json(saved)
+    new = replace(old, **options.settings)
     if new.drop_params != old.drop_params:
         raise UsageError(
-            f"this crawl was started {_drops_text(old)}; that cannot be changed, "
-            "as it would not know its own URLs any more: leave --drop-param out, or start a new crawl"
+            f"this crawl was started {_drop_params_text(old)} and cannot change that, because it would no longer "
+            "recognize its own URLs; leave --drop-param out, or start a new crawl"
         )
     return new.checked()
 
 
-def _drops_text(settings: Settings) -> str:
+def _drop_params_text(settings: Settings) -> str:
     names = " ".join(f"--drop-param {name}" for name in settings.drop_params)
     return f"with {names}" if names else "without --drop-param"
 
 
-async def _limits(order: CrawlOrder, settings: Settings, backend: Backend) -> Limits:
-    """Limits that are given count from where the crawl stands now."""
+async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -> Limits:
+    """Return the limits of the crawl; those given now count from where the crawl stands."""
     return with_limits(
         settings.limits,
-        max_pages=order.max_pages,
-        max_duration=order.max_duration,
-        max_pages_per_domain=order.max_pages_per_domain,
+        max_pages=options.max_pages,
+        max_duration=options.max_duration,
+        max_pages_per_domain=options.max_pages_per_domain,
         pages=(await backend.reader.counts()).pages,
         seconds=crawled_seconds(await backend.reader.runs()),
     )
 
 
-def _take_seeds(order: CrawlOrder, data: DataDir, seeds: BinaryIO) -> SeedSource:
-    name = "standard input" if order.seeds == "-" else str(order.seeds)
+def _copy_seeds(options: CrawlOptions, data: DataDir, seeds: BinaryIO) -> SeedSource:
+    name = "standard input" if options.seeds == "-" else str(options.seeds)
     with _interruptible():
         path = data.save_seeds(seeds)
     if not has_good_line(path):
@@ -178,7 +195,7 @@ def _take_seeds(order: CrawlOrder, data: DataDir, seeds: BinaryIO) -> SeedSource
 
 
 def read_exclusions(path: Path | None) -> list[str]:
-    """The patterns in a file of exclusions; none without a file."""
+    """Return the patterns in an exclusion file; none without a file."""
     if path is None:
         return []
     try:
@@ -190,7 +207,7 @@ def read_exclusions(path: Path | None) -> list[str]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a wait for somebody to type: the event loop, which would hear it, is waiting too."""
+    """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

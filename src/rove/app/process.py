@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,17 +30,13 @@ from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
 from rove.parse.reader import PageReader
-from rove.policy.constants import user_agent
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.identity import user_agent
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
 
-SPARE_FILES = 64
-"""Open files beside those of fetches: the database, WARC files, the log, the resolver."""
-FILES_PER_FETCH = 2
-"""Two, because libcurl keeps a TLS connection open for up to a second after it has ended."""
 LOG_BYTES = 32 * 1024 * 1024
 LOG_FILES = 3
 
@@ -141,18 +136,6 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
-
-
-def raise_open_files() -> int | None:
-    """Raise the soft limit on open files to the hard limit and return it, None if there is no limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return None if hard == resource.RLIM_INFINITY else hard
-
-
-def fitting(open_files: int) -> int:
-    """Return how many fetches a process can have in flight within a limit on open files."""
-    return max(1, (open_files - SPARE_FILES) // FILES_PER_FETCH)
 
 
 def start_logging(file: Path, level: str) -> None:

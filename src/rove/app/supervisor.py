@@ -1,248 +1,263 @@
-"""Several crawling processes on one frontier: started, watched, started again when they die, stopped together."""
+"""Runs a crawl in several worker processes: starts them, restarts those that die, and stops them together."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sys
-import time
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
-from rove.crawl.progress import Progress
+from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
+from rove.crawl.loop import Loader
+from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.errors import RoveError
 
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
-STEADY_SECONDS = 300.0
-"""A process that lived so long did not die of what the last one died of."""
-STOP_SECONDS = 60.0
-"""What processes get to end after they were told to; then they are killed."""
-MARK_SECONDS = 1.0
+WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long a supervisor waits, in seconds."""
+
+    first_pause: float = 1.0
+    """Before a worker that died is restarted; the pause doubles with every further death."""
+    longest_pause: float = 60.0
+    steady: float = 300.0
+    """A worker that lived this long gets the first pause again."""
+    stop: float = 60.0
+    """Between telling a worker to stop and killing it."""
+    mark: float = 1.0
+    """Between two updates of the progress."""
+
+
 class WorkerFailed(RoveError):
-    """A process ended itself, and the crawl with it, for a reason that a person can read."""
+    """A worker met an error that ends the whole crawl."""
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)
         self.exit_code = exit_code
 
 
-@dataclass(slots=True)
-class _Member:
-    """One place among the processes, and who has it."""
+class _WorkerProcess:
+    """One worker process while it lives, and its last report."""
 
-    order: WorkOrder
-    report: WorkerReport = field(default_factory=WorkerReport)
-    process: asyncio.subprocess.Process | None = None
-    pause: float = FIRST_PAUSE
+    def __init__(
+        self, order: WorkerOrder, *, command: Sequence[str], on_news: Callable[[str], None]
+    ) -> None:
+        self._order = order
+        self._command = command
+        self._on_news = on_news
+        self._process: asyncio.subprocess.Process | None = None
+        self.report = WorkerReport()
+
+    async def run(self, stopping: asyncio.Event, stop_seconds: float) -> WorkerReport:
+        """Start the process and wait until it is gone; return its last report."""
+        process = self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert process.stdin is not None and process.stdout is not None, "both are pipes"
+        stopper = asyncio.create_task(_stop_when_set(stopping, process, stop_seconds))
+        try:
+            with suppress(ConnectionError):
+                process.stdin.write(msgspec.json.encode(self._order) + b"\n")
+                await process.stdin.drain()
+            await self._read_reports(process.stdout)
+            await process.wait()
+        finally:
+            stopper.cancel()
+            self.kill()
+            process.stdin.close()
+        return self.report
+
+    def kill(self) -> None:
+        """Kill the process if there is one."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while the process runs."""
+        return None if self._process is None else self._process.returncode
+
+    async def _read_reports(self, output: asyncio.StreamReader) -> None:
+        while True:
+            line = b"(a line too long to read)"
+            try:
+                line = await output.readline()
+                if not line:
+                    return
+                report = decode_report(line)
+            except ValueError:
+                log.warning("process %d wrote %r", self._order.number, line[:200])
+                continue
+            if report.news:
+                self._on_news(report.news)
+            elif report.failure:
+                # The report of a failure has no counters, so the last ones are kept.
+                self.report = msgspec.structs.replace(
+                    self.report,
+                    counters=self.report.counters.ended(),
+                    failure=report.failure,
+                    exit_code=report.exit_code,
+                )
+            else:
+                self.report = report
 
 
 class Supervisor:
-    """The processes of one machine."""
+    """The Runner of a crawl in several processes of this machine."""
 
     def __init__(
         self,
-        orders: list[WorkOrder],
+        orders: Sequence[WorkerOrder],
         *,
         progress: Progress,
         clock: Callable[[], float],
         on_death: Callable[[int], Awaitable[None]],
+        on_stop: Callable[[], None],
         say: Callable[[str], None],
         on_news: Callable[[str], None],
-        on_stop: Callable[[], None],
+        command: Sequence[str] = WORKER_COMMAND,
+        timing: Timing | None = None,
     ) -> None:
-        """`on_death` looks after what a process that died, by its number in the frontier, has left behind."""
-        self._on_news = on_news
-        self._on_stop = on_stop
-        self._members = [_Member(order) for order in orders]
+        """Prepare one worker for each order.
+
+        `on_death` is given the process number in the frontier of a worker that died, to clean up after it.
+        `on_stop` is called once, when the crawl starts to stop.
+        """
+        self._orders = orders
+        self._workers: dict[int, _WorkerProcess] = {}
+        """The current worker for each order, by the order's number."""
         self.progress = progress
         self._clock = clock
         self._on_death = on_death
+        self._on_stop = on_stop
         self._say = say
-        self._before = WorkerReport()
-        """What processes that are gone had done."""
+        self._on_news = on_news
+        self._command = command
+        self._timing = timing or Timing()
+        self._ended_workers = Counters()
         self._ending: Ending | None = None
         self._stopping = asyncio.Event()
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
-        """Tell all processes to stop in good order."""
+        """Tell all workers to shut down; only the first reason counts."""
         if self._ending is None:
             self._ending = ending
             self._on_stop()
             self._stopping.set()
 
     def kill(self) -> None:
-        """End all processes at once; they are made for that."""
-        for member in self._members:
-            if member.process is not None:
-                with suppress(ProcessLookupError):
-                    member.process.kill()
+        """Kill all workers at once. The next start recovers what they leave behind."""
+        for worker in self._workers.values():
+            worker.kill()
 
-    async def run(self, feed: Callable[[], Awaitable[None]]) -> Ending:
-        """Keep the processes going until they have come to the end of the crawl; `feed` loads the seeds meanwhile."""
-        lives = [asyncio.create_task(self._keep(member)) for member in self._members]
-        feeder = asyncio.ensure_future(feed())
+    async def run(self, seed_loader: Loader) -> Ending:
+        """Load the seeds and keep the workers running until the crawl ends."""
+        lives = [asyncio.create_task(self._keep_alive(order)) for order in self._orders]
+        # Workers look for new seeds by themselves, so they need not be woken.
+        loading = asyncio.create_task(seed_loader.run(lambda: None))
         marking = asyncio.create_task(self._keep_marking())
         try:
-            await _all_or_first_failure(lives, feeder)
+            await _all_or_first_failure(lives, loading)
             endings = [life.result() for life in lives]
         finally:
             self.stop()
-            feeder.cancel()
+            loading.cancel()
             marking.cancel()
-            await asyncio.gather(*lives, feeder, marking, return_exceptions=True)
-            self._sum_up()
-        return self._own_ending(endings)
+            await asyncio.gather(*lives, loading, marking, return_exceptions=True)
+            self._update_progress()
+        return self._overall(endings)
 
-    def _own_ending(self, endings: list[Ending]) -> Ending:
-        if self._ending not in (None, Ending.STOPPED):
-            assert self._ending is not None, "checked above"
+    def _overall(self, endings: list[Ending]) -> Ending:
+        """Return how the crawl ended, given how its workers did."""
+        if self._ending is not None and self._ending is not Ending.STOPPED:
             return self._ending
-        for wanted in (Ending.MAX_PAGES, Ending.MAX_DURATION):
-            if wanted in endings:
-                return wanted
-        return Ending.STOPPED if Ending.STOPPED in endings else Ending.EXHAUSTED
+        for ending in (Ending.MAX_PAGES, Ending.MAX_DURATION, Ending.STOPPED):
+            if ending in endings:
+                return ending
+        return Ending.EXHAUSTED
 
-    async def _keep(self, member: _Member) -> Ending:
-        """Have one place filled until whoever has it ends in good order."""
+    async def _keep_alive(self, order: WorkerOrder) -> Ending:
+        """Run a worker, and restart it whenever it dies, until it ends by itself or the crawl stops."""
+        pause = self._timing.first_pause
         while True:
-            began = time.monotonic()
-            last = await self._live(member)
-            self._before = _summed([self._before, last])
-            member.report = WorkerReport()
-            if last.failure:
+            began = self._clock()
+            worker = _WorkerProcess(order, command=self._command, on_news=self._on_news)
+            self._workers[order.number] = worker
+            report = await worker.run(self._stopping, self._timing.stop)
+            self._ended_workers += report.counters.ended()
+            del self._workers[order.number]
+            if report.failure:
                 self.stop()
-                raise WorkerFailed(last.failure, last.exit_code)
-            was_stopped_alone = last.ending == Ending.STOPPED and self._ending is None
-            if last.ending and not was_stopped_alone:
-                return Ending(last.ending)
-            await self._on_death(last.process)
+                raise WorkerFailed(report.failure, report.exit_code)
+            # A worker that somebody else stopped, with a signal, is missing: it is replaced like a dead one.
+            if report.ending and not (report.ending == Ending.STOPPED and self._ending is None):
+                return Ending(report.ending)
+            await self._on_death(report.process)
             if self._ending is not None:
                 return self._ending
-            if time.monotonic() - began > STEADY_SECONDS:
-                member.pause = FIRST_PAUSE
-            log.warning("process %d died (%s)", member.order.number, _how(member))
-            if member.process is None or member.process.returncode != NOT_NOW:
-                self._say(
-                    f"process {member.order.number} died ({_how(member)}); "
-                    f"it is started again in {member.pause:.0f} s"
-                )
+            if self._clock() - began > self._timing.steady:
+                pause = self._timing.first_pause
+            reason = _death_text(worker.exit_code, order.number)
+            log.warning("process %d died (%s)", order.number, reason)
+            if worker.exit_code != TRY_LATER:
+                self._say(f"process {order.number} died ({reason}); restarting it in {pause:.0f} s")
             with suppress(TimeoutError):
-                async with asyncio.timeout(member.pause):
+                async with asyncio.timeout(pause):
                     await self._stopping.wait()
                     return Ending.STOPPED
-            member.pause = min(2 * member.pause, LONGEST_PAUSE)
-
-    async def _live(self, member: _Member) -> WorkerReport:
-        """Start a process and listen to it until it is gone; its last words."""
-        member.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-P", "-m", "rove.app.worker"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        stopper = asyncio.create_task(self._stop_when_told(member.process))
-        try:
-            assert member.process.stdin is not None, "it was asked for"
-            with suppress(ConnectionError):
-                member.process.stdin.write(msgspec.json.encode(member.order) + b"\n")
-                await member.process.stdin.drain()
-            await self._listen(member)
-            await member.process.wait()
-        finally:
-            stopper.cancel()
-            with suppress(ProcessLookupError):
-                member.process.kill()
-        return member.report
-
-    async def _listen(self, member: _Member) -> None:
-        assert member.process is not None and member.process.stdout is not None, "it was asked for"
-        while True:
-            line = b"(a line too long to read)"
-            try:
-                line = await member.process.stdout.readline()
-                if not line:
-                    return
-                report = msgspec.json.decode(line, type=WorkerReport)
-            except ValueError:
-                log.warning("process %d said %r", member.order.number, line[:200])
-                continue
-            if report.news:
-                self._on_news(report.news)
-            elif report.failure:
-                kept = msgspec.structs.replace(
-                    member.report, failure=report.failure, exit_code=report.exit_code, in_flight=0
-                )
-                member.report = kept
-            else:
-                member.report = report
-
-    async def _stop_when_told(self, process: asyncio.subprocess.Process) -> None:
-        await self._stopping.wait()
-        assert process.stdin is not None, "it was asked for"
-        with suppress(ConnectionError):
-            process.stdin.close()
-        await asyncio.sleep(STOP_SECONDS)
-        log.error("process %d does not stop; it is killed", process.pid)
-        process.kill()
+            pause = min(2 * pause, self._timing.longest_pause)
 
     async def _keep_marking(self) -> None:
         while True:
-            self._sum_up()
+            self._update_progress()
             self.progress.mark(self._clock())
-            await asyncio.sleep(MARK_SECONDS)
+            await asyncio.sleep(self._timing.mark)
 
-    def _sum_up(self) -> None:
-        total = _summed([self._before, *(member.report for member in self._members)])
-        progress = self.progress
-        progress.pages, progress.visits = total.pages, total.visits
-        progress.requests, progress.bytes = total.requests, total.bytes
-        progress.in_flight = sum(member.report.in_flight for member in self._members)
-        progress.queued = sum(member.report.queued for member in self._members)
-        progress.errors = Counter(total.errors)
-        troubles = (member.report.trouble for member in self._members)
-        progress.trouble = next(filter(None, troubles), "")
+    def _update_progress(self) -> None:
+        counters = (worker.report.counters for worker in self._workers.values())
+        self.progress.update(sum(counters, self._ended_workers))
 
 
-def _summed(reports: list[WorkerReport]) -> WorkerReport:
-    errors: Counter[str] = Counter()
-    for report in reports:
-        errors.update(report.errors)
-    return WorkerReport(
-        pages=sum(report.pages for report in reports),
-        visits=sum(report.visits for report in reports),
-        requests=sum(report.requests for report in reports),
-        bytes=sum(report.bytes for report in reports),
-        errors=dict(errors),
-    )
+async def _stop_when_set(
+    stopping: asyncio.Event, process: asyncio.subprocess.Process, seconds: float
+) -> None:
+    """Close the worker's standard input when the crawl stops, and kill the worker if that does not help."""
+    await stopping.wait()
+    assert process.stdin is not None, "it is a pipe"
+    with suppress(ConnectionError):
+        process.stdin.close()
+    await asyncio.sleep(seconds)
+    log.error("the process with id %d does not stop; killing it", process.pid)
+    process.kill()
 
 
-def _how(member: _Member) -> str:
-    code = None if member.process is None else member.process.returncode
-    if code is not None and code < 0:
-        return f"signal {-code}"
-    if code == 0:
+def _death_text(exit_code: int | None, number: int) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"signal {-exit_code}"
+    if exit_code == 0:
         return "somebody stopped it"
-    return f"exit code {code}; rove-{member.order.number}.log may tell why"
+    return f"exit code {exit_code}; see rove-{number}.log"
 
 
 async def _all_or_first_failure(
-    lives: list[asyncio.Task[Ending]], feeder: asyncio.Future[None]
+    lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]
 ) -> None:
-    """Wait until all lives are over, or one of them or the feeder has failed, which is raised."""
-    pending: set[asyncio.Future[Any]] = {*lives, feeder}
+    """Wait until all workers have ended; raise the first failure of a worker or of the seed loader."""
+    pending: set[asyncio.Future[Any]] = {*lives, loading}
     while not all(life.done() for life in lives):
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -1,7 +1,7 @@
 """One crawling process of several: `python -m rove.app.worker`, started by the supervisor.
 
-It is told what to do in one line on its standard input, and reports in lines on its standard output. When its
-standard input ends, be it by a line that says so or because the supervisor is gone, it stops in good order.
+The supervisor writes one WorkerOrder to its standard input, and reads WorkerReports, one per line, from its standard
+output. The worker shuts down when its standard input is closed, so it also stops if the supervisor is killed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import logging
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvloop
@@ -20,7 +22,7 @@ from rove.app.process import assembled, start_logging
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
-from rove.crawl.progress import Progress
+from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
@@ -29,94 +31,94 @@ from rove.frontier.clock import steady_seconds
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
-NOT_NOW = 75
-"""The exit code of a process that could not begin, but might later."""
+TRY_LATER = os.EX_TEMPFAIL
+"""Exit code of a worker that cannot reach the database."""
 
 log = logging.getLogger("rove.app.worker")
 
 
-class WorkOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process is to do."""
+class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a worker needs to know to start."""
 
     data_dir: str
     remote: Remote | None
     settings: Settings
     run: int
     number: int
-    """Which of the processes this is, from 1."""
+    """Which of this machine's workers this is, from 1."""
     concurrency: int
     seconds_before: float
     started: float
-    """When the run began, by the steady clock of this machine."""
+    """When the run began, by this machine's steady clock."""
     log_level: str
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a process says of itself: how far it is since it began, and at its end how it ended."""
+    """A line from a worker: its counters since it began, some news, or how it ended."""
 
     process: int = 0
-    """Its number in the frontier, once it has one."""
-    pages: int = 0
-    visits: int = 0
-    requests: int = 0
-    bytes: int = 0
-    in_flight: int = 0
-    queued: int = 0
-    trouble: str = ""
-    """What slows it down."""
-    errors: dict[str, int] = {}
+    """The worker's process number in the frontier; 0 until it has one."""
+    counters: Counters = msgspec.field(default_factory=Counters)
     news: str = ""
-    """A sentence for the person who watches."""
+    """A sentence for the user."""
     ending: str = ""
     failure: str = ""
-    """What ended it; a sentence for the person who watches."""
+    """The error that ended the worker, as a sentence for the user."""
     exit_code: int = 0
 
 
+def decode_report(line: bytes) -> WorkerReport:
+    """Decode a line of a worker's standard output; ValueError if it is not a report."""
+    return msgspec.json.decode(line, type=WorkerReport, dec_hook=_counter)
+
+
+def _counter(kind: type, value: Any) -> Counter[str]:
+    return Counter(msgspec.convert(value, dict[str, int]))
+
+
 def main() -> None:
-    """Do what the first line of standard input orders."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches every process; the supervisor passes it on
+    """Carry out the order on standard input."""
+    # Ctrl-C reaches every process of the terminal; the supervisor tells its workers what to do about it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     tune_process()
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkOrder)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)
         send(WorkerReport(news=f"the database is away ({error}); waiting for it"))
-        sys.exit(NOT_NOW)
+        sys.exit(TRY_LATER)
     except RoveError as error:
         log.error("%s", error, exc_info=error)
         send(WorkerReport(failure=str(error), exit_code=error.exit_code))
         sys.exit(error.exit_code)
     except Exception:
-        log.exception("this is a bug")
+        log.exception("unexpected error; this is a bug")
         sys.exit(1)
 
 
 def send(report: WorkerReport) -> None:
-    """Write a report; when nobody reads it any more, that is no reason to fail."""
+    """Write a report to standard output."""
     try:
         os.write(sys.stdout.fileno(), msgspec.json.encode(report) + b"\n")
     except OSError:
-        log.debug("nobody reads the reports")
+        log.debug("the supervisor is gone; nobody reads this report")
 
 
 class _Worker:
-    """The process's life."""
+    """The crawl of one worker process, from its order to its last report."""
 
-    def __init__(self, order: WorkOrder) -> None:
+    def __init__(self, order: WorkerOrder) -> None:
         self._order = order
         self._data = DataDir(Path(order.data_dir))
         self._process = 0
-        self._under_way: Crawl | None = None
+        self._crawl: Crawl | None = None
 
     async def run(self) -> None:
-        """Crawl as ordered, and say how it ended."""
+        """Crawl until the end, then report how it ended."""
         order = self._order
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._heard)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._stop)
         backend = backend_for(self._data, order.remote, on_news=self._tell)
         with self._data.worked_in():
             try:
@@ -138,16 +140,16 @@ class _Worker:
                     ),
                     on_news=self._tell,
                 ) as crawl:
-                    ending = await self._crawl(crawl)
+                    ending = await self._run(crawl)
             finally:
                 await backend.close()
         log.info("%s after %d pages", ending, crawl.progress.pages)
-        self._report(crawl.progress, ending=ending)
+        self._report(crawl, ending=ending)
 
-    async def _crawl(self, crawl: Crawl) -> Ending:
+    async def _run(self, crawl: Crawl) -> Ending:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, crawl.stop)
-        self._under_way = crawl
+        self._crawl = crawl
         reporting = asyncio.create_task(self._keep_reporting(crawl))
         try:
             return await crawl.run()
@@ -155,37 +157,25 @@ class _Worker:
             reporting.cancel()
             loop.remove_reader(sys.stdin.fileno())
 
-    def _heard(self) -> None:
-        """Whatever comes after the order, and its end too, means: stop."""
+    def _stop(self) -> None:
+        """Shut down: the supervisor has closed standard input."""
         os.read(sys.stdin.fileno(), 4096)
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        log.info("told to stop")
-        if self._under_way is None:
-            # Nothing has begun; it may be waiting for a database that is away.
+        log.info("the supervisor closed standard input; stopping")
+        if self._crawl is None:
+            # The crawl has not begun and nothing has to be saved. `run` may hang in a connection attempt.
             send(WorkerReport(ending=Ending.STOPPED))
             os._exit(0)
-        self._under_way.stop()
+        self._crawl.stop()
 
     async def _keep_reporting(self, crawl: Crawl) -> None:
         while True:
-            self._report(crawl.progress)
+            self._report(crawl)
             await asyncio.sleep(REPORT_SECONDS)
 
-    def _report(self, progress: Progress, *, ending: Ending | None = None) -> None:
-        send(
-            WorkerReport(
-                process=self._process,
-                pages=progress.pages,
-                visits=progress.visits,
-                requests=progress.requests,
-                bytes=progress.bytes,
-                in_flight=progress.in_flight,
-                queued=progress.queued,
-                trouble=progress.trouble,
-                errors=dict(progress.errors),
-                ending=ending or "",
-            )
-        )
+    def _report(self, crawl: Crawl, *, ending: Ending | None = None) -> None:
+        counters = crawl.progress.snapshot()
+        send(WorkerReport(process=self._process, counters=counters, ending=ending or ""))
 
     def _tell(self, sentence: str) -> None:
         log.warning("%s", sentence)

@@ -2,287 +2,240 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shlex
-import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
-from rich.console import Console
 
-from rove.app.application import CrawlApp, Running, Summary
-from rove.app.panel import Panel
-from rove.app.preparation import CrawlOrder
+from rove.app.preparation import CrawlOptions
 from rove.cli.options import (
-    DEFAULT_DATA_DIR,
+    HOW_POLITELY,
+    MACHINE,
+    NETWORK,
+    POSTGRESQL,
+    WHAT_TO_CRAWL,
+    WHAT_TO_KEEP,
+    WHEN_TO_STOP,
+    Command,
     crawl_name_option,
     data_dir_option,
     log_level_option,
     max_memory_option,
     min_free_disk_option,
+    option,
     processes_option,
-    sizes_given,
+    setting_flag,
+    settings_given,
 )
-from rove.config import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, parse_duration
-from rove.crawl.shutdown import Ending
-from rove.humanize import counted, seconds_text, size_text
+from rove.cli.run import run_crawl
+from rove.config import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_MAX_PAGE_SIZE,
+    DEFAULT_TIMEOUT,
+    parse_duration,
+    parse_size,
+)
+from rove.humanize import size_text
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
-from rove.resources.runtime import tune_process
 from rove.urls.ignored_params import parse_names
 
-_NEW_LIMIT = {Ending.MAX_PAGES: " --max-pages N", Ending.MAX_DURATION: " --max-duration TIME"}
-MOST = 1_000_000_000
-"""Of pages, links, connections: more than there can be, and less than a database cannot hold."""
-_SETTINGS = (
-    "email",
-    "info_url",
-    "delay",
-    "allow_short_delay",
-    "concurrency",
-    "max_depth",
-    "seeds_only",
-    "connect_to",
-    "dns_servers",
-    "strict_tls",
-    "allow_private_addresses",
-    "store",
-    "redirect_hops",
-    "per_ip",
-    "sitemaps",
-    "drop_params",
-    "max_links",
-    "timeout",
-)
+MAX_COUNT = 1_000_000_000
+"""Upper bound for counts of pages and links: more than anybody needs, and it fits into any database column."""
 
 
-@click.command(short_help="crawl from a file of domains")
+what = partial(option, group=WHAT_TO_CRAWL)
+politely = partial(option, group=HOW_POLITELY)
+stop = partial(option, group=WHEN_TO_STOP)
+keep = partial(option, group=WHAT_TO_KEEP)
+machine = partial(option, group=MACHINE)
+postgresql = partial(option, group=POSTGRESQL)
+network = partial(option, group=NETWORK)
+
+
+@click.command(cls=Command, short_help="Crawl from a file of domains.")
 @click.argument("seeds", required=False)
-@click.option(
-    "--email", metavar="ADDRESS", help="how webmasters reach you; required for a new crawl"
+@what(
+    "--resume",
+    is_flag=True,
+    help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.",
 )
-@data_dir_option("where everything of this crawl lives", file_okay=False)
-@click.option(
+@what(
     "--exclude",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="domains never to be touched, one a line; each covers its subdomains",
+    help="Domains never to contact, one per line; each covers its subdomains.",
 )
-@click.option(
-    "--delay",
-    type=float,
-    metavar="SECONDS",
-    help=f"least time between two visits to one domain [default: {DEFAULT_DELAY:g}]",
-)
-@click.option(
-    "--allow-short-delay", is_flag=True, default=None, help="needed for a --delay below 70"
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=f"fetches in flight [default: {DEFAULT_CONCURRENCY}]",
-)
-@click.option(
-    "--max-pages", type=click.IntRange(min=1, max=MOST), metavar="N", help="end after so many pages"
-)
-@click.option("--max-duration", metavar="TIME", help="end after 90s, 30m, 24h, 2d")
-@click.option(
-    "--max-depth",
-    type=click.IntRange(min=0, max=MOST),
-    metavar="N",
-    help="links followed from a seed; 0 fetches the seeds alone",
-)
-@click.option(
-    "--max-pages-per-domain",
-    type=click.IntRange(min=1, max=MOST),
-    metavar="N",
-    help="pages of one domain",
-)
-@click.option(
-    "--horizon",
-    metavar="TIME",
-    help="how long the crawl is meant to go on, which bounds the URLs kept of one domain "
-    "[default: --max-duration, else 30d]",
-)
-@click.option(
+@setting_flag(
     "--seeds-only",
-    is_flag=True,
-    default=None,
-    help="follow links only into the seeds' domains (fetching starts when all seeds are loaded)",
+    group=WHAT_TO_CRAWL,
+    help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
 )
-@click.option(
-    "--info-url",
-    metavar="URL",
-    help="a page about this crawl, named in the User-Agent beside the e-mail",
+@what(
+    "--max-depth",
+    type=click.IntRange(min=0, max=MAX_COUNT),
+    metavar="N",
+    default_text="no limit",
+    help="Links to follow from a seed. 0: only the seeds.",
 )
-@click.option(
-    "--connect-to",
-    multiple=True,
-    metavar="PATTERN=ADDRESS[:PORT]",
-    help="reach hosts that match PATTERN ('*.test') there, without DNS; repeatable",
+@what(
+    "--max-links",
+    type=click.IntRange(min=0, max=50_000),
+    metavar="N",
+    default_text=str(DEFAULT_MAX_LINKS),
+    help="Links to take from one page.",
 )
-@click.option(
-    "--dns-server",
-    "dns_servers",
-    multiple=True,
-    metavar="ADDRESS[:PORT]",
-    help="ask this name server instead of the machine's own; repeatable",
-)
-@click.option(
-    "--strict-tls",
-    is_flag=True,
-    default=None,
-    help="refuse certificates that do not hold, and old TLS, instead of marking the pages",
-)
-@click.option(
-    "--allow-private-addresses",
-    is_flag=True,
-    default=None,
-    help="do not refuse loopback, private, link-local and reserved addresses",
-)
-@click.option(
-    "--store",
-    type=click.Choice(["text", "raw", "both"]),
-    help="what is kept of a page: its text, the raw answer, or both [default: text]",
-)
-@click.option(
-    "--sitemaps",
-    is_flag=True,
-    default=None,
-    help="read the sitemaps that robots.txt names",
-)
-@click.option(
+@setting_flag("--sitemaps", group=WHAT_TO_CRAWL, help="Read the sitemaps that robots.txt names.")
+@what(
     "--drop-param",
     "drop_params",
     multiple=True,
     metavar="NAME",
-    help="leave this parameter out of all URLs, besides session ids and tracking parameters ('x_*': all that "
-    "begin with x_); for a new crawl; repeatable",
+    default_text="only session ids and tracking parameters",
+    help="New crawls only: remove this query parameter from URLs; 'x_*' is a prefix; repeatable.",
 )
-@click.option(
-    "--max-links",
-    type=click.IntRange(min=0, max=50_000),
-    metavar="N",
-    help=f"links taken from one page; the rest is left [default: {DEFAULT_MAX_LINKS}]",
+@politely(
+    "--email",
+    metavar="ADDRESS",
+    help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
-@click.option(
-    "--redirect-hops",
-    type=click.IntRange(min=0, max=5),
-    metavar="N",
-    help="redirects inside a domain followed at once; 0: each is a visit of its own "
-    f"[default: {DEFAULT_REDIRECT_HOPS}]",
+@politely(
+    "--info-url",
+    metavar="URL",
+    help="A page about this crawl, named in the User-Agent after the e-mail address.",
 )
-@click.option(
+@politely(
+    "--delay",
+    type=float,
+    metavar="SECONDS",
+    default_text=f"{DEFAULT_DELAY:g}",
+    help="Minimum time between two visits to one domain.",
+)
+@setting_flag(
+    "--allow-short-delay",
+    group=HOW_POLITELY,
+    help=f"Allow a --delay below {DEFAULT_DELAY:g} seconds, for sites that are yours or have agreed.",
+)
+@politely(
     "--per-ip",
     type=click.IntRange(min=1),
     metavar="N",
-    help="connections at once to one address, within a process [default: no limit]",
+    default_text="no limit",
+    help="Connections to one IP address at once, for each process.",
 )
-@click.option(
-    "--timeout",
-    type=float,
-    metavar="SECONDS",
-    help="what one request may take, from the name to the last byte "
-    f"[default: {DEFAULT_TIMEOUT:g}]",
+@politely(
+    "--redirect-hops",
+    type=click.IntRange(min=0, max=5),
+    metavar="N",
+    default_text=str(DEFAULT_REDIRECT_HOPS),
+    help="Redirects inside a domain to follow in one visit. 0: each waits for the next visit.",
 )
-@click.option(
-    "--resume", is_flag=True, help="go on with the crawl in --data-dir; SEEDS are added to it"
+@stop(
+    "--max-pages",
+    type=click.IntRange(min=1, max=MAX_COUNT),
+    metavar="N",
+    default_text="no limit",
+    help="Stop after this many pages.",
 )
-@click.option(
-    "--frontier",
-    metavar="POSTGRESQL_URL",
-    help="keep the frontier in this database, for many machines [default: SQLite in --data-dir]",
+@stop(
+    "--max-duration",
+    type=parse_duration,
+    metavar="TIME",
+    default_text="no limit",
+    help="Stop after this time, such as 90s, 30m, 24h or 2d.",
 )
-@crawl_name_option
+@stop(
+    "--max-pages-per-domain",
+    type=click.IntRange(min=1, max=MAX_COUNT),
+    metavar="N",
+    default_text="no limit",
+    help="Fetch at most this many pages of one domain.",
+)
+@stop(
+    "--horizon",
+    type=parse_duration,
+    metavar="TIME",
+    default_text="--max-duration, else 30d",
+    help="How long the crawl is meant to run. Bounds the URLs queued for one domain.",
+)
+@data_dir_option("Where to keep everything of this crawl.", file_okay=False, group=WHAT_TO_KEEP)
+@keep(
+    "--store",
+    type=click.Choice(["text", "raw", "both"]),
+    default_text="text",
+    help="Keep the text of a page, its raw HTTP response, or both.",
+)
+@keep(
+    "--max-page-size",
+    type=parse_size,
+    metavar="SIZE",
+    default_text=size_text(DEFAULT_MAX_PAGE_SIZE),
+    help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
+)
+@machine(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default_text=str(DEFAULT_CONCURRENCY),
+    help="Fetches in flight.",
+)
 @processes_option
 @max_memory_option
 @min_free_disk_option
 @log_level_option
+@postgresql(
+    "--frontier",
+    metavar="POSTGRESQL_URL",
+    default_text="SQLite in --data-dir",
+    help="Keep the frontier in this database, so that several machines can crawl.",
+)
+@crawl_name_option
+@network(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    default_text=f"{DEFAULT_TIMEOUT:g}",
+    help="Time limit of one request, from the DNS lookup to the last byte.",
+)
+@network(
+    "--connect-to",
+    multiple=True,
+    metavar="PATTERN=ADDRESS[:PORT]",
+    help="Connect hosts that match PATTERN ('*.test') to this address, without DNS; repeatable.",
+)
+@network(
+    "--dns-server",
+    "dns_servers",
+    multiple=True,
+    metavar="ADDRESS[:PORT]",
+    default_text="those of the system",
+    help="Name server to use; repeatable.",
+)
+@setting_flag(
+    "--strict-tls",
+    group=NETWORK,
+    help="Refuse invalid certificates and old TLS versions instead of marking the pages.",
+)
+@setting_flag(
+    "--allow-private-addresses",
+    group=NETWORK,
+    help="Allow loopback, private, link-local and reserved addresses.",
+)
 def crawl(**given: Any) -> int:
-    """Crawl politely from SEEDS, a file with one domain or URL a line ('-' is standard input)."""
-    duration = given["max_duration"]
+    """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input)."""
     given["drop_params"] = parse_names(given["drop_params"])
-    options = {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
-    if given["horizon"] is not None:
-        options["horizon"] = parse_duration(given["horizon"])
-    options |= sizes_given(max_memory=given["max_memory"], min_free_disk=given["min_free_disk"])
-    order = CrawlOrder(
+    options = CrawlOptions(
         data_dir=given["data_dir"],
         seeds=given["seeds"],
         resume=given["resume"],
         exclude=given["exclude"],
-        options=options,
+        settings=settings_given(**given),
         max_pages=given["max_pages"],
-        max_duration=None if duration is None else parse_duration(duration),
+        max_duration=given["max_duration"],
         max_pages_per_domain=given["max_pages_per_domain"],
         log_level=given["log_level"],
         frontier=given["frontier"],
         crawl_name=given["crawl_name"],
         processes=given["processes"],
     )
-    return run_crawl(order)
-
-
-def run_crawl(order: CrawlOrder) -> int:
-    """Crawl as ordered, with a panel, stopping in good order at a signal; the exit code."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-    received: list[int] = []
-
-    async def watch(running: Running) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, stop, running, number)
-        panel = Panel(
-            console,
-            progress=running.crew.progress,
-            frontier=running.frontier,
-            delay=running.settings.delay,
-            remaining_limits=running.remaining_limits,
-        )
-        await panel.show()
-
-    def stop(running: Running, number: int) -> None:
-        if received:
-            console.print("stopped at once")
-            running.crew.kill()
-            os._exit(128 + number)
-        received.append(number)
-        console.print("stopping: fetches in flight get a few seconds; once more stops at once")
-        running.crew.stop()
-
-    tune_process()
-    app = CrawlApp(order, say=console.print, watch=watch)
-    try:
-        summary = uvloop.run(app.run())
-    except KeyboardInterrupt:
-        return 130
-    _show_summary(console, order, summary)
-    return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
-
-
-def _show_summary(console: Console, order: CrawlOrder, summary: Summary) -> None:
-    progress, counts = summary.progress, summary.counts
-    pending = counts.urls_pending
-    console.print(
-        f"{summary.ending}: {counted(progress.pages, 'page')}, {size_text(progress.bytes)}, "
-        f"{progress.requests:,} requests in {seconds_text(summary.seconds)} "
-        f"({progress.pages / max(summary.seconds, 0.001):.1f} pages/s)"
-    )
-    if summary.ending is Ending.MAX_PAGES and not progress.pages:
-        console.print("the limit was reached before; give a new --max-pages to go on")
-    elif summary.ending is Ending.MAX_DURATION and summary.seconds < 1:
-        console.print("the limit was reached before; give a new --max-duration to go on")
-    elif summary.ending is Ending.EXHAUSTED and pending:
-        console.print(
-            f"{pending:,} URLs are left: they wait for sites that keep failing, or for a limit"
-        )
-    elif pending:
-        is_default = order.data_dir == DEFAULT_DATA_DIR
-        place = "" if is_default else f" --data-dir {shlex.quote(str(order.data_dir))}"
-        limit = _NEW_LIMIT.get(summary.ending, "")
-        console.print(
-            f"{pending:,} URLs are pending; go on with: rove crawl --resume{place}{limit}"
-        )
+    return run_crawl(options)

@@ -1,4 +1,4 @@
-"""`rove demo`: the small web and a crawl of it, with nothing prepared and nothing sent outside this machine."""
+"""`rove demo`: crawl a small web that is served on this machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
-from rove.app.preparation import CrawlOrder
-from rove.cli.crawl import run_crawl
+from rove.app.preparation import CrawlOptions
+from rove.cli.options import Command, option
+from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
 
@@ -23,60 +24,69 @@ DELAY = 1.0
 EMAIL = "demo@example.org"
 
 
-@click.command(short_help="crawl a small web on this machine")
-@click.option(
+@click.command(cls=Command, short_help="Crawl a small web on this machine.")
+@option(
     "--hosts",
     type=click.IntRange(min=1),
     default=HOSTS,
-    show_default=True,
     metavar="N",
-    help="sites that the small web has",
+    help="Number of sites in the small web.",
 )
-@click.option(
+@option(
     "--seconds",
     type=click.FloatRange(min=1),
     default=SECONDS,
-    show_default=True,
     metavar="N",
-    help="how long to crawl it",
+    help="How long to crawl.",
 )
-@click.option(
+@option(
     "--data-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="where to keep what is collected [default: a new directory for temporary files]",
+    default_text="a new temporary directory",
+    help="Where to keep the pages.",
 )
 def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
-    place = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    seeds = place.parent / f"{place.name}-seeds.txt"
-    web = SmallWeb(seed=SEED, hosts=hosts)
-    seeds.write_text("".join(f"http://{name}/\n" for name in web.seeds()))
-    print(f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s.")
-    with small_web(hosts) as address:
-        code = run_crawl(
-            CrawlOrder(
-                data_dir=place,
-                seeds=str(seeds),
-                options={
-                    "email": EMAIL,
-                    "delay": DELAY,
-                    "allow_short_delay": True,
-                    "connect_to": (f"*.test={address}",),
-                    "allow_private_addresses": True,
-                },
-                max_duration=seconds,
-            )
-        )
+    data = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
+    print(introduction(hosts))
+    with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
+        code = run_crawl(options)
     if code == 0:
-        _show_what_was_collected(place)
+        _show_results(data)
     return code
 
 
+def introduction(hosts: int) -> str:
+    """Return the line that the demo starts with."""
+    return f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s."
+
+
 @contextmanager
-def small_web(hosts: int) -> Iterator[str]:
-    """The small web in a process of its own; yields where it listens."""
+def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptions]:
+    """Serve the small web, and yield the options of a crawl of it."""
+    data.parent.mkdir(parents=True, exist_ok=True)
+    seeds = data.parent / f"{data.name}-seeds.txt"
+    names = SmallWeb(seed=SEED, hosts=hosts).seeds()
+    seeds.write_text("".join(f"http://{name}/\n" for name in names))
+    with _served(hosts) as address:
+        yield CrawlOptions(
+            data_dir=data,
+            seeds=str(seeds),
+            settings={
+                "email": EMAIL,
+                "delay": DELAY,
+                "allow_short_delay": True,
+                "connect_to": (f"*.test={address}",),
+                "allow_private_addresses": True,
+            },
+            max_duration=seconds,
+        )
+
+
+@contextmanager
+def _served(hosts: int) -> Iterator[str]:
+    """Serve the small web in a process of its own, and yield its address."""
     command = [sys.executable, "-P", "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]
     command += ["--seed", str(SEED), "--profile", "full", "--stop-at-eof"]
     pipe = subprocess.PIPE
@@ -93,16 +103,16 @@ def small_web(hosts: int) -> Iterator[str]:
             server.terminate()
 
 
-def _show_what_was_collected(place: Path) -> None:
+def _show_results(data: Path) -> None:
     print("\nWhat was collected:", flush=True)
-    _rove("status", "--data-dir", str(place))
+    _rove("status", "--data-dir", str(data))
     print("\nThe newest pages:", flush=True)
-    _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(place))
-    print("\nWhether it was polite, by the ledger of all requests:", flush=True)
-    _rove("audit", "--data-dir", str(place))
-    print("\nLook further (the small web has ended, what was collected stays):")
+    _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(data))
+    print("\nWas the crawl polite? The audit checks every request:", flush=True)
+    _rove("audit", "--data-dir", str(data))
+    print("\nLook further (the small web has stopped, the pages are still there):")
     for words in ("pages --limit 50", "show URL", "explain URL", "report DOMAIN", "export"):
-        print(f"  {sys.argv[0]} {words} --data-dir {place}")
+        print(f"  {sys.argv[0]} {words} --data-dir {data}")
 
 
 def _rove(*words: str) -> None:

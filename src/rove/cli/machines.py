@@ -1,39 +1,49 @@
-"""`rove join` and `move`: a crawl on more than one machine."""
+"""`rove join` and `rove move`: crawl with more than one machine."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from rove.admin.move import move_to_postgres
-from rove.app.preparation import CrawlOrder
-from rove.cli.crawl import run_crawl
+from rove.app.preparation import CrawlOptions
 from rove.cli.options import (
+    MACHINE,
+    POSTGRESQL,
+    WHAT_TO_KEEP,
+    Command,
     crawl_name_option,
     data_dir_option,
     log_level_option,
     max_memory_option,
     min_free_disk_option,
+    option,
     processes_option,
-    sizes_given,
+    settings_given,
 )
+from rove.cli.run import run_crawl
 from rove.datadir import DataDir
 
 
-@click.command(short_help="take part in a crawl that another machine started")
+@click.command(cls=Command, short_help="Take part in a crawl that another machine started.")
 @click.argument("frontier", metavar="POSTGRESQL_URL")
 @crawl_name_option
-@data_dir_option("where this machine keeps the pages that it fetches", file_okay=False)
-@processes_option
-@click.option(
+@data_dir_option(
+    "Where this machine keeps the pages that it fetches.", file_okay=False, group=WHAT_TO_KEEP
+)
+@option(
     "--concurrency",
+    group=MACHINE,
     type=click.IntRange(min=1),
     metavar="N",
-    help="fetches in flight on this machine [default: as the crawl was started with]",
+    default_text="that of the crawl",
+    help="Fetches in flight on this machine.",
 )
+@processes_option
 @max_memory_option
 @min_free_disk_option
 @log_level_option
@@ -42,36 +52,38 @@ def join(
     crawl_name: str | None,
     data_dir: Path,
     processes: int | None,
-    concurrency: int | None,
-    max_memory: str | None,
-    min_free_disk: str | None,
     log_level: str,
+    **given: Any,
 ) -> int:
-    """Take part in the crawl at POSTGRESQL_URL: e-mail, delay, exclusions, limits and scope are its own."""
-    order = CrawlOrder(
+    """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
+    options = CrawlOptions(
         data_dir=data_dir,
         frontier=frontier,
         crawl_name=crawl_name,
         join=True,
         processes=processes,
-        own_concurrency=concurrency,
-        own=sizes_given(max_memory=max_memory, min_free_disk=min_free_disk),
+        machine_settings=settings_given(**given),
         log_level=log_level,
     )
-    return run_crawl(order)
+    return run_crawl(options)
 
 
-@click.command(short_help="take a stopped crawl from SQLite to PostgreSQL")
-@click.option(
-    "--to", "to", required=True, metavar="POSTGRESQL_URL", help="the database to move it to"
+@click.command(cls=Command, short_help="Move a stopped crawl from SQLite to PostgreSQL.")
+@option(
+    "--to",
+    "to",
+    group=POSTGRESQL,
+    required=True,
+    metavar="POSTGRESQL_URL",
+    help="The database to move the crawl to; required.",
 )
 @crawl_name_option
-@data_dir_option("the crawl to move; its pages stay where they are")
+@data_dir_option("The crawl to move. Its pages stay in this directory.", group=POSTGRESQL)
 def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
-    """Move a stopped crawl into a PostgreSQL; killed, it goes on where it was when it is run again."""
+    """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
     moved = asyncio.run(
         move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
     )
     print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
-    print(f"go on with: rove crawl --resume --data-dir {data_dir}")
+    print(f"continue with: rove crawl --resume --data-dir {data_dir}")

@@ -1,68 +1,149 @@
-"""Options that several commands share."""
+"""Options in groups, each with the default that applies when it is left out; those that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
+from rove.config import (
+    DEFAULT_MAX_MEMORY,
+    DEFAULT_MIN_FREE_DISK,
+    Settings,
+    parse_size,
+)
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
 
-DEFAULT_DATA_DIR = Path("rove-data")
+WHAT_TO_CRAWL = "What to crawl"
+HOW_POLITELY = "How politely"
+WHEN_TO_STOP = "When to stop"
+WHAT_TO_KEEP = "What to keep"
+MACHINE = "This machine"
+POSTGRESQL = "PostgreSQL"
+NETWORK = "Network"
+OTHER = "Options"
 
+DEFAULT_DATA_DIR = Path("rove-data")
+MAX_PROCESSES = 256
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def data_dir_option(help: str, *, file_okay: bool = True) -> Callable[[F], F]:
-    """--data-dir, with what it is for in this command."""
-    return click.option(
+class Option(click.Option):
+    """An option that belongs to a group and shows its default.
+
+    `default_text` is for options without a default of their own: those that a resumed crawl remembers.
+    """
+
+    def __init__(
+        self, *args: Any, group: str = OTHER, default_text: str = "", **attributes: Any
+    ) -> None:
+        super().__init__(*args, **attributes)
+        self.group = group
+        if not default_text and attributes.get("default") and not self.is_flag:
+            default_text = str(attributes["default"])
+        self.default_text = default_text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        if record is None:
+            return None
+        return record[0], self.help_text()
+
+    def help_text(self) -> str:
+        """Return the help with the default."""
+        default = f"  [default: {self.default_text}]" if self.default_text else ""
+        return (self.help or "") + default
+
+
+class Command(click.Command):
+    """A command that shows its options in groups."""
+
+    def grouped_options(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options by group, in the order in which they are declared."""
+        groups: dict[str, list[click.Option]] = {}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option):
+                group = option.group if isinstance(option, Option) else OTHER
+                groups.setdefault(group, []).append(option)
+        return groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, options in self.grouped_options(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl([r for o in options if (r := o.get_help_record(ctx))])
+
+
+def option(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """Declare an Option; see there for `group` and `default_text`."""
+    return click.option(*names, cls=Option, **attributes)
+
+
+def setting_flag(name: str, *, group: str, help: str) -> Callable[[F], F]:
+    """Declare a flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
+    return option(name, group=group, is_flag=True, default=None, help=help)
+
+
+def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
+    """Declare --data-dir with the help text of this command."""
+    return option(
         "--data-dir",
+        group=group,
         type=click.Path(path_type=Path, file_okay=file_okay),
         default=DEFAULT_DATA_DIR,
-        show_default=True,
         metavar="DIR",
         help=help,
     )
 
 
-crawl_name_option = click.option(
+json_option = option("--json", "json", is_flag=True, help="Print JSON.")
+domain_option = option("--domain", metavar="DOMAIN", help="Only pages of this domain.")
+crawl_name_option = option(
     "--crawl-name",
+    group=POSTGRESQL,
     metavar="NAME",
-    help=f"which crawl of that database; its schema has this name [default: {DEFAULT_CRAWL_NAME}]",
+    default_text=DEFAULT_CRAWL_NAME,
+    help="Name of the crawl in the database, and of its schema.",
 )
-MOST_PROCESSES = 256
-processes_option = click.option(
+processes_option = option(
     "--processes",
-    type=click.IntRange(min=1, max=MOST_PROCESSES),
+    group=MACHINE,
+    type=click.IntRange(min=1, max=MAX_PROCESSES),
     metavar="N",
-    help="crawling processes on this machine [default: one a core, on SQLite at most 3]",
+    default_text="one per core; on SQLite at most 3",
+    help="Crawling processes on this machine.",
 )
-max_memory_option = click.option(
+max_memory_option = option(
     "--max-memory",
+    group=MACHINE,
+    type=parse_size,
     metavar="SIZE",
-    help="memory of each crawling process, as 512MiB or 2GiB; at it, fetches wait "
-    f"[default: {size_text(DEFAULT_MAX_MEMORY)}]",
+    default_text=size_text(DEFAULT_MAX_MEMORY),
+    help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
 )
-min_free_disk_option = click.option(
+min_free_disk_option = option(
     "--min-free-disk",
+    group=MACHINE,
+    type=parse_size,
     metavar="SIZE",
-    help="with less free on the disk of the data directory the crawl pauses; 0: never "
-    f"[default: {size_text(DEFAULT_MIN_FREE_DISK)}]",
+    default_text=size_text(DEFAULT_MIN_FREE_DISK),
+    help="Pause while the disk of the data directory has less free space. 0: never pause.",
 )
-log_level_option = click.option(
+log_level_option = option(
     "--log-level",
+    group=MACHINE,
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    show_default=True,
-    help="what goes into the log files of the data directory",
+    metavar="LEVEL",
+    help="What goes into the log files of --data-dir: debug, info, warning or error.",
 )
 
 
-def sizes_given(**given: str | None) -> dict[str, int]:
-    """The sizes among options of a command that were given, in bytes."""
-    return {name: parse_size(text) for name, text in given.items() if text is not None}
+def settings_given(**options: Any) -> dict[str, Any]:
+    """Return the options that are fields of Settings and were given."""
+    names = {field.name for field in fields(Settings)} & options.keys()
+    return {name: options[name] for name in names if options[name] not in (None, ())}

@@ -1,4 +1,4 @@
-"""What commands print that only read."""
+"""Output of the commands that only read."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ _UNWRITABLE = FULL_DISK_ERRNOS | {errno.EIO}
 
 
 def run_reading(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command that prints; whoever reads it may stop doing so."""
+    """Run a command that prints, and handle an output that can no longer be written."""
     try:
         result = asyncio.run(work)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads our output has had enough, as `head` does: nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough, as with `| head`. That is not an error.
+        _discard_output()
         raise click.exceptions.Exit(0) from None
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         raise RoveError(f"the output cannot be written: {error.strerror}") from error
     return result
 
 
+def _discard_output() -> None:
+    """Redirect standard output, so that the flush at exit does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(value: Any) -> None:
-    """One object on one line."""
+    """Print a value as JSON on one line."""
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -39,7 +39,7 @@ class BatchTexts:
     def content_of(self, lease: Lease, page: Page, stored: Stored) -> Content | None:
         """Return the location of a page's text if the visit must tell the frontier, None if it need not."""
         hash = page.content_hash
-        if hash is None or stored.checked is None:
+        if hash is None or stored.sha1_64 is None:
             return None
         if stored.is_copy or hash in self._fresh:
             return self._fresh.get(hash) if stored.is_copy else None
@@ -47,7 +47,7 @@ class BatchTexts:
             return None  # the hash belongs to another text
         content = Content(
             hash=hash,
-            checked=stored.checked,
+            sha1_64=stored.sha1_64,
             domain=lease.domain,
             visit=lease.token,
             where=stored.text,

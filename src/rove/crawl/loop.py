@@ -25,7 +25,7 @@ from rove.crawl.shutdown import Ending, cancel, raise_failure
 from rove.crawl.slots import Slots
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
-from rove.frontier.contract import Vitals
+from rove.frontier.runs import Vitals
 from rove.policy.exclusions import Exclusions
 
 HEARTBEAT_SECONDS = 2.0

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from rove.config import DEFAULT_MAX_BODY, Settings
+from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.throttle import Throttle
 from rove.humanize import size_text
 from rove.model.outcomes import Failed
@@ -30,7 +30,8 @@ SLOT_BYTES = 48 * 1024 + SMALL
 """Memory of a fetch with a small body: a libcurl handle, its buffers and its task."""
 BASE_BYTES = 64 * 1024 * 1024
 """Memory of a process before it fetches anything."""
-LEAST_ROOM = 4 * DEFAULT_MAX_BODY
+LEAST_ROOM = 4
+"""Bodies of the largest size for which there is always room."""
 MEMORY_BACKOFF = 0.25
 """Factor by which a shortage of memory lowers the number of visits in flight."""
 MEMORY_COOLDOWN = 2.0
@@ -79,7 +80,8 @@ class Pressure:
     ) -> None:
         """`concurrency`: this process's share of the visits in flight; `directory`: on the disk that fills up."""
         self._max_memory = settings.max_memory
-        self._set_aside = _set_aside(settings.max_memory, settings.max_body)
+        self._set_aside = _set_aside(settings.max_memory, settings.max_page_size)
+        self._least_room = _least_room(settings.max_page_size)
         self._disk = DiskWatch(settings.min_free_disk)
         self._directory = directory
         self._on_news = on_news
@@ -150,7 +152,7 @@ class Pressure:
             resident = self._measure_memory()
         overhead = max(self._least_overhead, (resident or 0) - held)
         room = self._max_memory - self._set_aside - overhead
-        self.memory.room = max(LEAST_ROOM, room)
+        self.memory.room = max(self._least_room, room)
         log.debug(
             "%s resident, %s held, %s of %s used, %d waiting, %d at once",
             size_text(resident or 0),
@@ -181,12 +183,16 @@ class DiskWatch:
 
 def fetches_within(max_memory: int, max_body: int) -> int:
     """Return how many fetches at once a process has memory for."""
-    left = max_memory - _set_aside(max_memory, max_body) - BASE_BYTES - LEAST_ROOM
-    return max(1, left // SLOT_BYTES)
+    left = max_memory - _set_aside(max_memory, max_body) - BASE_BYTES
+    return max(1, (left - _least_room(max_body)) // SLOT_BYTES)
 
 
 def _set_aside(max_memory: int, max_body: int) -> int:
     return BODIES_SET_ASIDE * max_body + max_memory // MARGIN_DIVISOR
+
+
+def _least_room(max_body: int) -> int:
+    return LEAST_ROOM * max(max_body, DEFAULT_MAX_PAGE_SIZE)
 
 
 def _trim_allocator() -> None:

@@ -1,20 +1,22 @@
-"""What a running crawl tells about itself; written by the crawl, read by whoever shows it."""
+"""The counters of a running crawl: the crawl updates them, the panel shows them, workers report them."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 RATE_WINDOW = 10.0
-"""Seconds over which 'now' is reckoned."""
+"""Seconds over which the current rates are measured."""
 
 
-@dataclass(slots=True)
-class Progress:
-    """Counts of this run, and how full things are."""
+class Counters(msgspec.Struct, omit_defaults=True):
+    """What one process, or several together, have done since they began.
 
-    started: float
-    """Steady-clock seconds."""
+    A new counter is one new field here. Workers report it and the supervisor adds it up without further code.
+    """
+
     pages: int = 0
     visits: int = 0
     requests: int = 0
@@ -22,38 +24,68 @@ class Progress:
     in_flight: int = 0
     queued: int = 0
     trouble: str = ""
-    """What the crawl is slowed down by; '' if by nothing."""
-    errors: Counter[str] = field(default_factory=Counter)
-    _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
+    """Why the crawl is slowed down or paused, or ''."""
+    errors: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def __add__(self, other: Counters) -> Counters:
+        """Add every counter; `trouble` is the first that there is."""
+        sums = {name: value + getattr(other, name) for name, value in _fields(self)}
+        return Counters(**sums | {"trouble": self.trouble or other.trouble})
+
+    def ended(self) -> Counters:
+        """Return what still counts once the process is gone: nothing is in flight or in trouble any more."""
+        return Counters(**dict(_fields(self)) | {"in_flight": 0, "queued": 0, "trouble": ""})
+
+
+class Progress(Counters, kw_only=True):
+    """The counters of this run while it goes on, and the rates they grow at."""
+
+    started: float
+    """By the steady clock."""
+    marks: deque[tuple[float, int, int]] = msgspec.field(default_factory=deque)
+    """Time, pages and visits at recent moments, oldest first."""
+
+    def snapshot(self) -> Counters:
+        """Return a copy of the counters as they are now."""
+        return Counters(**dict(_fields(self)) | {"errors": self.errors.copy()})
+
+    def update(self, counters: Counters) -> None:
+        """Set every counter to the one given."""
+        for name, value in _fields(counters):
+            setattr(self, name, value)
 
     def mark(self, now: float) -> None:
-        """Note where things stand; called about once a second."""
-        self._marks.append((now, self.pages, self.visits))
-        while len(self._marks) > 2 and now - self._marks[0][0] > RATE_WINDOW:
-            self._marks.popleft()
+        """Record where the counters stand; called about once a second."""
+        self.marks.append((now, self.pages, self.visits))
+        while len(self.marks) > 2 and now - self.marks[0][0] > RATE_WINDOW:
+            self.marks.popleft()
 
     def pages_per_second(self) -> float:
-        """The rate of the last seconds."""
+        """Return the rate over the last RATE_WINDOW seconds."""
         return self._rate(1)
 
     def visits_per_second(self) -> float:
-        """The rate of the last seconds."""
+        """Return the rate over the last RATE_WINDOW seconds."""
         return self._rate(2)
 
     def average(self, now: float) -> float:
-        """Pages per second since the run began."""
+        """Return the pages per second since the run began."""
         return self.pages / max(now - self.started, 0.001)
 
     def _rate(self, column: int) -> float:
-        if len(self._marks) < 2:
+        if len(self.marks) < 2:
             return 0.0
-        first, last = self._marks[0], self._marks[-1]
+        first, last = self.marks[0], self.marks[-1]
         return (last[column] - first[column]) / max(last[0] - first[0], 0.001)
 
 
+def _fields(counters: Counters) -> list[tuple[str, Any]]:
+    return [(name, getattr(counters, name)) for name in Counters.__struct_fields__]
+
+
 def ceiling_share(visits_per_second: float, domains_with_work: int, delay: float) -> float | None:
-    """How much of what politeness allows is used; None where it sets no bound."""
+    """Return which share of the visits that politeness allows is made; None if the delay is 0."""
     if delay <= 0 or domains_with_work <= 0:
         return None
-    # Domains that have just run out of work were visited as well.
+    # Over 1 when domains ran out of work after their visit: they are no longer among `domains_with_work`.
     return min(1.0, visits_per_second / (domains_with_work / delay))

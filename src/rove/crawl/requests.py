@@ -44,7 +44,7 @@ class Requester:
 
     async def page(self, url: CrawlUrl) -> Outcome:
         """Request a page."""
-        max_body = self._context.settings.max_body
+        max_body = self._context.settings.max_page_size
         return await self._request(url, RequestKind.PAGE, max_body, types=READABLE_TYPES)
 
     async def sitemap(self, url: CrawlUrl) -> Outcome:
@@ -75,14 +75,14 @@ class Requester:
         ):
             raise VisitOver
         request = Request(
-            url=url.text,
+            url=url,
             max_bytes=max_bytes,
             accept_types=types,
             timeout=seconds_left,
             headers=headers,
             share=record.share,
-            line=self._connection,
-            more_follows=kind is RequestKind.ROBOTS,
+            connection=self._connection,
+            keep_open=kind is RequestKind.ROBOTS,
         )
         record.update_memory()
         outcome: Outcome = _CANCELLED

@@ -22,10 +22,10 @@ from rove.model.outcomes import (
     WrongType,
 )
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.policy.constants import ROBOTS_VALID_SECONDS
+from rove.policy.constants import DAY, OVERLOADED, ROBOTS_VALID_SECONDS
 from rove.policy.http_date import parse_http_date
 from rove.policy.pacing import retry_after
-from rove.policy.retry import DAY, hold_for
+from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
 from rove.urls.canonical import CrawlUrl
 
@@ -34,7 +34,6 @@ MAX_VALIDATOR = 1_000
 """Longest ETag or date, in characters, that is sent back."""
 
 _NOT_MODIFIED = 304
-_OVERLOADED = frozenset({429, 503})
 _VALIDATOR = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALIDATOR}}}")
 _DIRECTIVE = re.compile(
     r'([\w-]++)(?:\s*+=\s*+(?:"([^"]*+)"|([^\s,"]*+)))?+[^,]*+(?:,|\Z)', re.ASCII
@@ -137,7 +136,7 @@ def _unreachable(
     """Return a record that keeps the earlier rules and Crawl-delay, because the site has not withdrawn them."""
     failures = 1 + (previous.failures if previous else 0)
     wait = hold_for(failures, delay)
-    if response is not None and response.status in _OVERLOADED:
+    if response is not None and response.status in OVERLOADED:
         wait = min(DAY, max(wait, retry_after(response) or 0.0))
     if previous is None:
         previous = OriginRecord(

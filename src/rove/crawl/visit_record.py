@@ -31,7 +31,7 @@ from rove.model.visits import (
     Settled,
     VisitResult,
 )
-from rove.policy.pacing import Answers, Pacing, judge
+from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
 from rove.urls.canonical import CrawlUrl
@@ -95,7 +95,7 @@ class VisitRecord:
             started=time.time(),
             began=began,
             ended=began,
-            error=Settlement.LOST,
+            error=RequestError.LOST,
         )
 
     def end_request(self, row: RequestRow, outcome: Outcome, *, now: float) -> RequestRow:
@@ -189,16 +189,16 @@ class VisitRecord:
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
         )
 
-    def pacing(self, delay: float) -> Pacing:
+    def pacing(self, delay: float) -> PacingDecision:
         """Decide by the answers so far how long to leave the domain alone; `delay` is the chosen delay."""
-        return judge(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
+        return decide_pacing(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
 
     def result(self, now: float, delay: float) -> VisitResult:
         """Return the visit as the frontier settles it; `now` is by the process's steady clock."""
         pacing = self.pacing(delay)
         return VisitResult(
             lease=self.lease,
-            asked=self.requested,
+            requested=self.requested,
             since_finish=now - self.finished_at if self.requested else 0.0,
             settled=tuple(self.settled.values()),
             deferred=tuple(self.deferred.values()),

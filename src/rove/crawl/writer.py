@@ -141,7 +141,7 @@ class BatchWriter:
         for record in batch:
             if record.answers.has_answered:
                 continue
-            reason = record.pacing(self._delay).gives_up
+            reason = record.pacing(self._delay).give_up_reason
             if reason:
                 lease = record.lease
                 failed = await self._frontier.withdraw(

@@ -1,4 +1,4 @@
-"""What a host of the small web says to a request, before it is put on the wire."""
+"""Responses of the small web, before they are framed as HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODINGS = ("gzip", "deflate", "br")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteAnswer:
-    """Status, headers and body; how the body is framed is for the server to add."""
+    """Status, headers and body of a response. The server adds the headers that frame the body."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -24,18 +24,18 @@ class SiteAnswer:
     """Seconds before the first byte."""
     chunked: bool = False
     cut_after: int | None = None
-    """Bytes of the body after which the connection is closed, short of what was announced."""
+    """Close the connection after this many bytes of the body, although more were announced."""
     fails_first: bool = False
-    """This is for the first request only; later ones are to be answered with `again`."""
+    """Only the first request gets this response; later ones are answered with `again`."""
 
     @property
     def location(self) -> str:
-        """The target of a redirect as sent, or nothing."""
+        """The target of a redirect as sent, or ''."""
         return next((value for name, value in self.headers if name == "Location"), "")
 
 
 def success(content: PageContent, *, coding: str = "", chunked: bool = False) -> SiteAnswer:
-    """200, in a content coding if one is named."""
+    """Make a 200 response, with a content coding if given."""
     type_header = ("Content-Type", content.content_type)
     if not coding:
         return SiteAnswer(status=200, headers=(type_header,), body=content.body, chunked=chunked)
@@ -48,7 +48,7 @@ def success(content: PageContent, *, coding: str = "", chunked: bool = False) ->
 
 
 def refusal(status: int, *, retry_after: int | None = None) -> SiteAnswer:
-    """A 4xx or 5xx with a page for people."""
+    """Make a 4xx or 5xx response with an error page."""
     content = error_page(status)
     headers = [("Content-Type", content.content_type)]
     if retry_after is not None:
@@ -57,7 +57,7 @@ def refusal(status: int, *, retry_after: int | None = None) -> SiteAnswer:
 
 
 def redirect(status: int, location: str) -> SiteAnswer:
-    """A 3xx to somewhere else."""
+    """Make a 3xx response."""
     return SiteAnswer(
         status=status, headers=(("Location", location), ("Content-Type", "text/plain"))
     )

@@ -1,8 +1,7 @@
-"""Numbers out of names: everything in the small web follows from hashing, so that nothing is kept.
+"""Reproducible random choices by hashing names, so that the small web needs no storage.
 
-`number` is one cheap draw, `Draw` a stream of them, `Weighted` a choice by shares. The same seed
-and name give the same numbers on every machine and in every version of Python, which `random`
-does not promise.
+`number` is a single draw, `Draw` a stream of them, `Weighted` a weighted choice. Unlike `random`, they give the same
+numbers for the same seed and name on every machine and with every version of Python.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ _BITS_32 = 1 << 32
 
 
 def number(seed: int, name: str) -> int:
-    """A 64-bit number that follows from a seed and a name."""
+    """Return the 64-bit number that belongs to a seed and a name."""
     value: int = xxhash.xxh3_64_intdigest(name.encode(), seed % _BITS_64)
     return value
 
 
 class Draw:
-    """A stream of numbers that follows from a seed and a name."""
+    """The stream of numbers that belongs to a seed and a name."""
 
     __slots__ = ("_numbers",)
 
@@ -37,25 +36,25 @@ class Draw:
         self._numbers = _numbers(f"{seed}/{name}".encode())
 
     def below(self, bound: int) -> int:
-        """A number from 0 to bound - 1."""
+        """Draw a number from 0 to bound - 1."""
         return next(self._numbers) % bound
 
     def between(self, span: tuple[int, int]) -> int:
-        """A number of a span, both ends included."""
+        """Draw a number from a range that includes both ends."""
         low, high = span
         return low if low == high else low + self.below(high - low + 1)
 
     def chance(self, share: float) -> bool:
-        """True in so large a share of all draws."""
+        """Return True with this probability."""
         return share > 0 and next(self._numbers) < share * _BITS_64
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Pick one of the options."""
         return options[next(self._numbers) % len(options)]
 
 
 class Weighted(Generic[T]):
-    """A choice among options, each as likely as its weight says."""
+    """A weighted choice among options."""
 
     __slots__ = ("_bounds", "_options")
 
@@ -66,7 +65,7 @@ class Weighted(Generic[T]):
         self._bounds = [int(part / total * _BITS_32) for part in accumulate(chosen.values())][:-1]
 
     def pick(self, drawn: int) -> T:
-        """The option that the low 32 bits of a drawn number fall on."""
+        """Return the option selected by the low 32 bits of a number."""
         return self._options[bisect_right(self._bounds, drawn % _BITS_32)]
 
 

@@ -1,7 +1,6 @@
-"""The links of a page: where they lead, and the many ways to spell one address.
+"""The links of a page: their targets, and the many spellings of one URL.
 
-All spellings of an address come to one canonical URL, so a crawler that fetches a page twice did
-not see that two links were the same.
+All spellings of a URL have the same canonical form, so a crawler with a correct canonical form fetches it once.
 """
 
 from __future__ import annotations
@@ -22,68 +21,68 @@ NOT_THE_WEB = (
     '<a href="http://[broken/">broken</a>',
     '<a name="here">no address at all</a>',
 )
-"""What stands in links besides web addresses."""
+"""Links that do not lead to a web page."""
 
 
 class Target(NamedTuple):
-    """Where a link leads. A named tuple is made in a third of the time; a page has dozens."""
+    """The target of a link. A named tuple because a page has dozens."""
 
     host: str
     path: str
     counts: bool = True
-    """False for a link that says nofollow."""
+    """False for a link with rel=nofollow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewpoint:
-    """What the spelling of a page's links depends on."""
+    """The properties of a page that the spelling of its links depends on."""
 
     host: str
     base_path: str
-    """The path that relative links start from: the page's own, or its base href."""
+    """The base of relative links: the path of the page or of its base href."""
     utf8: bool
-    """The page says that it is UTF-8, so that letters outside of ASCII may stand in an address."""
+    """The page declares UTF-8, so that URLs may contain letters outside ASCII."""
 
 
 def targets(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Draw) -> list[Target]:
-    """Where the links of a page lead: first what only it can tell of, then anywhere."""
+    """Return the link targets of a page: first those that only it links to, then random ones."""
     entry = spot.entry
-    found: list[Target] = []
+    links: list[Target] = []
     if spot.step == 0:
-        found.extend(Target(host.name, child.path) for child in plan.children(host, entry))
+        links.extend(Target(host.name, child.path) for child in plan.children(host, entry))
         if entry.number == 0:
-            found.extend(Target(label + host.domain, "/") for label in host.siblings if label)
+            links.extend(Target(label + host.domain, "/") for label in host.siblings if label)
         if entry.steps:
-            found.append(
+            links.append(
                 Target(host.name, plan.step(entry, 1).path, entry.kind is not EntryKind.PAGE)
             )
-    for _ in range(draw.between(profile.links_per_page) - len(found)):
+    for _ in range(draw.between(profile.links_per_page) - len(links)):
         if draw.chance(profile.offsite_share):
-            found.append(offsite(plan, draw))
+            links.append(offsite(plan, draw))
         else:
-            found.append(Target(host.name, plan.entry(host, draw.below(host.places)).path))
-    return found
+            links.append(Target(host.name, plan.entry(host, draw.below(host.entries)).path))
+    return links
 
 
 def offsite(plan: SitePlan, draw: Draw) -> Target:
-    """An address anywhere on the web, mostly a home page."""
+    """Pick a URL anywhere on the web, mostly a home page."""
     index = draw.below(plan.hosts)
     if draw.below(4):
         return Target(plan.domain_name(index), "/")
     host = plan.bare_host(index)
     host = plan.sibling(host, draw.pick(host.siblings))
-    return Target(host.name, plan.entry(host, draw.below(host.places)).path)
+    return Target(host.name, plan.entry(host, draw.below(host.entries)).path)
 
 
 def anchor(target: Target, view: Viewpoint, oddity: int | None) -> str:
-    """The link in HTML; oddity chooses one of the unusual spellings, None the plain one."""
+    """Return the link in HTML. `oddity` selects an unusual spelling, None the plain one."""
     href = _plain(target, view) if oddity is None else odd_spelling(target, view, oddity)
     rel = "" if target.counts else ' rel="external nofollow"'
     return f'<a href="{_attribute(href)}"{rel}>{_attribute(target.path)}</a>'
 
 
 def _attribute(address: str) -> str:
-    """An address for HTML: of what has to be escaped there, ours hold only this."""
+    """Escape a URL for HTML. The URLs of the small web contain no other special character."""
     return address.replace("&", "&amp;")
 
 
@@ -92,10 +91,10 @@ def _plain(target: Target, view: Viewpoint) -> str:
 
 
 def odd_spelling(target: Target, view: Viewpoint, oddity: int) -> str:
-    """One of the ways to write an address; some are for addresses on the page's own host only."""
+    """Return one of the spellings of a URL. Some exist only for URLs on the page's own host."""
     host, path = target.host, target.path
     absolute = f"http://{host}{path}"
-    ways = [
+    spellings = [
         absolute,
         f"//{host}{path}",
         f"HTTP://{host.upper()}{path}",
@@ -108,21 +107,21 @@ def odd_spelling(target: Target, view: Viewpoint, oddity: int) -> str:
         f"  {absolute}\n",
     ]
     if view.utf8:
-        ways.append(f"http://{host}{_unescaped(path)}")
+        spellings.append(f"http://{host}{_unescaped(path)}")
     if host == view.host:
         up = "../" * (view.base_path.partition("?")[0].count("/") - 1)
-        ways += [
+        spellings += [
             f"{up or './'}{path[1:]}",
             f"./{up}{path[1:]}",
             f"{path}#",
             _lower_escapes(path),
             _escaped_letter(path),
         ]
-    return ways[oddity % len(ways)]
+    return spellings[oddity % len(spellings)]
 
 
 def _escaped_letter(path: str) -> str:
-    """The path with its first letter or tilde percent-encoded."""
+    """Percent-encode the first letter or tilde of a path."""
     if len(path) < 2 or path[1] == "%":
         return path
     return f"/%{ord(path[1]):02x}{path[2:]}"
@@ -133,6 +132,6 @@ def _lower_escapes(path: str) -> str:
 
 
 def _unescaped(path: str) -> str:
-    """The path with its letters written out; the query stays, it would follow the charset."""
+    """Decode the path but not the query, whose encoding would follow the charset."""
     before, mark, query = path.partition("?")
     return unquote(before) + mark + query

@@ -1,4 +1,4 @@
-"""The bodies that the small web serves: HTML in several charsets, and types that are no pages."""
+"""Bodies that the small web serves: HTML in several charsets, and other media types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _META_ROBOTS = {EntryKind.NOINDEX: "noindex", EntryKind.NOFOLLOW: "NoFollow"}
 
 
 class Declared(enum.Enum):
-    """Where a page says its charset."""
+    """Where a page declares its charset."""
 
     HEADER = enum.auto()
     META = enum.auto()
@@ -30,14 +30,14 @@ _DECLARED = tuple(Declared)
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """A body and its type."""
+    """A body and its content type."""
 
     content_type: str
     body: bytes
 
 
 def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Draw) -> PageContent:
-    """The page at an address, with its links."""
+    """Make the HTML page of an address."""
     language = _language(plan, host)
     charset, declared = _charset(profile, language, draw)
     base_path = "/deep/down/here" if draw.chance(profile.odd_pages) else ""
@@ -71,13 +71,13 @@ def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Dr
 
 
 def error_page(status: int) -> PageContent:
-    """A page that says what went wrong."""
+    """Make an error page."""
     html = f'<!DOCTYPE html><title>{status}</title><h1>{status}</h1><p><a href="/">Home</a></p>\n'
     return PageContent("text/html; charset=utf-8", html.encode())
 
 
 def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> PageContent:
-    """Plain text; the address in it is no link."""
+    """Make a plain text page. The URL in it is not a link."""
     language = _language(plan, host)
     lines = [
         title(draw, language),
@@ -88,13 +88,13 @@ def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> PageContent
 
 
 def pdf(spot: Spot) -> PageContent:
-    """Enough of a PDF file to be taken for one."""
+    """Make enough of a PDF file to be recognized as one."""
     body = f"%PDF-1.4\n% {spot.path}\n1 0 obj\n<< /Type /Catalog >>\nendobj\n%%EOF\n"
     return PageContent("application/pdf", body.encode())
 
 
 def image(spot: Spot) -> PageContent:
-    """A PNG image of one pixel, its colour that of its place."""
+    """Make a PNG image of one pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -108,7 +108,7 @@ def image(spot: Spot) -> PageContent:
 
 
 def json_document(host: Host, spot: Spot) -> PageContent:
-    """A small JSON document."""
+    """Make a small JSON document."""
     return PageContent(
         "application/json", f'{{"host": "{host.name}", "at": "{spot.path}"}}\n'.encode()
     )
@@ -122,7 +122,7 @@ def _head_lines(profile: Profile, host: Host, spot: Spot, draw: Draw) -> list[st
     if draw.chance(profile.odd_pages):
         lines.append(f'<link rel="canonical" href="{escape(f"http://{host.name}{spot.path}")}">')
     if draw.chance(profile.odd_pages):
-        # To the home page: a crawler that follows such targets and one that does not find the same.
+        # To the home page, so that it makes no difference whether a crawler follows it.
         lines.append('<meta http-equiv="refresh" content="300; url=/">')
     return lines
 

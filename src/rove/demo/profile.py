@@ -1,7 +1,7 @@
-"""The knobs of the small web, and the three settings of them that have a name.
+"""The settings of the small web, and three named profiles.
 
-FULL holds everything that a real web does to a crawler. CALM never fails and is finite, so that a
-crawl to its end comes to an exactly known set of pages. BENCH has large pages that cost little.
+FULL has everything that the real web does to a crawler. CALM never fails and is finite, so that a complete crawl stores
+an exactly known set of pages. BENCH has large, cheap pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rove.errors import UsageError
 
 
 class RobotsKind(enum.StrEnum):
-    """What a host answers when asked for its robots.txt."""
+    """The robots.txt of a host."""
 
     NONE = "none"
     """404."""
@@ -23,17 +23,17 @@ class RobotsKind(enum.StrEnum):
     OPEN = "open"
     """Rules that allow everything."""
     PRIVATE = "private"
-    """/private/ is closed to all."""
+    """/private/ is closed to all robots."""
     CLOSED = "closed"
-    """Everything is closed to all."""
+    """Everything is closed to all robots."""
     STRICTER = "stricter"
-    """A group of our own closes more than the group for all."""
+    """The group for rove closes more than the group for all robots."""
     SHUT_OUT = "shut-out"
-    """A group of our own closes everything, others may come."""
+    """Everything is closed to rove and open to others."""
     LAXER = "laxer"
-    """Everything is closed to all but us."""
+    """Everything is closed to all robots except rove."""
     WILDCARD = "wildcard"
-    """Paths with a query are closed, by a pattern."""
+    """A pattern closes paths with a query."""
     DELAYED = "delayed"
     """A Crawl-delay."""
     MESSY = "messy"
@@ -41,21 +41,21 @@ class RobotsKind(enum.StrEnum):
     MOVED = "moved"
     """A redirect to another path of the host; /private/ is closed there."""
     HTML = "html"
-    """A page that says 'not found' with status 200: no rules."""
+    """A "not found" page with status 200, so there are no rules."""
     BROKEN = "broken"
-    """500: nothing may be fetched (RFC 9309, 2.3.1.4)."""
+    """500, so nothing may be fetched (RFC 9309, section 2.3.1.4)."""
 
 
 class EntryKind(enum.StrEnum):
-    """What lies at a place of a host."""
+    """What the server answers for an entry of a host."""
 
     PAGE = "page"
     TEXT = "text"
     EMPTY = "empty"
     NOINDEX = "noindex"
-    """A page not to be stored; its link to one more page counts."""
+    """A noindex page. Its link to one more page is followed."""
     NOFOLLOW = "nofollow"
-    """A page whose links do not count; one page is linked from nowhere else."""
+    """A nofollow page, with the only link to one more page."""
     PDF = "pdf"
     IMAGE = "image"
     JSON = "json"
@@ -64,73 +64,73 @@ class EntryKind(enum.StrEnum):
     LONG_CHAIN = "long-chain"
     """Five redirects, then a page."""
     LOOP = "loop"
-    """Redirects that never end."""
+    """Endless redirects."""
     INWARD = "inward"
     """A redirect into /private/."""
     AWAY = "away"
     """A redirect to another host."""
     TO_WWW = "to-www"
-    """The home page of a bare domain whose pages are at www; the site's shape makes it."""
+    """The home page of a bare domain whose pages are at www. Set by SiteShape.AT_WWW."""
     MISSING = "missing"
     GONE = "gone"
     ERROR = "error"
     UNAVAILABLE = "unavailable"
     FLAKY = "flaky"
-    """503 when first asked, a page afterwards."""
+    """503 for the first request, a page afterwards."""
     SLOW = "slow"
     STALLED = "stalled"
     """Never answers."""
     CUT = "cut"
-    """The connection ends in the middle of the page."""
+    """The connection is closed in the middle of the page."""
 
 
 class SiteShape(enum.StrEnum):
-    """Which hosts a domain has; they share its name, and so its politeness."""
+    """Which hosts a domain has. They share the delay of their domain."""
 
     BARE = "bare"
     BARE_AND_BLOG = "bare-and-blog"
     BARE_AND_WWW = "bare-and-www"
     AT_WWW = "at-www"
-    """The bare domain's home page redirects to www, where the pages are."""
+    """The home page of the bare domain redirects to www, which has the pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The knobs. Spans include both ends, shares go from 0 to 1, weights add up to anything."""
+    """The settings. Ranges include both ends, shares are from 0 to 1, weights may have any sum."""
 
     pages_per_host: tuple[int, int]
-    """Places of a host that its links name, whatever lies there."""
+    """Number of entries per host, whatever they answer."""
     page_bytes: tuple[int, int]
-    """Least length of a page's text before it is encoded."""
+    """Minimum length of a page before it is encoded."""
     links_per_page: tuple[int, int]
     offsite_share: float
-    """Links that lead to another domain."""
+    """Share of links that lead to another domain."""
     entries: Mapping[EntryKind, float]
     robots: Mapping[RobotsKind, float]
     shapes: Mapping[SiteShape, float]
     crawl_delay: float
-    """Seconds that the DELAYED robots.txt asks for."""
+    """Seconds of Crawl-delay in the DELAYED robots.txt."""
     plain: bool
-    """All places are open UTF-8 pages of one make, for speed; of the knobs for pages, links and
-    places only the numbers, lengths and `offsite_share` count then."""
+    """For speed, all entries are similar open UTF-8 pages. Of the settings for pages, links and entries, only numbers,
+    lengths and `offsite_share` apply."""
     restricted: float
-    """Places that lie under /private/ or /archive/, which some robots.txt files close."""
+    """Share of entries under /private/ or /archive/, which some robots.txt files close."""
     odd_links: float
-    """Links in an unusual spelling of their URL."""
+    """Share of links with an unusual spelling of their URL."""
     odd_pages: float
-    """Pages with each of: base href, meta refresh, links that are no web addresses."""
+    """Share of pages with a base href; with a meta refresh; with links that do not lead to a web page."""
     chunked: float
     encoded: float
-    """Pages sent with gzip, deflate or br, where the client takes it."""
+    """Share of pages sent with gzip, deflate or br, if the client accepts it."""
     foreign_charsets: float
-    """Pages in windows-1251, shift_jis or latin-1, where their language has one of these."""
+    """Share of pages in windows-1251, shift_jis or latin-1, if one of these fits their language."""
     slow_seconds: tuple[float, float]
     latency: tuple[float, float]
-    """Seconds that every answer takes, of a robots.txt too."""
+    """Seconds before every response, robots.txt included."""
     secure: bool
-    """The links of plain pages are https; the server then needs a certificate."""
+    """Links of plain pages are https. The server then needs a certificate."""
     linked_hosts: float
-    """All links of plain pages lead to the first so many hosts; 0: to the own host and all others."""
+    """All links of plain pages lead to the first hosts, this many; 0: to the own host and all others."""
 
 
 CALM = Profile(
@@ -227,20 +227,20 @@ PROFILES: Mapping[str, Profile] = {"full": FULL, "calm": CALM, "bench": BENCH}
 
 
 def adjusted(profile: Profile, settings: Iterable[str]) -> Profile:
-    """A profile with knobs set: `crawl_delay=1`, `pages_per_host=3,12`, `entries.slow=0`."""
+    """Apply settings such as `crawl_delay=1`, `pages_per_host=3,12` or `entries.slow=0` to a profile."""
     for setting in settings:
         name, _, text = setting.partition("=")
         try:
-            profile = _with_knob(profile, name, text)
+            profile = _with_setting(profile, name, text)
         except (KeyError, ValueError) as error:
-            raise UsageError(f"{setting!r} is no setting of the small web: {error}") from error
+            raise UsageError(f"{setting!r} is not a setting of the small web: {error}") from error
     return profile
 
 
-def _with_knob(profile: Profile, name: str, text: str) -> Profile:
+def _with_setting(profile: Profile, name: str, text: str) -> Profile:
     name, _, option = name.partition(".")
     if name not in {field.name for field in fields(Profile)}:
-        raise ValueError(f"there is no knob called {name!r}")
+        raise ValueError(f"there is no setting called {name!r}")
     before = getattr(profile, name)
     value: Any
     if isinstance(before, Mapping):

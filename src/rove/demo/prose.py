@@ -1,7 +1,7 @@
-"""Text that looks like text: a pool of paragraphs for each language, which pages choose from.
+"""Generated text: pages choose paragraphs from a pool for each language.
 
-A pool is made once, so that a page of 40 KB costs next to nothing. Each page adds words of its own
-(its title and address), so no two pages have the same text.
+A pool is made once, so that even long pages are cheap. Each page adds its title and address, so no two pages have the
+same text.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _WORDS = {
 
 
 def title(draw: Draw, language: Language) -> str:
-    """A few words to call a page by."""
+    """Make a title of a few words."""
     return _phrase(draw, language, 3 + draw.below(3))
 
 
 def paragraphs(draw: Draw, language: Language, length: int) -> list[str]:
-    """Paragraphs that are together at least so many bytes of UTF-8 long."""
+    """Return paragraphs with a total of at least `length` bytes of UTF-8."""
     pool = _pool(language)
-    place = draw.below(_POOL_SIZE)
+    position = draw.below(_POOL_SIZE)
     chosen = []
     while length > 0:
-        paragraph, size = pool[place]
+        paragraph, size = pool[position]
         chosen.append(paragraph)
         length -= size
-        place = (place + 1) % _POOL_SIZE
+        position = (position + 1) % _POOL_SIZE
     return chosen
 
 

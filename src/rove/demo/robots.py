@@ -1,7 +1,6 @@
-"""The robots.txt files of the small web, and what they allow a crawler called `rove`.
+"""The robots.txt files of the small web, and which paths they allow to a crawler called `rove`.
 
-What is allowed is known from how a file was made and never by parsing it: that makes it an oracle
-which shares no code with any parser.
+The answer follows from how a file was made, not from parsing it. So it is an oracle that shares no code with a parser.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from rove.demo.profile import RobotsKind
 ROBOTS_PATH = "/robots.txt"
 MOVED_PATH = "/robots2.txt"
 ROBOTS_PATHS = frozenset({ROBOTS_PATH, MOVED_PATH})
-"""Paths that are asked for rules only; no page links to them."""
+"""Paths that serve only robots.txt; no page links to them."""
 
 _PRIVATE_FOR_ALL = "User-agent: *\nDisallow: /private/\n"
 _TEXTS = {
@@ -66,14 +65,14 @@ class RobotsPlan:
 
     kind: RobotsKind
     crawl_delay: float
-    """Seconds between visits that it asks of us; 0 if it says nothing."""
+    """The Crawl-delay for rove in seconds; 0 if there is none."""
 
     def text(self) -> bytes:
-        """The file, for the kinds that have one."""
+        """Return the content of the file, for the kinds that have one."""
         return _TEXTS[self.kind].format(crawl_delay=self.crawl_delay).encode()
 
     def allows(self, path: str) -> bool:
-        """Whether rove may fetch a canonical path (with query) of the host."""
+        """Whether rove may fetch a canonical path, with its query, of the host."""
         if path == ROBOTS_PATH:
             return True
         if self.kind is RobotsKind.STRICTER and path.startswith("/archive/open/"):
@@ -84,5 +83,5 @@ class RobotsPlan:
 
 
 def robots_plan(kind: RobotsKind, crawl_delay: float) -> RobotsPlan:
-    """The robots.txt of a kind; only one kind asks for a delay."""
+    """Return the robots.txt of a kind. Only one kind has a Crawl-delay."""
     return RobotsPlan(kind, crawl_delay if kind is RobotsKind.DELAYED else 0.0)

@@ -1,11 +1,11 @@
-"""The small web on a port of this machine: sockets, the log, and the processes that share the port.
+"""Serve the small web on a port of this machine, from one or more processes.
 
-All hosts are on one port of loopback and the Host header tells them apart. Started by
+All hosts share one port of loopback; the Host header tells them apart.
 
     python -m rove.demo.server --hosts 1000 --profile full --log requests.log
 
-it prints `listening on 127.0.0.1:PORT` and serves until it is told to stop (SIGTERM, SIGINT, or the
-end of its standard input with --stop-at-eof, so that it does not outlive what started it).
+prints `listening on 127.0.0.1:PORT` and serves until SIGTERM, SIGINT or, with --stop-at-eof, the end of standard input,
+so that it does not outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -29,56 +29,21 @@ import uvloop
 
 from rove.demo.answer import SiteAnswer, refusal
 from rove.demo.draw import number
-from rove.demo.log import LoggedRequest, LogKind, encode
+from rove.demo.log import LoggedRequest, LogKind, RequestLog
 from rove.demo.profile import PROFILES, adjusted
 from rove.demo.secured import Secured, server_context
 from rove.demo.web import SmallWeb
-from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_rubbish, parse_head
+from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_not_http, parse_head
 from rove.errors import RoveError
 
 ADDRESS = "127.0.0.1"
-FLUSH_SECONDS = 0.02
 _BACKLOG = 4_096
 
 
-class RequestLog:
-    """Lines on their way to a file: gathered for a moment, then appended whole.
-
-    Several processes may share a file: a write is one call, on a file opened for appending.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._waiting: list[LoggedRequest] = []
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, entry: LoggedRequest) -> None:
-        """Take an entry; it is in the file within FLUSH_SECONDS."""
-        self._waiting.append(entry)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
-
-    def flush(self) -> None:
-        """Write what is waiting."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        lines = encode(self._waiting)
-        self._waiting.clear()
-        while lines:
-            lines = lines[os.write(self._file, lines) :]
-
-    def close(self) -> None:
-        """Write what is waiting and close the file."""
-        self.flush()
-        os.close(self._file)
-
-
 class FirstFailures:
-    """Which pages have failed once, as they should, and may now be served.
+    """Remembers which flaky pages have failed once, in memory that forked processes share.
 
-    A fixed number of bytes shared by all processes that are forked later. Two pages on one byte
-    only mean that the second does not fail.
+    If two pages have the same slot, the second one does not fail. That does no harm.
     """
 
     _SIZE = 1 << 16
@@ -87,15 +52,15 @@ class FirstFailures:
         self._failed = mmap.mmap(-1, self._SIZE)
 
     def fail_now(self, host: str, path: str) -> bool:
-        """Whether this is the first request for a page; the next one is not."""
-        place = number(0, host + path) % self._SIZE
-        first = not self._failed[place]
-        self._failed[place] = 1
+        """Whether this is the first request for a page, which must fail."""
+        slot = number(0, host + path) % self._SIZE
+        first = not self._failed[slot]
+        self._failed[slot] = 1
         return first
 
 
 class SmallWebServer:
-    """Serves a small web inside of a running event loop."""
+    """Serves a small web in a running event loop."""
 
     def __init__(
         self,
@@ -105,7 +70,7 @@ class SmallWebServer:
         failures: FirstFailures | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """With `tls` the server speaks https alone."""
+        """With `tls` the server speaks only https."""
         self.web = web
         self.log = None if log is None else RequestLog(log)
         self.connections: set[_Connection] = set()
@@ -115,14 +80,14 @@ class SmallWebServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket | None = None) -> None:
-        """Listen on a free port of loopback, or on a socket that is bound already."""
+        """Listen on a free port of loopback, or on a bound socket."""
         listener = listener or bound_sockets(0, 1)[0]
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._client, sock=listener, backlog=_BACKLOG)
         self.port = listener.getsockname()[1]
 
     async def close(self) -> None:
-        """Stop listening, drop what is under way, and complete the log."""
+        """Stop listening, drop all connections and complete the log."""
         if self._server is not None:
             self._server.close()
         for connection in list(self.connections):
@@ -148,7 +113,7 @@ class SmallWebServer:
         await self.close()
 
     def answer(self, request: RequestHead) -> SiteAnswer:
-        """What to say to a request."""
+        """Return the response to a request."""
         if request.method not in ("GET", "HEAD"):
             request.keep_alive = False
             return refusal(405)
@@ -160,7 +125,7 @@ class SmallWebServer:
 
 
 class _Connection(asyncio.Protocol):
-    """One client, served one request after the other."""
+    """A connection of one client, which serves its requests one by one."""
 
     _transport: asyncio.Transport
 
@@ -169,17 +134,17 @@ class _Connection(asyncio.Protocol):
         self._received = b""
         self._arrived = 0.0
         self._request: RequestHead | None = None
-        """What is being answered."""
+        """The request that is being answered."""
         self._answer: SiteAnswer | None = None
         self._sent = 0
-        """Bytes of the answer given to the transport; 0 while the answer is held back."""
+        """Bytes of the response given to the transport; 0 while the response is delayed."""
         self._timer: asyncio.TimerHandle | None = None
         self._served = 0
-        """Requests that were logged."""
+        """The number of logged requests."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        # Without a buffer of its own the transport tells when the kernel has taken everything.
+        # With a limit of 0 the transport reports when the kernel has taken everything.
         self._transport.set_write_buffer_limits(high=0)
         self._server.connections.add(self)
 
@@ -192,7 +157,7 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         if self._request is not None and self._sent and self._finish(time.monotonic()):
-            # Not here: asyncio's transport would end twice.
+            # Closing at this point would close asyncio's transport twice.
             asyncio.get_running_loop().call_soon(self._transport.close)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -204,15 +169,15 @@ class _Connection(asyncio.Protocol):
             self._request = None
 
     def drop(self) -> None:
-        """End the connection, whatever is under way."""
+        """Abort the connection."""
         self.connection_lost(None)
         self._transport.abort()
 
     def _take_request(self) -> None:
         if not self._received or self._request is not None or self._transport.is_closing():
             return
-        if is_rubbish(self._received):
-            self._refuse_rubbish()
+        if is_not_http(self._received):
+            self._refuse()
             return
         head, blank_line, rest = self._received.partition(BLANK_LINE)
         if not blank_line:
@@ -220,7 +185,7 @@ class _Connection(asyncio.Protocol):
         self._received = rest
         request = parse_head(head)
         if request is None:
-            self._refuse_rubbish()
+            self._refuse()
             return
         self._request = request
         self._answer = self._server.answer(request)
@@ -235,15 +200,15 @@ class _Connection(asyncio.Protocol):
         assert self._request is not None and self._answer is not None
         data = frame(self._answer, self._request)
         self._sent = len(data)
-        # Before the write: afterwards the client may have gone on already, and who keeps a delay
-        # from the end of an answer must not be found early because this process was held up.
-        handed_over = time.monotonic()
+        # Taken before the write. Otherwise a client that counts its delay from the end of the response could seem to
+        # be early if this process is interrupted after the write.
+        sent_at = time.monotonic()
         self._transport.write(data)
-        if not self._transport.get_write_buffer_size() and self._finish(handed_over):
+        if not self._transport.get_write_buffer_size() and self._finish(sent_at):
             self._transport.close()
 
     def _finish(self, ended: float) -> bool:
-        """The kernel has all of the answer; True if the connection is to end now."""
+        """Log the request once the kernel has the whole response; return True if the connection must be closed."""
         assert self._request is not None and self._answer is not None
         cut = self._answer.cut_after is not None
         keep_alive = self._request.keep_alive and not cut
@@ -253,11 +218,11 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._take_request)
         return not keep_alive
 
-    def _refuse_rubbish(self) -> None:
+    def _refuse(self) -> None:
         if self._server.log is not None:
             now = time.monotonic()
             entry = LoggedRequest(
-                kind=LogKind.RUBBISH, start=self._arrived, end=now, size=len(self._received)
+                kind=LogKind.NOT_HTTP, start=self._arrived, end=now, size=len(self._received)
             )
             self._server.log.add(entry)
         self._transport.abort()
@@ -284,7 +249,7 @@ class _Connection(asyncio.Protocol):
 
 
 def bound_sockets(port: int, count: int) -> list[socket.socket]:
-    """Sockets bound to one port of loopback, which the kernel spreads connections over."""
+    """Bind sockets to one port of loopback. The kernel distributes connections among them."""
     listeners: list[socket.socket] = []
     with ExitStack() as opened:
         for _ in range(count):
@@ -303,11 +268,11 @@ def bound_sockets(port: int, count: int) -> list[socket.socket]:
 async def serve(
     server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None, announce: bool
 ) -> None:
-    """Serve until a signal comes, or the end of what can be read from a pipe or terminal."""
+    """Serve until a signal or the end of a pipe or terminal, given by its file descriptor."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for told in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(told, stop.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop.set)
     if stop_at_eof is not None:
         loop.add_reader(stop_at_eof, _stop_if_ended, stop_at_eof, stop)
     await server.start(listener)
@@ -337,18 +302,18 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"cannot listen on port {options.port}: {error.strerror}", file=sys.stderr)
+        print(f"could not listen on port {options.port}: {error.strerror}", file=sys.stderr)
         return 1
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
     failures = FirstFailures()
-    lifeline, held_end = os.pipe()
+    lifeline, lifeline_end = os.pipe()
     children = []
     for listener in listeners[1:]:
         child = os.fork()
         if child == 0:
-            # When the first process ends, however it does, the lifeline does too.
-            os.close(held_end)
+            # The pipe ends when the first process ends, for whatever reason.
+            os.close(lifeline_end)
             server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
             uvloop.run(serve(server, listener, stop_at_eof=lifeline, announce=False))
             os._exit(0)
@@ -357,7 +322,7 @@ def main(arguments: list[str] | None = None) -> int:
     server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
     stop_at_eof = sys.stdin.fileno() if options.stop_at_eof else None
     uvloop.run(serve(server, listeners[0], stop_at_eof=stop_at_eof, announce=True))
-    os.close(held_end)
+    os.close(lifeline_end)
     for child in children:
         os.waitpid(child, 0)
     return 0
@@ -365,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rove.demo.server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--port", type=int, default=0, help="0: a free port")
     parser.add_argument("--hosts", type=_at_least_one, default=1_000, help="number of domains")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
@@ -373,20 +338,20 @@ def _options() -> argparse.ArgumentParser:
         "--set",
         action="append",
         default=[],
-        metavar="KNOB=VALUE",
-        help="change the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
+        metavar="NAME=VALUE",
+        help="change a setting of the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
     )
-    parser.add_argument("--log", type=Path, help="file to append a line per request to")
+    parser.add_argument("--log", type=Path, help="append a line per request to this file")
     parser.add_argument(
         "--certificate",
         type=Path,
-        help="PEM with a key: speak https; the web's links are with --set secure=true",
+        help="PEM file with certificate and key: speak https; use --set secure=true for https links",
     )
     parser.add_argument(
-        "--processes", type=_at_least_one, default=1, help="how many share the port"
+        "--processes", type=_at_least_one, default=1, help="number of processes that share the port"
     )
     parser.add_argument(
-        "--stop-at-eof", action="store_true", help="stop at the end of standard input, a pipe"
+        "--stop-at-eof", action="store_true", help="stop at the end of standard input"
     )
     return parser
 

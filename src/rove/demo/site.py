@@ -1,9 +1,8 @@
-"""What lies where: the hosts of each domain, the places of each host, how links lead to them.
+"""The plan of the small web: the hosts of each domain, the entries of each host, and how links lead to them.
 
-A host has a number of places. Every fourth one is a hub, an open page that links to the three
-places after it and to two further hubs; so every place can be reached from the home page (place 0),
-and what leads there follows from a place's number alone. Some places lead on by steps: the hops of
-a redirect, or a page that only one link names.
+Each host has a number of entries. Every fourth entry is a hub: an open page that links to the three entries after it
+and to two further hubs. So every entry can be reached from the home page (entry 0), and the links that lead to an entry
+follow from its number. Some entries have steps: the hops of a redirect, or a page that only one link leads to.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _OPEN_SECTIONS = ("notes", "guides", "caf%C3%A9", "tips%20and%20tricks", "news/2
 _RESTRICTED_SECTIONS = ("private", "private/drafts", "archive", "archive/open")
 _STYLES = 5
 _HUB_STYLES = 4
-"""Hubs link to everything, so no robots.txt may close them: no query, no restricted section."""
+"""Styles without a query, because no robots.txt may close a hub."""
 _WORDS = words.OF_PATHS.split()
 _REDIRECTS = frozenset(
     {EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD, EntryKind.AWAY}
@@ -48,7 +47,7 @@ _STEP_SECTIONS = {
 }
 _LONG_CHAIN_HOPS = 5
 _LOOP_HOPS = 2
-_PLACE = re.compile(r"-([0-9]{1,9})(?:\.([0-9]))?")
+_NUMBER = re.compile(r"-([0-9]{1,9})(?:\.([0-9]))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +59,32 @@ class Host:
     index: int
     """The number of its domain."""
     label: str
-    """What stands before the domain: nothing, `www.` or `blog.`"""
+    """The prefix before the domain: '', `www.` or `blog.`"""
     siblings: tuple[str, ...]
     """All labels of the domain."""
     robots: RobotsPlan
-    places: int
+    entries: int
+    """The number of entries."""
     at_www: bool
-    """It is a bare domain that only sends visitors on to www."""
+    """The host only redirects to www."""
 
 
 class Entry(NamedTuple):
-    """A place of a host. A named tuple is made in a third of the time; a page needs dozens."""
+    """A numbered address of a host. A named tuple because a page needs dozens."""
 
     number: int
     kind: EntryKind
     path: str
     """Canonical, with query."""
     word: str
-    """Its name; steps carry it too."""
+    """A name that is also part of the paths of its steps."""
     steps: int
-    """How many further addresses it leads to."""
+    """The number of further addresses that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """An address of a host: a place, or one of its steps."""
+    """An address of a host: an entry, or one of its steps."""
 
     entry: Entry
     step: int
@@ -92,7 +92,7 @@ class Spot:
 
 
 class SitePlan:
-    """All hosts and places, computed when asked for."""
+    """All hosts and entries, computed on demand."""
 
     def __init__(self, seed: int, hosts: int, profile: Profile) -> None:
         self.seed = seed
@@ -105,34 +105,34 @@ class SitePlan:
         self._robots = Weighted(profile.robots)
         self._shapes = Weighted(profile.shapes)
         self.host = lru_cache(maxsize=20_000)(self._host)
-        """The host of this name, or None; bounded in memory whatever the number of hosts."""
+        """Returns the host with a name, or None. The cache bounds the memory for any number of hosts."""
 
     def domain_name(self, index: int) -> str:
-        """The name of a domain by its number."""
+        """Return the name of a domain."""
         return domain_name(self.seed, index)
 
     def bare_host(self, index: int) -> Host:
-        """The host that has the plain name of a domain."""
-        found = self.host(self.domain_name(index))
-        assert found is not None
-        return found
+        """Return the host with the name of a domain."""
+        host = self.host(self.domain_name(index))
+        assert host is not None
+        return host
 
     def sibling(self, host: Host, label: str) -> Host:
-        """Another host of the same domain."""
-        found = self.host(label + host.domain)
-        assert found is not None
-        return found
+        """Return another host of the same domain."""
+        sibling = self.host(label + host.domain)
+        assert sibling is not None
+        return sibling
 
-    def entry(self, host: Host, place: int) -> Entry:
-        """The place of this number."""
+    def entry(self, host: Host, position: int) -> Entry:
+        """Return the entry with this number."""
         if self._plain:
-            return Entry(place, EntryKind.PAGE, f"/page-{place}" if place else "/", "", 0)
-        bits = number(self.seed, f"{host.name} {place}")
-        is_hub = place % HUB_EVERY == 0
+            return Entry(position, EntryKind.PAGE, f"/page-{position}" if position else "/", "", 0)
+        bits = number(self.seed, f"{host.name} {position}")
+        is_hub = position % HUB_EVERY == 0
         kind = EntryKind.PAGE if is_hub else self._kinds.pick(bits)
         bits >>= 32
-        word = f"{_WORDS[bits % 26]}-{place}"
-        if place == 0:
+        word = f"{_WORDS[bits % 26]}-{position}"
+        if position == 0:
             path, kind = "/", EntryKind.TO_WWW if host.at_www else EntryKind.PAGE
         elif kind in _REDIRECTS:
             path = f"/go/{word}"
@@ -141,20 +141,20 @@ class SitePlan:
             sections = _RESTRICTED_SECTIONS if is_restricted else _OPEN_SECTIONS
             section = sections[(bits >> 16) % len(sections)]
             path = _path((bits >> 24) % (_HUB_STYLES if is_hub else _STYLES), section, word)
-        return Entry(place, kind, path, word, _steps(kind, is_hub, bits))
+        return Entry(position, kind, path, word, _steps(kind, is_hub, bits))
 
     def step(self, entry: Entry, step: int) -> Spot:
-        """The address that a place leads to by so many steps."""
+        """Return the address that an entry leads to after this many steps."""
         if step == 0:
             return Spot(entry, 0, entry.path)
         return Spot(entry, step, f"/{_STEP_SECTIONS[entry.kind]}/{entry.word}.{step}")
 
     def find(self, host: Host, path: str) -> Spot | None:
-        """What lies at a canonical path, or None."""
+        """Return the address with a canonical path, or None."""
         if path == "/":
             return self.step(self.entry(host, 0), 0)
-        match = _PLACE.search(path)
-        if match is None or int(match[1]) >= host.places:
+        match = _NUMBER.search(path)
+        if match is None or int(match[1]) >= host.entries:
             return None
         entry = self.entry(host, int(match[1]))
         step = int(match[2] or 0)
@@ -164,16 +164,16 @@ class SitePlan:
         return spot if spot.path == path else None
 
     def children(self, host: Host, entry: Entry) -> Iterator[Entry]:
-        """The places that this one must link to, so that everything can be reached."""
+        """Yield the entries that this one must link to so that every entry can be reached."""
         if entry.number % HUB_EVERY:
             return
-        for place in range(entry.number + 1, entry.number + HUB_EVERY):
-            if place < host.places:
-                yield self.entry(host, place)
+        for position in range(entry.number + 1, entry.number + HUB_EVERY):
+            if position < host.entries:
+                yield self.entry(host, position)
         hub = entry.number // HUB_EVERY
-        for place in ((2 * hub + 1) * HUB_EVERY, (2 * hub + 2) * HUB_EVERY):
-            if place < host.places:
-                yield self.entry(host, place)
+        for position in ((2 * hub + 1) * HUB_EVERY, (2 * hub + 2) * HUB_EVERY):
+            if position < host.entries:
+                yield self.entry(host, position)
 
     def _host(self, name: str) -> Host | None:
         label, domain = _split(name)
@@ -183,7 +183,7 @@ class SitePlan:
         bare_robots = self._robots.pick(number(self.seed, f"robots of {domain}"))
         shape = self._shapes.pick(number(self.seed, f"shape of {domain}"))
         if bare_robots in _SHUT_KINDS:
-            # Only the bare host's home page is sure to lead to the others.
+            # The other hosts are linked only from the home page of the bare host.
             shape = SiteShape.BARE
         labels = _LABELS[shape]
         if label not in labels:
@@ -198,7 +198,7 @@ class SitePlan:
             label=label,
             siblings=labels,
             robots=robots_plan(kind, self._crawl_delay),
-            places=1 if at_www else low + number(self.seed, f"size of {name}") % (high - low + 1),
+            entries=1 if at_www else low + number(self.seed, f"size of {name}") % (high - low + 1),
             at_www=at_www,
         )
 

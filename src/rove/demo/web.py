@@ -1,8 +1,8 @@
-"""The small web: what each host answers, as a pure function of a seed, the host and the path.
+"""The small web: each response is a pure function of a seed, the host and the path.
 
-Nothing is stored, so a web of a million hosts costs no memory. It is also its own oracle: `allowed`
-and `expected_pages` say, from how the web was made, what a polite crawler called `rove` may fetch
-and must end with. The sockets are in server.py.
+Nothing is stored, so a web of a million hosts needs no memory. The web is also its own oracle: `allowed` and
+`expected_pages` know from its construction what a polite crawler called `rove` may fetch and must have stored at the
+end. server.py serves it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rove.demo.site import Entry, Host, SitePlan, Spot
 from rove.urls.canonical import canonical
 
 STALL_SECONDS = 3_600.0
-"""How long a stalled answer takes: longer than any client waits."""
+"""The delay of a stalled response, longer than any client waits."""
 _ANY_HOST = "http://any.test"
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 _HTML = "text/html; charset=utf-8"
@@ -31,7 +31,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 class SmallWeb:
-    """A deterministic web of so many domains, each with one host or two."""
+    """A deterministic web of `hosts` domains, each with one or two hosts."""
 
     def __init__(self, seed: int, hosts: int, profile: Profile = FULL) -> None:
         if hosts < 1:
@@ -43,71 +43,71 @@ class SmallWeb:
         self._plain_pages = PlainPages(self.plan, profile)
 
     def host_name(self, index: int) -> str:
-        """The bare host of a domain by its number."""
+        """Return the name of the bare host of a domain."""
         return self.plan.domain_name(index)
 
     def seeds(self) -> Iterator[str]:
-        """The bare host of every domain: what a crawl of the whole web starts from."""
+        """Return the bare host of every domain, the seeds of a crawl of the whole web."""
         return map(self.plan.domain_name, range(self.hosts))
 
     def all_hosts(self) -> Iterator[str]:
-        """Every host, those with www. and blog. in front included."""
+        """Yield every host, including www. and blog. hosts."""
         for index in range(self.hosts):
             bare = self.plan.bare_host(index)
             yield from (label + bare.domain for label in bare.siblings)
 
     def allowed(self, host: str, path: str) -> bool:
-        """Whether the robots.txt that a host serves lets `rove` fetch a path (with query)."""
-        found = self.plan.host(host)
-        return found is None or found.robots.allows(normal_path(path))
+        """Whether the robots.txt of a host allows `rove` to fetch a path, with its query."""
+        site = self.plan.host(host)
+        return site is None or site.robots.allows(normal_path(path))
 
     def crawl_delay(self, host: str) -> float:
-        """The Crawl-delay that a host asks of `rove`, 0 if none."""
-        found = self.plan.host(host)
-        return 0.0 if found is None else found.robots.crawl_delay
+        """Return the Crawl-delay of a host for `rove`, or 0."""
+        site = self.plan.host(host)
+        return 0.0 if site is None else site.robots.crawl_delay
 
     def expected_pages(self, host: str) -> frozenset[str]:
-        """The canonical URLs of a host that a crawl from all seeds, run to its end, has stored.
+        """Return the canonical URLs of a host that a complete crawl from all seeds stores.
 
-        That is every text that is allowed, can be reached by links and redirects that count, is not
-        marked noindex, and is answered at last. An empty text is a text.
+        These are all texts, empty ones included, that robots.txt allows, that can be reached without nofollow links,
+        that are not marked noindex, and that are answered in the end.
         """
-        found = self.plan.host(host)
-        if found is None or not found.robots.allows("/"):
+        site = self.plan.host(host)
+        if site is None or not site.robots.allows("/"):
             return frozenset()
         spots = [
             spot
-            for place in range(found.places)
-            for spot in self._stored_spots(found, self.plan.entry(found, place))
+            for position in range(site.entries)
+            for spot in self._stored_spots(site, self.plan.entry(site, position))
         ]
         return frozenset(f"http://{host}{spot.path}" for spot in spots)
 
     def answer(
         self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS
     ) -> SiteAnswer:
-        """What a host (by its lower-case name) says to a GET of a path with query.
+        """Answer a GET request for a path with query on a host, given by its lower-case name.
 
-        `again` asks a second time, `codings` are the content codings that the client takes.
+        `again` is for repeated requests; `codings` are the content codings that the client accepts.
         """
-        found = self.plan.host(host)
-        if found is None:
+        site = self.plan.host(host)
+        if site is None:
             return replace(refusal(404), body=b"No such host here.\n")
         path = normal_path(target)
-        if path == ROBOTS_PATH or (path == MOVED_PATH and found.robots.kind is RobotsKind.MOVED):
-            return _robots_answer(found, path)
-        spot = self.plan.find(found, path)
+        if path == ROBOTS_PATH or (path == MOVED_PATH and site.robots.kind is RobotsKind.MOVED):
+            return _robots_answer(site, path)
+        spot = self.plan.find(site, path)
         if spot is None:
             return refusal(404)
-        draw = Draw(self.seed, found.name + path)
-        hop = self._next_hop(found, spot, draw)
+        draw = Draw(self.seed, site.name + path)
+        hop = self._next_hop(site, spot, draw)
         if hop is not None:
-            return self._redirect(found, spot, hop, draw)
+            return self._redirect(site, spot, hop, draw)
         if spot.step > 0:
-            return self._page(found, spot, draw, codings)
-        return self._entry_answer(found, spot, draw, again, codings)
+            return self._page(site, spot, draw, codings)
+        return self._entry_answer(site, spot, draw, again, codings)
 
     def latency(self, host: str, target: str) -> float:
-        """How long the answer to a request takes, besides what its page itself does."""
+        """Return the seconds before the response to a request, without the delay of the page itself."""
         low, high = self.profile.latency
         return (
             low
@@ -166,7 +166,7 @@ class SmallWeb:
                 assert_never(kind)
 
     def _next_hop(self, host: Host, spot: Spot, draw: Draw) -> Target | None:
-        """Where an address redirects to, if it does."""
+        """Return the target of the redirect at an address, or None."""
         entry = spot.entry
         match entry.kind:
             case EntryKind.TO_WWW:
@@ -202,7 +202,7 @@ class SmallWeb:
         )
 
     def _stored_spots(self, host: Host, entry: Entry) -> Iterator[Spot]:
-        """What a crawler stores of a place that it was told of."""
+        """Yield the page that a crawler stores for an entry that it has found."""
         spots = [self.plan.step(entry, step) for step in range(entry.steps + 1)]
         match entry.kind:
             case (
@@ -223,11 +223,11 @@ class SmallWeb:
 
 
 def normal_path(target: str) -> str:
-    """A path with query in the canonical spelling, whatever way the client wrote it."""
+    """Return the canonical spelling of a path with query."""
     if "%" not in target and "/." not in target and "#" not in target:
         return target
-    found = canonical(_ANY_HOST + target)
-    return target if found is None else found.text.removeprefix(_ANY_HOST)
+    url = canonical(_ANY_HOST + target)
+    return target if url is None else url.text.removeprefix(_ANY_HOST)
 
 
 def _robots_answer(host: Host, path: str) -> SiteAnswer:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as bytes: requests taken apart, answers put together; the waiting is in server.py."""
+"""Parse HTTP/1.1 requests and frame responses, as pure functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 @dataclass(slots=True)
 class RequestHead:
-    """What the server needs of a request."""
+    """The parts of a request that the server needs."""
 
     method: str
     host: str
@@ -24,21 +24,21 @@ class RequestHead:
     target: str
     agent: str
     codings: tuple[str, ...]
-    """Content codings that the client takes."""
+    """Content codings that the client accepts."""
     keep_alive: bool
     chunks: bool
-    """The client knows chunked answers: HTTP/1.1."""
+    """The client understands chunked responses (HTTP/1.1)."""
 
 
-def is_rubbish(start: bytes) -> bool:
-    """Whether what a client sent cannot become a request, such as a TLS hello on this plain port."""
+def is_not_http(start: bytes) -> bool:
+    """Whether the first bytes of a client cannot become a request, for example a TLS hello."""
     return start[0] not in _METHOD_START or (
         len(start) > _MAX_HEAD and BLANK_LINE not in start[:_MAX_HEAD]
     )
 
 
 def parse_head(head: bytes) -> RequestHead | None:
-    """A request's head without its final blank line, or None if it is none."""
+    """Parse the head of a request, without its final blank line; None if it is invalid."""
     text = head.decode("latin-1")
     line, _, fields = text.partition("\r\n")
     parts = line.split(" ")
@@ -63,7 +63,7 @@ def parse_head(head: bytes) -> RequestHead | None:
 
 
 def frame(answer: SiteAnswer, request: RequestHead) -> bytes:
-    """The answer as it goes to the client, cut short where the answer says so."""
+    """Return the bytes that are sent to the client, cut short if the answer says so."""
     body = answer.body
     chunked = answer.chunked and request.chunks
     lines = [f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}", "Server: small-web"]

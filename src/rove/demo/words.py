@@ -1,4 +1,4 @@
-"""The vocabulary of the small web, each list as words between spaces."""
+"""The vocabulary of the small web. Each list is a text of words separated by white space."""
 
 FIRST_OF_NAME = """
 amber ancient autumn birch bright calm cedar clear clover copper coral crystal dapple dawn

@@ -1,1 +1,1 @@
-"""Getting pages: names resolved, addresses checked, bytes bounded, every ending an outcome."""
+"""Fetches pages: resolves names, checks addresses, limits time and bytes, and turns every ending into an outcome."""

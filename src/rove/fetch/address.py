@@ -1,12 +1,11 @@
-"""Which addresses a crawl may dial.
+"""Decides which addresses a crawl may connect to.
 
-A page on the web can link or resolve to anything: the machine's own services, the network around
-it, a cloud's metadata server. The fetcher therefore dials only what passed this guard, and asks it
-about every address that the web names: from DNS, from a literal in a URL. Only the address of a
-connect-to rule is not asked about, since a person wrote it. Pure: text in, a decision out.
+A link or a DNS answer can lead anywhere: to services on this machine, to its local network, to a cloud's metadata
+server. So the fetcher connects only to addresses that this guard permits, whether they come from DNS or stand in a URL.
+The address of a connect-to rule is exempt, because the user wrote it. Pure: takes text, returns a decision.
 
-The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here, and not
-taken from `ipaddress.is_global`, since what that says differs between releases of Python.
+The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here because the answers of
+`ipaddress.is_global` differ between releases of Python.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ _SPECIAL_V4 = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-# All public IPv6 unicast lies here; loopback, unspecified, IPv4-mapped, NAT64, unique local,
-# link-local and multicast addresses all lie outside.
+# All public IPv6 unicast addresses. Loopback, unspecified, IPv4-mapped, NAT64, unique local, link-local and multicast
+# addresses are outside.
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = tuple(
     ipaddress.IPv6Network(text)
     for text in (
         "2001::/23",  # IETF protocol assignments, Teredo
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4: an IPv4 address inside
+        "2002::/16",  # 6to4, which contains an IPv4 address
         "3fff::/20",  # documentation
     )
 )
@@ -54,39 +53,39 @@ _SPECIAL_V6 = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressGuard:
-    """Decides whether an address may be dialled."""
+    """Decides whether the fetcher may connect to an address."""
 
     allow_private: bool = False
-    """Permit every address, for a crawl of one's own network or of a test server."""
+    """Permit every address, to crawl a private network or a test server."""
 
     def permits(self, address: str) -> bool:
-        """Whether this may be dialled; what is not an IP address never may."""
+        """Whether the fetcher may connect; never to text that is not an IP address."""
         return is_public(address) or (self.allow_private and is_ip(address))
 
 
 @lru_cache(maxsize=65_536)
 def is_public(address: str) -> bool:
-    """Whether a text is an IP address of the public Internet.
+    """Whether the text is an IP address of the public Internet.
 
     >>> is_public("93.184.215.14"), is_public("169.254.169.254"), is_public("::ffff:93.184.215.14")
     (True, False, False)
     """
-    found = _parse(address)
-    if isinstance(found, ipaddress.IPv4Address):
-        return not any(found in network for network in _SPECIAL_V4)
-    if isinstance(found, ipaddress.IPv6Address):
-        return found in _UNICAST_V6 and not any(found in network for network in _SPECIAL_V6)
+    parsed = _parse(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return not any(parsed in network for network in _SPECIAL_V4)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return parsed in _UNICAST_V6 and not any(parsed in network for network in _SPECIAL_V6)
     return False
 
 
 @lru_cache(maxsize=1_024)
 def is_ip(address: str) -> bool:
-    """Whether a text is an IP address, without brackets, port or zone."""
+    """Whether the text is an IP address without brackets, port or zone."""
     return _parse(address) is not None
 
 
 def same_address(one: str, other: str) -> bool:
-    """Whether two texts are the same IP address, however it is written."""
+    """Whether two texts name the same IP address, however they spell it."""
     return one == other or (is_ip(one) and _parse(one) == _parse(other))
 
 

@@ -1,7 +1,7 @@
-"""Undoes content codings, with a bound on what comes out.
+"""Decodes content codings, with a limit on the result.
 
-A kilobyte of gzip can stand for gigabytes, so every step stops at the cap instead of decoding first
-and measuring after. Pure: bytes in, bytes or a complaint out.
+A kilobyte of gzip can expand to gigabytes, so every step stops at the limit instead of decoding first and measuring
+afterwards. Pure: takes bytes, returns bytes or an error.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from rove.resources.gunzip import gunzip
 
 MAX_CODINGS = 3
 MAX_RATIO = 200
-"""Times its size on the wire that a body may grow to, once it is over RATIO_FREE: pages reach 20, rarely 100, and what
-is made to harm 1,000."""
+"""A body over RATIO_FREE may grow to this many times its size on the wire. Pages reach 20, rarely 100; decompression
+bombs reach 1,000."""
 RATIO_FREE = 1024 * 1024
-"""Decoded bytes of which no proportion is asked: short files of one letter are common."""
+"""Up to this size the ratio does not matter, because short files of one repeated letter are common."""
+BODY_CUT = "body-cut"
+"""Mark: the body was longer than the cap."""
+DECOMPRESSION_CUT = "decompression-cut"
+"""Mark: the body grew out of proportion when it was decompressed."""
 
 _ALIASES = {"x-gzip": "gzip"}
 _ZLIB, _RAW_DEFLATE = 15, -15
@@ -27,29 +31,29 @@ _ZLIB, _RAW_DEFLATE = 15, -15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A body with its codings undone."""
+    """A decoded body."""
 
     body: bytes
     truncated: bool
-    """It was longer than the cap, or what was decoded had been cut already."""
+    """The body was longer than the limit, or it was cut before it was decoded."""
     bomb: bool = False
-    """It was cut as it grew out of all proportion to what was sent."""
+    """The body was cut because it grew out of proportion to its size on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecodable:
-    """Not what its Content-Encoding says."""
+    """A body that contradicts its Content-Encoding."""
 
     detail: str
 
 
 def parse_codings(values: Iterable[str]) -> tuple[str, ...] | Undecodable:
-    """The codings that Content-Encoding headers name, in the order in which they were applied.
+    """Return the codings of Content-Encoding headers, in the order in which the server applied them.
 
     >>> parse_codings(["GZip, identity", "br"])
     ('gzip', 'br')
     """
-    found = []
+    codings = []
     for value in values:
         for part in value.lower().split(","):
             name = part.strip()
@@ -58,33 +62,33 @@ def parse_codings(values: Iterable[str]) -> tuple[str, ...] | Undecodable:
             name = _ALIASES.get(name, name)
             if name not in _DECODERS:
                 return Undecodable(detail=f"unknown content coding '{name[:40]}'")
-            found.append(name)
-    if len(found) > MAX_CODINGS:
-        return Undecodable(detail=f"{len(found)} content codings, one over the other")
-    return tuple(found)
+            codings.append(name)
+    if len(codings) > MAX_CODINGS:
+        return Undecodable(detail=f"{len(codings)} content codings on top of each other")
+    return tuple(codings)
 
 
 def decode(
     wire: bytes, codings: Sequence[str], *, limit: int, wire_cut: bool
 ) -> Decoded | Undecodable:
-    """Undo the codings (names from parse_codings); at most limit bytes come out of any step.
+    """Decode a body; `codings` come from parse_codings. No step produces more than `limit` bytes.
 
-    A body that ends too early is an error, unless it was cut on purpose: that gives what there is.
+    A body that ends too early is an error, unless it was cut on purpose; then its beginning is decoded.
     """
     data, cut = wire, wire_cut
-    in_proportion = max(RATIO_FREE, MAX_RATIO * len(wire))
+    bomb_size = max(RATIO_FREE, MAX_RATIO * len(wire))
     bomb = False
     for coding in reversed(codings):
         if not data:
             break
         try:
-            data, finished = _DECODERS[coding](data, min(limit, in_proportion))
+            data, finished = _DECODERS[coding](data, min(limit, bomb_size))
         except (zlib.error, brotli.error):
             return Undecodable(detail=f"the body is not valid {coding}")
         if len(data) > limit:
             data, cut = data[:limit], True
-        elif len(data) > in_proportion:
-            data, cut, bomb = data[:in_proportion], True, True
+        elif len(data) > bomb_size:
+            data, cut, bomb = data[:bomb_size], True, True
         elif not finished and not cut:
             return Undecodable(detail=f"the {coding} body ends too early")
     return Decoded(body=data, truncated=cut, bomb=bomb)
@@ -100,7 +104,7 @@ def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
 
 
 def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """RFC 9110 8.4.1.2: deflate means the zlib format, yet some servers send the bare stream."""
+    """RFC 9110 8.4.1.2: deflate means the zlib format, but some servers send a raw deflate stream."""
     try:
         return _inflate_as(_ZLIB, data, limit)
     except zlib.error:

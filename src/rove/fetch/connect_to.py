@@ -1,7 +1,6 @@
-"""Rules that send a host to a fixed address instead of asking DNS: `PATTERN=ADDRESS[:PORT]`.
+"""Rules that map hosts to a fixed address instead of asking DNS: `PATTERN=ADDRESS[:PORT]`.
 
-For a crawl of a server that is not public yet, and for tests, in which the whole web lives on
-loopback.
+They serve to crawl a server that is not public yet, and to test against a web on loopback.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from rove.fetch.address import ADDRESS_AND_PORT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRule:
-    """Hosts that match the pattern are reached at the address."""
+    """Maps the hosts that match a pattern to an address."""
 
     pattern: str
     address: str
     """An IP address, without brackets."""
     port: int | None = None
-    """None: the URL's own."""
+    """None keeps the port of the URL."""
 
 
 def parse_connect_to(text: str) -> ConnectRule:
-    """One rule from its text; a UsageError says what is wrong with it.
+    """Parse one rule; raise a UsageError that says what is wrong with it.
 
     >>> parse_connect_to("*.test=127.0.0.1:8080")
     ConnectRule(pattern='*.test', address='127.0.0.1', port=8080)
@@ -38,33 +37,33 @@ def parse_connect_to(text: str) -> ConnectRule:
         raise UsageError(
             f"'{text}' is not a connect-to rule: write PATTERN=ADDRESS or PATTERN=ADDRESS:PORT."
         )
-    found = ADDRESS_AND_PORT.fullmatch(target)
-    if found is None:
+    parts = ADDRESS_AND_PORT.fullmatch(target)
+    if parts is None:
         raise UsageError(
             f"'{target}' in the connect-to rule '{text}' is not ADDRESS or ADDRESS:PORT"
-            " (an IPv6 address goes in brackets)."
+            " (write an IPv6 address in brackets)."
         )
-    port = int(found["port"]) if found["port"] else None
+    port = int(parts["port"]) if parts["port"] else None
     if port is not None and not 1 <= port <= 65_535:
         raise UsageError(f"{port} in the connect-to rule '{text}' is not a port (1 to 65535).")
     try:
         address = (
-            ipaddress.IPv4Address(found["v4"])
-            if found["v6"] is None
-            else ipaddress.IPv6Address(found["v6"])
+            ipaddress.IPv4Address(parts["v4"])
+            if parts["v6"] is None
+            else ipaddress.IPv6Address(parts["v6"])
         )
     except ValueError:
         raise UsageError(
-            f"'{found['v4'] or found['v6'] or ''}' in the connect-to rule '{text}'"
-            " is not an IP address; names are not looked up here."
+            f"'{parts['v4'] or parts['v6'] or ''}' in the connect-to rule '{text}'"
+            " is not an IP address. A host name cannot stand here."
         ) from None
     if "%" in str(address):
-        raise UsageError(f"The connect-to rule '{text}' must not name a zone in its address.")
+        raise UsageError(f"The address in the connect-to rule '{text}' must not have a zone.")
     return ConnectRule(pattern=pattern.strip().lower(), address=str(address), port=port)
 
 
 class ConnectTo:
-    """The rules of a crawl in their order."""
+    """The connect-to rules of a crawl. The first match counts."""
 
     def __init__(self, rules: Iterable[ConnectRule]) -> None:
         self._rules = tuple(
@@ -72,11 +71,11 @@ class ConnectTo:
         )
 
     def find(self, host: str) -> ConnectRule | None:
-        """The first rule for a host as it stands in a URL; IPv6 hosts match without brackets."""
+        """Return the first rule that matches the host of a URL. IPv6 hosts match without their brackets."""
         if not self._rules:
             return None
-        bare = host.strip("[]")
+        name = host.strip("[]")
         for matches, rule in self._rules:
-            if matches(bare):
+            if matches(name):
                 return rule
         return None

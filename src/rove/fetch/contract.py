@@ -1,4 +1,4 @@
-"""What the crawl asks of a fetcher."""
+"""The interface between the crawl and a fetcher."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ import msgspec
 from rove.fetch.visit_connection import VisitConnection
 from rove.model.outcomes import Outcome
 from rove.resources.memory import Share
+from rove.urls.canonical import CrawlUrl
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One GET to be made."""
+    """One GET request."""
 
-    url: str
+    url: CrawlUrl
     max_bytes: int
-    """Cap on the body, both as sent and as decoded; what is over it is cut off."""
+    """Cap on the body, both as sent and as decoded. A longer body is cut."""
     accept_types: frozenset[str] | None = None
-    """Media types whose body is read; None reads any (robots.txt)."""
+    """Media types whose body is read. None reads any type, for robots.txt."""
     timeout: float = 60.0
     """Seconds that the whole request may take."""
     headers: Sequence[tuple[str, str]] = ()
-    """Sent besides those that every request has."""
+    """Sent in addition to the headers of every request."""
     share: Share | None = None
-    """Of the process's memory, which the body is held in; None: nobody keeps an account."""
-    line: VisitConnection | None = None
-    """What the visit's last request left open, for this one to use; None: it has a connection of its own."""
-    more_follows: bool = False
-    """Its connection is left open on that line, if the server does: the same origin is asked for more at once."""
+    """The visit's share of the process's memory, which the body counts against. None: no limit."""
+    connection: VisitConnection | None = None
+    """The visit's connection. The request uses it if it leads to the same origin."""
+    keep_open: bool = False
+    """Leave the connection open, if the server does, because a request to the same origin follows at once."""
 
 
 class Fetcher(Protocol):
-    """Makes requests; hundreds may be under way at once."""
+    """Makes requests, hundreds at a time."""
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
 
     async def close(self) -> None:
-        """Close everything that is open."""
+        """Abort all requests and close everything that is open."""

@@ -1,8 +1,7 @@
-"""Names to addresses, off the hot path: a cache in front of one asynchronous lookup per name.
+"""Resolves names to addresses, with a cache in front of one asynchronous lookup per name.
 
-Names are resolved before a connection is made, so that the address can be checked and the checked
-address dialled. /etc/hosts and search domains are left out on purpose: a crawl asks for public
-names.
+Names are resolved before libcurl connects, so that it connects to exactly the address that the guard has checked.
+/etc/hosts and search domains are ignored on purpose, because a crawl looks up public names.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from rove.resources.ttl_cache import TtlCache
 MIN_TTL = 60.0
 MAX_TTL = 3_600.0
 NEGATIVE_TTL = 300.0
-"""For a name that does not exist: that seldom changes soon."""
+"""For a name that does not exist, which seldom changes soon."""
 FAILURE_TTL = 10.0
-"""For a question that was not answered: the next one may be. Long enough for all who ask at the same time."""
+"""For a lookup that failed. The next one may succeed, but one failure serves all requests of the same moment."""
 CACHE_SIZE = 100_000
 MAX_ADDRESSES = 16
-"""Addresses of one name that are kept; there may be a thousand in an answer."""
-MAX_QUESTIONS = 2_000
-"""Names that are asked for at the same time; more wait. Many, so that dead name servers do not fill the places."""
+"""Limit on the addresses of one name; an answer may hold a thousand."""
+MAX_LOOKUPS = 2_000
+"""Limit on lookups in flight. It is high so that dead name servers do not use up all of it."""
 RENEW_AFTER = 50_000
-"""Questions to one c-ares channel. It keeps every answer for its TTL, without a bound (1.2 KB each,
-measured) and without a switch, so now and then a new channel takes over."""
+"""Lookups after which a new c-ares channel takes over. A channel caches every answer (1.2 KB) for its TTL, without a
+limit and without an option to turn that off."""
 
 DNS_PORT = 53
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -43,62 +42,62 @@ _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNA
 
 
 class Resolver(Protocol):
-    """Turns names into addresses; what the fetcher asks."""
+    """Turns names into addresses."""
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
-        """The addresses of a name, best first and at least one, or why there are none."""
+        """Return at least one address of a name, best first, or why there is none within these seconds."""
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the lookups in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DnsAnswer:
-    """What DNS said of a name."""
+    """The addresses that DNS has for a name."""
 
     addresses: tuple[str, ...]
     ttl: float
 
 
 class Lookup(Protocol):
-    """One question to DNS, never answered from a cache of ours."""
+    """Asks DNS, without a cache of ours."""
 
     async def look_up(self, host: str) -> DnsAnswer | Failed:
-        """Ask for the addresses of a name."""
+        """Look up the addresses of a name."""
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the lookups in flight."""
 
 
 class CachingResolver:
-    """Remembers answers, bad ones too, and asks once for a name that many want at the same time."""
+    """Caches answers and failures, and makes one lookup for all concurrent requests for a name."""
 
     def __init__(
         self,
         lookup: Lookup,
         *,
         size: int = CACHE_SIZE,
-        questions: int = MAX_QUESTIONS,
+        max_lookups: int = MAX_LOOKUPS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lookup = lookup
         self._clock = clock
         self._known = TtlCache[str, Sequence[str] | Failed](size)
-        self._asking: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
-        self._places = asyncio.Semaphore(questions)
+        self._in_flight: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
+        self._lookup_slots = asyncio.Semaphore(max_lookups)
         self._closed = False
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
-        """The addresses of a name; a question outlives the caller who gave up waiting for it."""
+        """Return the addresses of a name. A lookup goes on when its caller stops waiting."""
         known = self._known.get(host, self._clock())
         if known is not None:
             return known
         if self._closed:
             return _closed()
-        task = self._asking.get(host)
+        task = self._in_flight.get(host)
         if task is None:
-            task = asyncio.create_task(self._ask(host))
-            self._asking[host] = task
+            task = asyncio.create_task(self._look_up(host))
+            self._in_flight[host] = task
         await asyncio.wait((task,), timeout=within)
         if not task.done():
             return Failed(
@@ -107,38 +106,38 @@ class CachingResolver:
         return _closed() if task.cancelled() else task.result()
 
     async def close(self) -> None:
-        """Give up the questions under way; those who wait for them are told so."""
+        """Cancel the lookups in flight; their callers get a failure."""
         self._closed = True
-        tasks = list(self._asking.values())
+        tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
         await self._lookup.close()
 
-    async def _ask(self, host: str) -> Sequence[str] | Failed:
+    async def _look_up(self, host: str) -> Sequence[str] | Failed:
         try:
-            async with self._places:
+            async with self._lookup_slots:
                 answer = await self._lookup.look_up(host)
         finally:
-            del self._asking[host]
-        found: Sequence[str] | Failed
+            del self._in_flight[host]
+        result: Sequence[str] | Failed
         if isinstance(answer, Failed) and answer.kind is FailureKind.BUSY:
             return answer
         if isinstance(answer, Failed):
-            found = answer
+            result = answer
             ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
         else:
-            found, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
-        self._known.put(host, found, expires=self._clock() + ttl)
-        return found
+            result, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
+        self._known.put(host, result, expires=self._clock() + ttl)
+        return result
 
 
 class AresLookup:
     """Asks the name servers of this machine, or those given as 'address:port', with c-ares.
 
-    IPv4 first, and IPv6 only for a name without an IPv4 address: half of the questions, and no
-    attempts over an IPv6 that many machines do not have.
+    It asks for IPv6 addresses only if a name has no IPv4 address. That halves the number of queries, and avoids
+    connection attempts over IPv6 on the many machines without it.
     """
 
     def __init__(
@@ -153,13 +152,13 @@ class AresLookup:
         self._timeout = timeout
         self._tries = tries
         self._renew_after = renew_after
-        self._asked = 0
+        self._queries = 0
         self._channels: list[aiodns.DNSResolver] = []
-        """The one in use last, before it the one whose last answers may still be due."""
+        """The channel in use comes last. The one before it may still have lookups in flight."""
 
     async def look_up(self, host: str) -> DnsAnswer | Failed:
-        """Ask for the A records, then for the AAAA records of a name that exists without any."""
-        if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3: never asked
+        """Query the A records, then the AAAA records if the name exists without A records."""
+        if host == "localhost" or host.endswith(".localhost"):  # RFC 6761 6.3: never sent to DNS
             return DnsAnswer(addresses=_LOOPBACK, ttl=MAX_TTL)
         for record_type in ("A", "AAAA"):
             try:
@@ -179,10 +178,10 @@ class AresLookup:
         return Failed(kind=FailureKind.DNS_NOT_FOUND, detail=f"{host} has no address")
 
     async def _query(self, host: str, record_type: str) -> Any:
-        """Ask for one kind of records.
+        """Query one type of records.
 
-        A reply that makes no sense has c-ares fail every question that is under way in its channel, so those who get
-        one ask again alone: then it is their own.
+        A malformed reply makes c-ares fail every query in flight on its channel. So a query that fails this way is
+        repeated on a channel of its own, where a malformed reply can only be its own.
         """
         channel = await self._channel()
         try:
@@ -202,13 +201,13 @@ class AresLookup:
             await self._channels.pop().close()
 
     async def _channel(self) -> aiodns.DNSResolver:
-        """The channel to ask; made when needed, since it belongs to the running loop."""
-        if not self._channels or self._asked >= self._renew_after:
-            self._asked = 0
+        """Return the channel to use. It is made on first use, because it belongs to the running loop."""
+        if not self._channels or self._queries >= self._renew_after:
+            self._queries = 0
             self._channels.append(self._new_channel())
             if len(self._channels) > 2:
                 await self._channels.pop(0).close()
-        self._asked += 1
+        self._queries += 1
         return self._channels[-1]
 
     def _new_channel(self) -> aiodns.DNSResolver:
@@ -221,20 +220,20 @@ class AresLookup:
 
 
 def parse_name_server(text: str) -> str:
-    """A name server as c-ares takes it, from ADDRESS or ADDRESS:PORT; a UsageError says what is wrong with it.
+    """Parse ADDRESS or ADDRESS:PORT into the form that c-ares takes; raise a UsageError if it is neither.
 
     >>> parse_name_server("9.9.9.9"), parse_name_server("[2620:fe::fe]:5353")
     ('9.9.9.9:53', '[2620:fe::fe]:5353')
     """
-    found = ADDRESS_AND_PORT.fullmatch(text)
-    bare = text if found is None else found["v6"] or found["v4"]
-    port = int(found["port"] or DNS_PORT) if found else DNS_PORT
-    if not is_ip(bare) or not 1 <= port <= 65_535:
+    parts = ADDRESS_AND_PORT.fullmatch(text)
+    address = text if parts is None else parts["v6"] or parts["v4"]
+    port = int(parts["port"] or DNS_PORT) if parts else DNS_PORT
+    if not is_ip(address) or not 1 <= port <= 65_535:
         raise UsageError(
             f"'{text}' is not a name server: write ADDRESS or ADDRESS:PORT"
-            " (an IPv6 address with a port goes in brackets)."
+            " (write an IPv6 address with a port in brackets)."
         )
-    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _failure(host: str, error: aiodns.error.DNSError) -> Failed:

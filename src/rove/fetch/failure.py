@@ -1,4 +1,4 @@
-"""What libcurl's error codes mean to a crawl: the one place where they are mapped."""
+"""Maps libcurl's error codes to kinds of failure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pycurl
 from rove.model.outcomes import FailureKind
 
 CurlError = tuple[int, str]
-"""libcurl's code and its sentence."""
+"""libcurl's error code and message."""
 
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
 _DETAIL_LENGTH = 200
-_OUR_TROUBLES = frozenset(
+_SHORTAGES = frozenset(
     {
         errno.EMFILE,
         errno.ENFILE,
@@ -25,7 +25,7 @@ _OUR_TROUBLES = frozenset(
         errno.ENOMEM,
     }
 )
-"""No file, no local port, or no memory for a connection."""
+"""No file, local port or memory for a connection."""
 
 _KINDS: Mapping[int, FailureKind] = {
     pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,  # also for HTTP/0.9
@@ -41,11 +41,11 @@ _KINDS: Mapping[int, FailureKind] = {
     pycurl.E_SSL_ENGINE_NOTFOUND: FailureKind.TLS,
     pycurl.E_SSL_ENGINE_SETFAILED: FailureKind.TLS,
     pycurl.E_SEND_ERROR: FailureKind.RESET,
-    pycurl.E_RECV_ERROR: FailureKind.PROTOCOL,  # see kind_of: RESET where the system says so
+    pycurl.E_RECV_ERROR: FailureKind.PROTOCOL,  # RESET if there is an errno, see kind_of
     pycurl.E_SSL_CERTPROBLEM: FailureKind.TLS,
     pycurl.E_SSL_CIPHER: FailureKind.TLS,
     pycurl.E_PEER_FAILED_VERIFICATION: FailureKind.TLS,
-    pycurl.E_BAD_CONTENT_ENCODING: FailureKind.ENCODING,  # a transfer coding that was not asked for
+    pycurl.E_BAD_CONTENT_ENCODING: FailureKind.ENCODING,  # an unrequested transfer coding
     pycurl.E_SSL_CACERT_BADFILE: FailureKind.TLS,
     pycurl.E_SSL_SHUTDOWN_FAILED: FailureKind.TLS,
     _TOO_LARGE: FailureKind.PROTOCOL,
@@ -53,51 +53,51 @@ _KINDS: Mapping[int, FailureKind] = {
 
 
 def kind_of(error: CurlError, *, os_errno: int) -> FailureKind:
-    """The kind of a failure other than a timeout; os_errno is what the system said, or 0."""
+    """Return the kind of a failure that is not a timeout; os_errno is the system's error number, or 0."""
     code = error[0]
-    # libcurl says 'recv error' of a broken chunk as well as of a broken connection, and 'TLS' of a
-    # connection that breaks during the handshake.
+    # libcurl reports a broken chunk and a broken connection both as a receive error, and a connection that breaks
+    # during the handshake as a TLS error.
     if code in (pycurl.E_RECV_ERROR, pycurl.E_SSL_CONNECT_ERROR) and os_errno:
         return FailureKind.RESET
-    if ended_unannounced(error):
+    if ended_without_notice(error):
         return FailureKind.RESET
     return _KINDS.get(code, FailureKind.PROTOCOL)
 
 
-def is_our_trouble(error: CurlError, *, os_errno: int, address: str) -> bool:
-    """Whether no connection could be made for want of files, ports or memory on this machine.
+def is_local_shortage(error: CurlError, *, os_errno: int, address: str) -> bool:
+    """Whether this machine had no file, port or memory left for the connection.
 
-    libcurl does not say why it could not make a socket. One is made here then: if that fails for another reason, as
-    without IPv6, it is not for want of anything; if it does not, there was want of something a moment ago.
+    libcurl does not say why it could not create a socket, so this creates one to find out. If that works, something was
+    short a moment ago. If it fails for another reason, such as missing IPv6, nothing is short.
     """
     if error[0] not in (pycurl.E_COULDNT_CONNECT, pycurl.E_INTERFACE_FAILED):
         return False
     if os_errno == errno.EADDRNOTAVAIL and ":" in address:
-        return False  # also said where IPv6 is switched off
+        return False  # also the error of a machine without IPv6
     if os_errno:
-        return os_errno in _OUR_TROUBLES
-    refusal = _refusal_of_a_socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-    return refusal is None or refusal in _OUR_TROUBLES
+        return os_errno in _SHORTAGES
+    number = _socket_errno(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    return number is None or number in _SHORTAGES
 
 
 def is_short_of_sockets() -> bool:
-    """Whether this machine has none to give now."""
-    return _refusal_of_a_socket(socket.AF_INET) in _OUR_TROUBLES
+    """Whether this machine cannot create a socket now."""
+    return _socket_errno(socket.AF_INET) in _SHORTAGES
 
 
-def _refusal_of_a_socket(family: socket.AddressFamily) -> int | None:
+def _socket_errno(family: socket.AddressFamily) -> int | None:
     try:
         socket.socket(family, socket.SOCK_STREAM).close()
-    except OSError as why:
-        return why.errno
+    except OSError as error:
+        return error.errno
     return None
 
 
-def ended_unannounced(error: CurlError) -> bool:
-    """Whether a TLS connection just ended, without the notice that RFC 8446 6.1 asks for."""
+def ended_without_notice(error: CurlError) -> bool:
+    """Whether a TLS connection ended without the close_notify that RFC 8446 6.1 requires."""
     return error[0] == pycurl.E_RECV_ERROR and "unexpected eof" in error[1]
 
 
 def detail_of(error: CurlError) -> str:
-    """libcurl's sentence, or its number where it has none, at a bounded length."""
+    """Return libcurl's message, shortened, or its error number if there is no message."""
     return error[1][:_DETAIL_LENGTH] or f"libcurl error {error[0]}"

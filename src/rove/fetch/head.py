@@ -1,6 +1,6 @@
-"""What the head of an answer says, and what follows from it: read the body, or stop here.
+"""Parses the head of an answer and decides whether to read the body.
 
-Pure, and apart from the transfer: header lines in, a Response and a decision out.
+Pure: takes header lines, returns a Response and a decision.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from rove.model.outcomes import (
 
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEAD_LINES = 200
-"""Interim heads (1xx) and trailers included."""
+"""Including interim heads (1xx) and trailers."""
 MAX_LOCATION = 8_000
-"""Characters of a Location that is kept; no URL that is crawled comes near it."""
-
-MAX_UNREAD = 16 * 1024
-"""Bytes of a body that nobody wants, which are taken all the same if the connection is to serve once more."""
+"""Limit on the characters of a Location, far above the longest URL that rove crawls."""
+MAX_DRAINED = 16 * 1024
+"""An unwanted body up to this size is read to its end if that keeps the connection usable."""
 
 LOCATION_DROPPED = "location-dropped"
-"""The mark of a redirect that leads nowhere, as its Location is too long."""
+"""Mark: a redirect was dropped because its Location is too long."""
 _BLANK = " \t\r\n"
 _NOT_MODIFIED = 304
 _TOO_MANY = 429
@@ -39,15 +38,15 @@ _DECIDING = frozenset({"content-type", "location", "transfer-encoding", "content
 
 
 class ReadBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The body is wanted."""
+    """The decision to read the body."""
 
     codings: tuple[str, ...]
     delimited: bool
-    """Its length was announced: the end of the connection is not the end of the body."""
+    """The head announces where the body ends, so the end of the connection is not the end of the body."""
 
 
 def parse_status(status_line: bytes) -> int | None:
-    """The code in a status line, None if there is none.
+    """Return the status code of a status line, or None.
 
     >>> parse_status(b"HTTP/1.1 200 OK"), parse_status(b"200 OK")
     (200, None)
@@ -60,9 +59,9 @@ def parse_status(status_line: bytes) -> int | None:
 
 
 def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -> Response:
-    """The Response for the lines of a head, each with its end, from the status line on, without the blank one."""
+    """Parse the lines of a head, from the status line to the last header, each with its line end."""
     status_line, *fields = b"".join(lines).decode("latin-1").split("\n")
-    # libcurl refuses lines without a colon, and joins folded lines (RFC 9112 5.2)
+    # libcurl rejects lines without a colon and joins folded lines (RFC 9112 5.2)
     headers = [
         (name.rstrip(_BLANK), value.strip(_BLANK))
         for name, colon, value in [field.partition(":") for field in fields]
@@ -80,43 +79,43 @@ def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -
 def judge(
     response: Response, accept_types: frozenset[str] | None
 ) -> ReadBody | Redirected | Refused | WrongType | Failed:
-    """What to do after a head: read on, or the outcome that it already is."""
-    found: dict[str, str] = {}
-    codings: list[str] = []
+    """Decide after a head: read the body, or return the outcome that the head makes certain."""
+    headers: dict[str, str] = {}
+    coding_headers: list[str] = []
     for key, value in response.headers:
         name = key.lower()
         if name in _DECIDING:
-            found.setdefault(name, value)
+            headers.setdefault(name, value)
         elif name == "content-encoding":
-            codings.append(value)
+            coding_headers.append(value)
     status = response.status
-    location = found.get("location", "")
+    location = headers.get("location", "")
     if 300 <= status < 400 and status not in _BODILESS and location:
         if len(location) > MAX_LOCATION:
             return Refused(response=replace(response, marks=(LOCATION_DROPPED,)))
         return Redirected(response=response, location=_as_text(location))
     if not 200 <= status < 300 or status in _BODILESS:
         return Refused(response=response)
-    # RFC 9110 8.3 leaves a missing type to the recipient; on the web it is nearly always HTML.
-    media_type = found.get("content-type", "").partition(";")[0].strip().lower() or "text/html"
+    # RFC 9110 8.3: the recipient may guess a missing type. On the web it is nearly always HTML.
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower() or "text/html"
     if accept_types is not None and media_type not in accept_types:
         return WrongType(response=response)
-    known = parse_codings(codings)
-    if isinstance(known, Undecodable):
+    codings = parse_codings(coding_headers)
+    if isinstance(codings, Undecodable):
         return Failed(
             kind=FailureKind.ENCODING,
-            detail=known.detail,
+            detail=codings.detail,
             address=response.address,
             status=status,
         )
-    delimited = "content-length" in found or "transfer-encoding" in found
-    return ReadBody(codings=known, delimited=delimited)
+    delimited = "content-length" in headers or "transfer-encoding" in headers
+    return ReadBody(codings=codings, delimited=delimited)
 
 
-def is_soon_over(response: Response) -> bool:
-    """Whether an answer whose body is not wanted ends soon, and its connection can serve another request.
+def is_worth_draining(response: Response) -> bool:
+    """Whether to read an unwanted body to its end, so that the connection can serve another request.
 
-    Not so a redirect, which mostly leads elsewhere, nor the answer of a server that is asked for nothing more for now.
+    False for redirects, which mostly lead to another origin, and for answers after which the visit ends.
     """
     status = response.status
     if (status != _NOT_MODIFIED and not 400 <= status < 500) or status == _TOO_MANY:
@@ -126,11 +125,20 @@ def is_soon_over(response: Response) -> bool:
     if status == _NOT_MODIFIED or response.header("transfer-encoding") is not None:
         return True
     announced = response.header("content-length") or ""
-    return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_UNREAD
+    return announced.isdecimal() and len(announced) < 10 and int(announced) <= MAX_DRAINED
+
+
+def max_body_size(response: Response, limit: int) -> int:
+    """Return the size that a body may reach: the announced one, or `limit`."""
+    announced = response.header("content-length") or ""
+    # RFC 9112 6.3: a chunked body overrides Content-Length
+    if not announced.isdecimal() or response.header("transfer-encoding") is not None:
+        return limit
+    return min(int(announced[:20]), limit)
 
 
 def _as_text(location: str) -> str:
-    """The bytes of a Location are UTF-8 in practice, and browsers take them so."""
+    """Decode a Location as UTF-8, as browsers do; its bytes came as latin-1."""
     if location.isascii():
         return location
     try:

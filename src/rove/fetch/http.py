@@ -1,9 +1,8 @@
-"""The fetcher: a request in, an outcome out, whatever the web does in between.
+"""The fetcher: takes a request and returns an outcome, whatever the web does in between.
 
-A name is resolved, its addresses pass the guard, and libcurl, driven by asyncio, dials exactly the
-address that was checked. Each request has a connection of its own, since a crawl comes back to a host
-after its delay, when a kept connection would be gone; only within a visit, one may be left open for
-the next request (kept.py).
+The router names the addresses that may be used (route.py), and libcurl, driven by asyncio, connects to exactly those.
+Each request has a connection of its own, because the crawl comes back to a host only after its delay, when the server
+would have closed it. Only within a visit may a connection stay open for the next request (visit_connection.py).
 """
 
 from __future__ import annotations
@@ -11,37 +10,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import pycurl
 from msgspec.structs import replace
 
 from rove.fetch.address import AddressGuard
-from rove.fetch.connect_to import ConnectRule, ConnectTo
+from rove.fetch.address_slots import AddressSlots
+from rove.fetch.connect_to import ConnectRule
 from rove.fetch.contract import Request
-from rove.fetch.curl_loop import CurlLoop
 from rove.fetch.dns import Resolver
-from rove.fetch.handle import Identity
-from rove.fetch.idle_connection import KeptConnection, Route
-from rove.fetch.limits import FetchLimits
+from rove.fetch.exchange import Exchange
+from rove.fetch.handle import CurlHandle, Identity
+from rove.fetch.limits import Deadlines, FetchLimits
 from rove.fetch.loop_lag import LoopLag
-from rove.fetch.per_address import PerAddress
+from rove.fetch.route import Route, Router
 from rove.fetch.tls import KnownSites
-from rove.fetch.transfer import Times, Transfer
+from rove.fetch.visit_connection import IdleConnection
 from rove.model.outcomes import Failed, FailureKind, Outcome
-from rove.policy.ports import BAD_PORTS
-from rove.urls.canonical import parse_base
-from rove.urls.domain import is_address
-from rove.urls.origin import DEFAULT_PORTS
 
-NO_WAIT = 0.001
-LATE = 0.2
-"""Seconds by which the event loop may be late during a request without a word."""
-MAX_ADDRESSES = 3
-"""How many addresses of one name are tried."""
+MIN_WAIT = 0.001
+"""A shorter wait for a free address is not worth noting."""
+MIN_LAG = 0.2
+"""Event-loop lag below this is not subtracted from the server's response time."""
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
 
 
+class _Attempt(NamedTuple):
+    """A request to one of its addresses."""
+
+    request: Request
+    route: Route
+    address: str
+    deadlines: Deadlines
+
+
 class CurlFetcher:
-    """Fetches with libcurl; hundreds of requests may be under way at once."""
+    """Fetches with libcurl, hundreds of requests at a time."""
 
     def __init__(
         self,
@@ -55,245 +60,190 @@ class CurlFetcher:
         authorities: Path | None = None,
         strict_tls: bool = False,
     ) -> None:
-        """`per_address` is how many connections to one address may be open at once; None: any.
+        """Set up a fetcher.
 
-        `authorities` is the file that certificates are checked against; with `strict_tls`, those that do not hold are
-        refused instead of marked.
+        `per_address` limits the open connections to one address. `authorities` is the CA file that certificates are
+        checked against. `strict_tls` refuses pages with bad certificates instead of marking them.
         """
         self._identity = Identity(user_agent=user_agent, authorities=authorities)
         self._strict_tls = strict_tls
         self._known_sites = KnownSites()
-        self._resolver = resolver
-        self._guard = guard or AddressGuard()
-        self._connect_to = ConnectTo(connect_to)
+        self._router = Router(
+            resolver=resolver, guard=guard or AddressGuard(), connect_to=connect_to
+        )
         self._limits = limits or FetchLimits()
-        self._places = None if per_address is None else PerAddress(per_address)
-        self._multi = CurlLoop()
-        self._idle: list[Transfer] = []
-        self._kept: set[KeptConnection] = set()
+        self._slots = None if per_address is None else AddressSlots(per_address)
+        self._multi = pycurl.AsyncCurlMulti()
+        self._unused: list[CurlHandle] = []
+        self._idle: set[IdleConnection] = set()
         self._in_flight = 0
         self._clock: Callable[[], float] | None = None
         self._lag: LoopLag | None = None
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way."""
+        """The number of requests that have not ended."""
         return self._in_flight
 
     async def fetch(self, request: Request) -> Outcome:
-        """Make one request; never raises for what the web does. Cancelling closes the connection."""
+        """Make one request. Never raises for what the web does; cancelling it closes the connection."""
         clock = self._clock = self._clock or asyncio.get_running_loop().time
+        lag = self._lag = self._lag or LoopLag()
+        lag_before = lag.seconds
         started = clock()
         deadline = started + min(self._limits.total, request.timeout)
-        lag = self._lag = self._lag or LoopLag()
-        late_before = lag.seconds
         self._in_flight += 1
         try:
-            route = await self._route(request.url, deadline - clock())
+            lookup_timeout = min(deadline - started, self._limits.connect)
+            route = await self._router.route(request.url, lookup_timeout)
             if isinstance(route, Failed):
                 return route
-            outcome = await self._try_addresses(
-                request, route, clock, deadline=deadline, latest=started + request.timeout
-            )
-            late = lag.seconds - late_before
-            return _after_waiting(outcome, late) if late > LATE else outcome
+            latest = started + request.timeout
+            outcome = await self._try_addresses(request, route, clock, deadline, latest)
+            lag_seconds = lag.seconds - lag_before
+            return _add_wait(outcome, lag_seconds) if lag_seconds > MIN_LAG else outcome
         finally:
             self._in_flight -= 1
 
     async def close(self) -> None:
-        """Abort what is under way, then free the handles and the resolver."""
+        """Abort all requests, then free the handles and the resolver."""
         if self._lag is not None:
             self._lag.close()
-        for kept in list(self._kept):
-            kept.close()
-        self._multi.close()
-        await self._resolver.close()
-        for transfer in self._idle:
-            transfer.close()
-        self._idle.clear()
+        for connection in list(self._idle):
+            connection.close()
+        await self._multi.aclose()
+        await self._router.close()
+        for handle in self._unused:
+            handle.close()
+        self._unused.clear()
 
-    async def _route(self, url: str, seconds: float) -> Route | Failed:
-        """The addresses that may be dialled for a URL, at most MAX_ADDRESSES."""
-        parsed = parse_base(url) if url.isascii() and url.isprintable() else None
-        host = None if parsed is None else parsed.host_str
-        if parsed is None or not host or parsed.scheme not in DEFAULT_PORTS:
-            return Failed(kind=FailureKind.PROTOCOL, detail="not a canonical http or https URL")
-        port = DEFAULT_PORTS[parsed.scheme] if parsed.port is None else parsed.port
-        if port in BAD_PORTS:
-            return Failed(
-                kind=FailureKind.PORT_REFUSED, detail=f"port {port} is not one of the web"
-            )
-        authority = f"{host}:{port}"
-        site = authority if parsed.scheme == "https" else ""
-        origin = f"{parsed.scheme}://{authority}"
-        found: Sequence[str] | Failed
-        rule = self._connect_to.find(host)
-        if rule is not None:
-            found, port = (rule.address,), rule.port or port
-        elif (host[-1].isdigit() or host[-1] == "]") and is_address(host):
-            found = (host.strip("[]"),)
-        else:
-            found = await self._resolver.resolve(host, min(seconds, self._limits.connect))
-            if isinstance(found, Failed):
-                return found
-        # A rule's address is not asked of the guard: who runs the crawl named it, no page did.
-        permitted = [one for one in found if rule is not None or self._guard.permits(one)]
-        if not permitted:
-            return Failed(
-                kind=FailureKind.ADDRESS_REFUSED,
-                detail=f"{host} leads to {found[0]}, which is not a public address",
-                address=found[0],
-            )
-        return Route(addresses=permitted[:MAX_ADDRESSES], port=port, site=site, origin=origin)
+    # Trying addresses
 
     async def _try_addresses(
         self,
         request: Request,
         route: Route,
         clock: Callable[[], float],
-        *,
         deadline: float,
         latest: float,
     ) -> Outcome:
-        """Ask one address after the other, until there is a connection; until `latest` if its body waits for memory."""
-        left = list(route.addresses)
-        kept = self._take_kept(request, route)
+        """Try one address after the other until one accepts the connection."""
+        untried = list(route.addresses)
+        idle = self._take_idle(request, route)
         connect_left = self._limits.connect
-        dialled, waited = "", 0.0
+        last_tried, waited = "", 0.0
         while True:
-            now = clock()
-            address = await self._place(left, deadline - now) if kept is None else kept.address
+            waiting_since = clock()
+            if idle is not None:
+                address: str | None = idle.address
+            else:
+                address = await self._acquire(untried, deadline - waiting_since)
             if address is None:
-                return _busy(left, dialled)
-            waited += clock() - now
+                return _busy(untried, last_tried)
             now = clock()
-            try:
-                outcome = await self._ask(
-                    request,
-                    route,
-                    address=address,
-                    times=Times(
-                        # the next address has its share, if there is one
-                        connect_by=now + (connect_left / 2 if len(left) > 1 else connect_left),
-                        end_by=deadline,
-                        latest=latest,
-                    ),
-                    kept=kept,
-                )
-            finally:
-                kept = None
-                # what is left open keeps its place
-                if self._places is not None and (request.line is None or request.line.kept is None):
-                    self._places.give_back(address)
-            connect_left -= clock() - now
-            dialled = address
-            left.remove(address)
-            if not (left and _is_unconnected(outcome)):
-                return _after_waiting(outcome, waited) if waited > NO_WAIT else outcome
-
-    async def _place(self, addresses: Sequence[str], within: float) -> str | None:
-        """The address to dial next; None if all stayed busy."""
-        if self._places is None:
-            return addresses[0]
-        return await self._places.take(addresses, within)
-
-    async def _ask(
-        self,
-        request: Request,
-        route: Route,
-        *,
-        address: str,
-        times: Times,
-        kept: KeptConnection | None,
-    ) -> Outcome:
-        """Ask one address; where its TLS is doubtful, once more, and the answer is marked, if that may be."""
-        known = None if self._strict_tls else self._known_sites.marks(route.site)
-        if known is not None and not (kept is not None and kept.is_strict):
-            return _marked(
-                await self._transfer(request, route, address, times, kept, strict=False), known
+            waited += now - waiting_since
+            deadlines = Deadlines(
+                # the last address gets all the time that is left, any other one half of it
+                connect=now + (connect_left / 2 if len(untried) > 1 else connect_left),
+                total=deadline,
+                with_pauses=latest,
             )
-        # A connection that was made strictly serves only a strict request.
-        outcome = await self._transfer(request, route, address, times, kept, strict=True)
-        doubts: tuple[str, ...] = ()
-        if isinstance(outcome, Failed) and outcome.marks and not self._strict_tls:
-            doubts = outcome.marks
-            outcome = await self._transfer(request, route, address, times, None, strict=False)
-        if route.site and not isinstance(outcome, Failed):
-            self._known_sites.note(route.site, doubts)
-        return _marked(outcome, doubts)
+            attempt = _Attempt(request, route, address, deadlines)
+            try:
+                outcome = await self._try(attempt, None if idle is None else idle.handle)
+            finally:
+                idle = None
+                # a connection that stays open keeps its slot
+                if request.connection is None or request.connection.idle is None:
+                    self._release(address)
+            connect_left -= clock() - now
+            last_tried = address
+            untried.remove(address)
+            if not untried or not _is_unconnected(outcome):
+                return _add_wait(outcome, waited) if waited > MIN_WAIT else outcome
 
-    async def _transfer(
-        self,
-        request: Request,
-        route: Route,
-        address: str,
-        times: Times,
-        kept: KeptConnection | None,
-        *,
-        strict: bool,
+    async def _acquire(self, addresses: Sequence[str], within: float) -> str | None:
+        return addresses[0] if self._slots is None else await self._slots.acquire(addresses, within)
+
+    def _release(self, address: str) -> None:
+        if self._slots is not None:
+            self._slots.release(address)
+
+    async def _try(self, attempt: _Attempt, handle: CurlHandle | None) -> Outcome:
+        """Try one address, over the open connection of `handle` if there is one.
+
+        If its TLS is doubtful, accept and mark it at a second attempt, unless TLS is to be strict.
+        """
+        origin = attempt.route.origin
+        marks = None if self._strict_tls else self._known_sites.marks(origin)
+        # a connection that was made strictly serves only strict requests
+        if marks is not None and (handle is None or not handle.is_strict):
+            return _with_marks(await self._exchange(attempt, handle, strict=False), marks)
+        outcome = await self._exchange(attempt, handle, strict=True)
+        marks = ()
+        if isinstance(outcome, Failed) and outcome.marks and not self._strict_tls:
+            marks = outcome.marks
+            outcome = await self._exchange(attempt, None, strict=False)
+        if attempt.route.is_secure and not isinstance(outcome, Failed):
+            self._known_sites.note(origin, marks)
+        return _with_marks(outcome, marks)
+
+    async def _exchange(
+        self, attempt: _Attempt, handle: CurlHandle | None, *, strict: bool
     ) -> Outcome:
-        """One connection, to be made and ended by these times, or the one that was kept."""
-        transfer = self._unused() if kept is None else kept.transfer
+        if handle is None:
+            handle = self._unused.pop() if self._unused else CurlHandle(self._identity)
+        request, route, address, deadlines = attempt
         try:
             if self._multi.closed:
                 return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-            return await transfer.run(
-                self._multi,
-                request,
-                address=address,
-                port=route.port,
-                strict=strict,
-                times=times,
-                limits=self._limits,
+            exchange = Exchange(
+                handle, request, address=address, deadlines=deadlines, limits=self._limits
             )
+            return await exchange.run(self._multi, port=route.port, strict=strict)
         finally:
-            line = request.line
-            if line is not None and request.more_follows and transfer.is_open:
-                transfer.reset()
-                line.kept = self._keep(transfer, route, address, is_strict=strict)
+            if request.connection is not None and request.keep_open and handle.is_open:
+                request.connection.idle = self._leave_open(handle, route, address)
             else:
-                self._put_away(transfer)
+                self._put_back(handle)
 
-    def _unused(self) -> Transfer:
-        return self._idle.pop() if self._idle else Transfer(self._identity)
+    # Handles and the connections they hold open
 
-    def _put_away(self, transfer: Transfer) -> None:
-        """Leave nothing open; another request may have the handle."""
+    def _put_back(self, handle: CurlHandle) -> None:
+        """Close the handle's connection and make the handle available to other requests."""
         if self._multi.closed:
-            transfer.close()
+            handle.close()
         else:
-            transfer.hang_up()
-            transfer.reset()
-            self._idle.append(transfer)
+            handle.hang_up()
+            self._unused.append(handle)
 
-    def _keep(
-        self, transfer: Transfer, route: Route, address: str, *, is_strict: bool
-    ) -> KeptConnection:
-        kept = KeptConnection(
-            transfer, route=route, address=address, is_strict=is_strict, let_go=self._let_go
+    def _leave_open(self, handle: CurlHandle, route: Route, address: str) -> IdleConnection:
+        connection = IdleConnection(
+            handle,
+            route,
+            address=address,
+            seconds=self._limits.keep_open,
+            on_close=self._on_idle_closed,
         )
-        self._kept.add(kept)
-        return kept
+        self._idle.add(connection)
+        return connection
 
-    def _let_go(self, kept: KeptConnection) -> None:
-        """Nobody needs it any more."""
-        self._kept.discard(kept)
-        self._put_away(kept.transfer)
-        if self._places is not None:
-            self._places.give_back(kept.address)
+    def _on_idle_closed(self, connection: IdleConnection) -> None:
+        self._idle.discard(connection)
+        self._put_back(connection.handle)
+        self._release(connection.address)
 
-    def _take_kept(self, request: Request, route: Route) -> KeptConnection | None:
-        """What the visit has left open, if it leads where this request goes; if not, it is closed."""
-        if request.line is None:
+    def _take_idle(self, request: Request, route: Route) -> IdleConnection | None:
+        """Take the visit's open connection if the request can use it; close it if not."""
+        if request.connection is None:
             return None
-        kept, request.line.kept = request.line.kept, None
-        if kept is None:
-            return None
-        if isinstance(kept, KeptConnection) and kept.leads_to(route):
-            kept.take()
-            self._kept.discard(kept)
-            return kept
-        kept.close()
+        idle, request.connection.idle = request.connection.idle, None
+        if isinstance(idle, IdleConnection) and idle.fits(route):
+            idle.take()
+            self._idle.discard(idle)
+            return idle
+        if idle is not None:
+            idle.close()
         return None
 
 
@@ -302,25 +252,25 @@ def _is_unconnected(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.kind in _UNCONNECTED
 
 
-def _marked(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
+def _with_marks(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
     if isinstance(outcome, Failed) or not marks:
         return outcome
     response = replace(outcome.response, marks=(*marks, *outcome.response.marks))
     return replace(outcome, response=response)
 
 
-def _after_waiting(outcome: Outcome, seconds: float) -> Outcome:
-    """The outcome of a request of whose time so much passed for our sake."""
+def _add_wait(outcome: Outcome, seconds: float) -> Outcome:
+    """Note time of the request that was our own doing and not the server's."""
     if isinstance(outcome, Failed):
         return replace(outcome, waited=outcome.waited + seconds)
     waited = outcome.response.waited + seconds
     return replace(outcome, response=replace(outcome.response, waited=waited))
 
 
-def _busy(addresses: Sequence[str], dialled: str) -> Failed:
-    """No place in time; the address is one that was dialled before, if any was."""
+def _busy(addresses: Sequence[str], last_tried: str) -> Failed:
+    """The failure of a request for which no slot became free in time."""
     return Failed(
         kind=FailureKind.BUSY,
         detail=f"{', '.join(addresses)} stayed busy with as many connections as are allowed",
-        address=dialled,
+        address=last_tried,
     )

@@ -1,31 +1,48 @@
-"""What a server may take of a request's time, and of the network, before it is left."""
+"""Limits on the time and bandwidth that a server may take for one request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """Seconds that the parts of a request may take, and how fast an answer must come in."""
+    """Timeouts of the parts of a request, in seconds, and the slowest acceptable transfer."""
 
     connect: float = 10.0
-    """For the name, and again for connecting, TLS included."""
+    """For the DNS lookup, and again for connecting, TLS included."""
     first_byte: float = 20.0
-    """From the request to the first line of the answer."""
+    """From sending the request to the first line of the answer."""
     total: float = 60.0
     window: float = 20.0
-    """Seconds over which the rate of an answer is taken, from its first line on."""
-    least_rate: float = 256.0
-    """Bytes of head and body a second, over a window. One who sends less holds a connection for nothing."""
+    """The transfer rate is measured over this time."""
+    min_rate: float = 256.0
+    """Bytes of head and body per second. A slower server holds a connection for nothing."""
+    check_interval: float = 1.0
+    """Time between two checks of a transfer's progress."""
+    max_overhead: int = 16 * 1024 * 1024
+    """Bytes that a connection may receive beyond head and body: framing, TLS, and what the kernel still buffers."""
+    keep_open: float = 3.0
+    """A connection waits this long for the next request of its visit, which mostly comes within milliseconds."""
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+    """The deadlines of one request, in the event loop's time."""
+
+    connect: float
+    total: float
+    with_pauses: float
+    """The latest end of a transfer that had to wait for memory."""
 
 
 def limits_within(total: float) -> FetchLimits:
-    """The limits of a request that may take so long in all; its parts are shorter where they must be."""
-    usual = FetchLimits()
+    """Return the default limits, shortened to fit a request that may take `total` seconds."""
+    default = FetchLimits()
     return FetchLimits(
-        connect=min(usual.connect, total / 2),
-        first_byte=min(usual.first_byte, total * 2 / 3),
+        connect=min(default.connect, total / 2),
+        first_byte=min(default.first_byte, total * 2 / 3),
         total=total,
-        window=min(usual.window, total * 2 / 3),
+        window=min(default.window, total * 2 / 3),
     )

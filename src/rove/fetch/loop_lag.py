@@ -1,7 +1,7 @@
-"""How much of its time the event loop was late: time that must not be taken for the servers'.
+"""Measures the lag of the event loop, which must not count as response time of the servers.
 
-A server that answers at once seems slow to a process that is busy with other pages, and would be asked less often for
-it. A timer that ought to come fifty times a second tells: what it comes too late by is our own time.
+A quick server seems slow to a process that is busy with other pages, and the crawl would slow down for it. A timer that
+should fire fifty times a second measures the lag: the time by which it fires late.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ TICK = 0.02
 
 
 class LoopLag:
-    """The seconds by which the event loop was late, all in all, since this was made in it."""
+    """Sums up the lag of the running event loop."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
         self._loop = asyncio.get_running_loop()
-        self._plan()
+        self._schedule()
 
     @property
     def seconds(self) -> float:
-        """How late it was so far, and is: a timer that is due and has not come counts already."""
+        """The lag so far, including that of a timer which is due and has not fired."""
         late = time.monotonic() - self._due
         return self._seconds + late if late > 0 else self._seconds
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop measuring."""
         self._timer.cancel()
 
-    def _plan(self) -> None:
+    def _schedule(self) -> None:
         self._due = time.monotonic() + TICK
-        self._timer = self._loop.call_later(TICK, self._look)
+        self._timer = self._loop.call_later(TICK, self._on_timer)
 
-    def _look(self) -> None:
+    def _on_timer(self) -> None:
         self._seconds = self.seconds
-        self._plan()
+        self._schedule()

@@ -1,52 +1,49 @@
-"""The time that a transfer has, when it may have to wait for memory in between.
+"""The deadline of a transfer that may have to wait for memory.
 
-A pause is our affair, so it does not count as the server's time; but the visit that the request belongs to has its
-end, whatever was waited for. Pure: moments in, moments out.
+A pause is our own doing, so it does not count against the server. But the visit has a deadline too, and pauses do not
+move that one. Pure: takes times, returns times.
 """
 
 from __future__ import annotations
 
 
 class Pauses:
-    """The pauses of one transfer."""
+    """The pauses of one transfer and the deadline that follows from them."""
 
-    __slots__ = ("_began", "_longest", "_started", "_total", "have_been", "seconds")
+    __slots__ = ("_began", "_deadline", "happened", "latest", "seconds")
 
-    def __init__(self, *, started: float, total: float, longest: float) -> None:
-        """`total` seconds are the server's; with the pauses it may be `longest`."""
-        self._started = started
-        self._total = total
-        self._longest = max(total, longest)
+    def __init__(self, *, deadline: float, latest: float) -> None:
+        """Pauses move the server's `deadline`, up to `latest`."""
+        self._deadline = deadline
+        self.latest = max(deadline, latest)
+        """The deadline that no pause can move."""
         self._began: float | None = None
         self.seconds = 0.0
-        """For which it was paused, without the pause that it is in."""
-        self.have_been = False
-        """Whether it was ever paused, for however short."""
+        """Time spent in pauses that have ended."""
+        self.happened = False
+        """Whether there was any pause, however short."""
 
     @property
     def is_on(self) -> bool:
-        """Whether it is paused."""
+        """Whether the transfer is paused now."""
         return self._began is not None
 
+    @property
+    def deadline(self) -> float:
+        """The time by which the transfer must end, given its pauses so far."""
+        return self.latest if self.is_on else min(self._deadline + self.seconds, self.latest)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a transfer that was paused has missed its deadline; libcurl watches the others."""
+        return self.happened and now >= self.deadline
+
     def begin(self, now: float) -> None:
-        """Pause."""
+        """Start a pause."""
         self._began = now
-        self.have_been = True
+        self.happened = True
 
     def end(self, now: float) -> None:
-        """Go on, or be over."""
+        """End the pause, if there is one."""
         if self._began is not None:
             self.seconds += now - self._began
             self._began = None
-
-    @property
-    def latest(self) -> float:
-        """The moment at which it must be over as things stand."""
-        if self.is_on:
-            return self._started + self._longest
-        return self._started + min(self._total + self.seconds, self._longest)
-
-    @property
-    def longest(self) -> float:
-        """Seconds from its start to the latest moment that there can be."""
-        return self._longest

@@ -1,8 +1,8 @@
-"""How an answer comes in: whether it is still worth waiting for.
+"""Ends transfers that are not worth waiting for.
 
-A server can hold a connection for long by sending a byte now and then, and it can send for ever without a byte of body,
-in the extensions of chunks, which libcurl reads and drops. So a transfer that takes longer than a second is looked at
-once a second: against the least rate, and against what its connection has received in all.
+A server can hold a connection for a long time by sending a byte now and then. It can also send forever without a byte
+of body, in chunk extensions, which libcurl reads and drops. So a transfer that lasts longer than a second is checked
+every second: against the minimum rate, and against the bytes that its connection has received in all.
 """
 
 from __future__ import annotations
@@ -14,52 +14,65 @@ import struct
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind
 
-TICK = 1.0
-"""Seconds between two looks at a transfer."""
-MAX_OVERHEAD = 16 * 1024 * 1024
-"""Bytes that a connection may have received beyond head and body: framing, TLS, and what the system still holds."""
-
 _TCP_INFO_LENGTH = 136
 _BYTES_RECEIVED = 128
-"""Where Linux keeps tcpi_bytes_received, since 4.1."""
+"""Offset of tcpi_bytes_received, in Linux since 4.1."""
 
 Trouble = tuple[FailureKind, str]
+"""Why a transfer must end: the kind of failure and a sentence."""
 
 
 class RateGuard:
-    """The rate of one answer, from the first look after its first line on."""
+    """Watches the progress of one answer."""
 
-    __slots__ = ("_at", "_counted", "_limits")
+    __slots__ = ("_earlier", "_limits", "_sent_at", "_window")
 
-    def __init__(self, limits: FetchLimits, *, now: float, counted: int) -> None:
+    def __init__(self, limits: FetchLimits, *, sent_at: float, earlier: int = 0) -> None:
+        """`earlier` is the size of the answers that the same connection brought before."""
         self._limits = limits
-        self._at = now
-        self._counted = counted
+        self._sent_at = sent_at
+        self._earlier = earlier
+        self._window: tuple[float, int] | None = None
+        """When the current window began, and the size of the answer at that time."""
 
-    def judge(self, *, now: float, counted: int, received: int | None) -> Trouble | None:
-        """Why the transfer must end, if so; `counted` are bytes of head and body, `received` all of the connection."""
-        if received is not None and received > 2 * counted + MAX_OVERHEAD:
-            return (
-                FailureKind.PROTOCOL,
-                f"{received:,} bytes were sent for {counted:,} of an answer",
-            )
-        passed = now - self._at
-        if passed < self._limits.window:
+    def restart(self) -> None:
+        """Start a new window at the next check."""
+        self._window = None
+
+    def check(self, *, now: float, size: int, received: int | None) -> Trouble | None:
+        """Return why the transfer must end, or None.
+
+        `size` counts the answer's head and body so far, `received` everything that its connection received.
+        """
+        limits = self._limits
+        if not size:
+            if now - self._sent_at < limits.first_byte:
+                return None
+            detail = f"no answer within {limits.first_byte:.1f} s of the request"
+            return FailureKind.TIMEOUT_FIRST_BYTE, detail
+        if self._window is None:
+            self._window = now, size
             return None
-        rate = (counted - self._counted) / passed
-        if rate < self._limits.least_rate:
-            return FailureKind.TOO_SLOW, f"{rate:.0f} bytes a second over {passed:.0f} s"
-        self._at, self._counted = now, counted
+        useful = self._earlier + size
+        if received is not None and received > 2 * useful + limits.max_overhead:
+            return FailureKind.PROTOCOL, f"{received:,} bytes were sent for {useful:,} of an answer"
+        began, size_then = self._window
+        if now - began < limits.window:
+            return None
+        rate = (size - size_then) / (now - began)
+        if rate < limits.min_rate:
+            return FailureKind.TOO_SLOW, f"{rate:.0f} bytes/s over {now - began:.0f} s"
+        self._window = now, size
         return None
 
 
-def look_again_in(limits: FetchLimits) -> float:
-    """Seconds from one look at a transfer to the next."""
-    return min(TICK, limits.first_byte, limits.window)
+def seconds_to_check(limits: FetchLimits) -> float:
+    """Return the time until the next check of a transfer."""
+    return min(limits.check_interval, limits.first_byte, limits.window)
 
 
 def received_bytes(descriptor: int) -> int | None:
-    """What a connection has received in all; None where the system does not say."""
+    """Return the bytes that a TCP connection has received, or None where the system does not tell."""
     if descriptor < 0 or not hasattr(socket, "TCP_INFO"):
         return None
     try:

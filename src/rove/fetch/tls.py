@@ -1,16 +1,16 @@
-"""What is doubtful about the TLS of a site, found out at little cost.
+"""Finds out what is doubtful about the TLS of a site.
 
-A broad crawl reads public pages and sends no secrets: a page behind a bad certificate is fetched and marked. Yet
-libcurl finds out only where it would refuse. So the first connection to a site is a strict one; if it is refused, a
-second one puts up with everything, and the answer is marked with the reason. What was found is remembered for a while,
-so that most connections neither verify (which adds a quarter to the cost of a handshake) nor are made twice.
+A broad crawl reads public pages and sends no secrets, so it fetches a page behind a bad certificate and marks it. But
+libcurl reports a bad certificate only by refusing it. So the first connection to a site is strict. If it fails, a
+second one accepts any TLS, and its answer is marked with the reason. The result is remembered for a while, so that most
+connections neither verify, which adds a quarter to the cost of a handshake, nor are made twice.
 """
 
 from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pycurl
@@ -25,7 +25,7 @@ SELF_SIGNED = "tls-self-signed"
 WRONG_HOST = "tls-wrong-host"
 UNTRUSTED = "tls-untrusted"
 OLD = "tls-old"
-"""TLS before 1.2, or keys and ciphers that are too weak today."""
+"""TLS before 1.2, or a key or cipher that is too weak by today's standards."""
 
 REMEMBERED_SECONDS = 3_600.0
 REMEMBERED_SITES = 50_000
@@ -42,17 +42,17 @@ _VERIFY_RESULTS = {
     10: EXPIRED,
     18: SELF_SIGNED,
     62: WRONG_HOST,
-    66: OLD,  # the key of the certificate is too small,
-    67: OLD,  # that of an authority is,
-    68: OLD,  # or its digest is too weak
+    66: OLD,  # the certificate's key is too small
+    67: OLD,  # an authority's key is too small
+    68: OLD,  # an authority's digest is too weak
 }
 _OTHER_NAME = "subject name"
 _NO_TLS = ("wrong version number", "packet length too long", "http request", "unexpected eof")
-"""What OpenSSL says of a peer that does not speak TLS at all, or hangs up. Old servers say what they miss."""
+"""OpenSSL's messages for a peer that hangs up or does not speak TLS at all. Old servers send an alert instead."""
 
 
 def doubt_of(error: CurlError, *, verify_result: int, os_errno: int) -> str | None:
-    """The mark for what a strict connection was refused for; None where a lax one would not do better."""
+    """Return the mark for the reason why a strict connection failed; None if a lax one would fail too."""
     code, text = error
     if code == pycurl.E_PEER_FAILED_VERIFICATION:
         if _OTHER_NAME in text:
@@ -63,36 +63,36 @@ def doubt_of(error: CurlError, *, verify_result: int, os_errno: int) -> str | No
     return None
 
 
-def find_authorities() -> Path | None:
-    """The file with the certificates of the authorities that this machine trusts; None if there is none to be read."""
+def find_authorities(bundles: Sequence[str] = _BUNDLES) -> Path | None:
+    """Return the CA file of this machine, or None if there is no readable one."""
     default = ssl.get_default_verify_paths().cafile
-    for name in (default, *_BUNDLES):
+    for name in (default, *bundles):
         if name is not None and Path(name).is_file() and _is_readable(name):
             return Path(name)
     return None
 
 
-def authorities_for(*, strict: bool) -> Path | None:
-    """Likewise; a UsageError where certificates are to be enforced and cannot be checked."""
-    found = find_authorities()
-    if found is None and strict:
+def authorities_for(*, strict: bool, bundles: Sequence[str] = _BUNDLES) -> Path | None:
+    """Return the CA file of this machine; raise a UsageError if `strict` needs one and there is none."""
+    authorities = find_authorities(bundles)
+    if authorities is None and strict:
         raise UsageError(
-            "--strict-tls needs the certificates of the authorities that this machine trusts, and none were found; "
-            "install them (the package is often called ca-certificates), or name their file in SSL_CERT_FILE"
+            "--strict-tls needs the CA certificates of this machine, and there are none. "
+            "Install them (the package is often called ca-certificates), or set SSL_CERT_FILE to their file."
         )
-    return found
+    return authorities
 
 
 def _is_readable(name: str) -> bool:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=name)
-    except OSError:  # an SSLError is one
+    except OSError:  # also catches SSLError
         return False
     return True
 
 
 class KnownSites:
-    """The marks of sites that were checked not long ago."""
+    """Remembers the marks of sites whose TLS was checked recently."""
 
     def __init__(
         self, *, size: int = REMEMBERED_SITES, clock: Callable[[], float] = time.monotonic
@@ -100,10 +100,10 @@ class KnownSites:
         self._clock = clock
         self._marks = TtlCache[str, tuple[str, ...]](size)
 
-    def marks(self, site: str) -> tuple[str, ...] | None:
-        """What was doubtful about a site, by its origin; None if that is not known, or no longer."""
-        return self._marks.get(site, self._clock())
+    def marks(self, origin: str) -> tuple[str, ...] | None:
+        """Return the marks of an origin; None if it was not checked recently."""
+        return self._marks.get(origin, self._clock())
 
-    def note(self, site: str, marks: tuple[str, ...]) -> None:
-        """Remember what was found."""
-        self._marks.put(site, marks, expires=self._clock() + REMEMBERED_SECONDS)
+    def note(self, origin: str, marks: tuple[str, ...]) -> None:
+        """Remember the marks of an origin that was just checked."""
+        self._marks.put(origin, marks, expires=self._clock() + REMEMBERED_SECONDS)

@@ -1,31 +1,80 @@
 """The connection that one request of a visit leaves open for the next one.
 
-Who asks for a robots.txt asks for a page of the same origin in the next moment; over one connection that is a TLS
-handshake less for both sides. What is left open belongs to one visit: no other can use it, and it ends with it.
+A page is requested right after its robots.txt, and one connection for both saves a TLS handshake. The connection
+belongs to its visit: no other visit can use it, and it closes when the visit ends.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
+from rove.fetch.handle import CurlHandle
+from rove.fetch.route import Route
 
-class IdleConnection(Protocol):
-    """A connection that was left open, as whoever made it knows it."""
+
+class Closable(Protocol):
+    """An open connection, as far as a visit knows it."""
 
     def close(self) -> None:
-        """Close it; once is enough."""
+        """Close it. Closing it twice is harmless."""
 
 
 class VisitConnection:
-    """What a visit has open between two requests: one connection at most."""
+    """Holds the connection that is open between two requests of a visit."""
 
-    __slots__ = ("kept",)
+    __slots__ = ("idle",)
 
     def __init__(self) -> None:
-        self.kept: IdleConnection | None = None
+        self.idle: Closable | None = None
 
     def close(self) -> None:
-        """Leave nothing open."""
-        kept, self.kept = self.kept, None
-        if kept is not None:
-            kept.close()
+        """Close the connection if one is open."""
+        idle, self.idle = self.idle, None
+        if idle is not None:
+            idle.close()
+
+
+class IdleConnection:
+    """An open connection that waits for the next request, with its handle and its slot at the address."""
+
+    __slots__ = ("_is_waiting", "_on_close", "_origin", "_port", "_timer", "address", "handle")
+
+    def __init__(
+        self,
+        handle: CurlHandle,
+        route: Route,
+        *,
+        address: str,
+        seconds: float,
+        on_close: Callable[[IdleConnection], None],
+    ) -> None:
+        """Wait for `seconds`. `on_close` frees the handle and the slot of a connection that was not used again."""
+        self.handle = handle
+        self.address = address
+        self._origin, self._port = route.origin, route.port
+        self._on_close = on_close
+        self._is_waiting = True
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.close)
+
+    def fits(self, route: Route) -> bool:
+        """Whether a request may use it: same origin, at an address that was checked for this request."""
+        return (
+            self._is_waiting
+            and route.origin == self._origin
+            and route.port == self._port
+            and self.address in route.addresses
+            and self.handle.is_silent
+        )
+
+    def take(self) -> None:
+        """Hand the connection over to a request."""
+        self._is_waiting = False
+        self._timer.cancel()
+
+    def close(self) -> None:
+        """Close the connection if it is still waiting."""
+        if self._is_waiting:
+            self.take()
+            self._on_close(self)

@@ -1,1 +1,1 @@
-"""The frontier: which domain may be visited when, and what is to be fetched there."""
+"""The frontier decides which domain may be visited when, and which of its URLs are fetched."""

@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from rove.model.urls import UrlState
-from rove.policy.robots import MAX_CRAWL_DELAY
 
-ALONE_MS = round(MAX_CRAWL_DELAY * 1000)
-"""A domain with a longer Crawl-delay is left alone: a crawl does not stay up for it."""
 SLICE = 2_000
 _FIRST = -1
 _LOWEST = -(1 << 63)

@@ -14,6 +14,7 @@ from rove.frontier.contract import Added
 from rove.frontier.priority import priority_of
 from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
+from rove.resources.ttl_cache import TtlCache
 
 MEMORY_SECONDS = 60.0
 """How long a domain is taken to be full. Each visit makes some room."""
@@ -54,8 +55,8 @@ class FullDomains:
         self._budget = budget
         self._steady = steady
         self._memory_domains = memory_domains
-        self._full: dict[int, tuple[int, float]] = {}
-        """By domain: the priority from which on URLs are dropped, and until when."""
+        self._full = TtlCache[int, int](memory_domains)
+        """By domain: the priority from which on URLs are dropped."""
         self._rooms: dict[tuple[int, int], int] = {}
         self.least_room = budget.least_room
         """No domain with at most this many pending URLs can be full. Nearly all have fewer."""
@@ -69,12 +70,12 @@ class FullDomains:
         now = self._steady()
         inserted: list[NewUrl] = []
         dropped: list[NewUrl] = []
+        thresholds = {id: self._full.get(id, now) for id in {url.domain for url in urls}}
         for url in urls:
-            full = self._full.get(url.domain)
+            threshold = thresholds[url.domain]
             is_dropped = (
-                full is not None
-                and full[1] > now
-                and priority_of(url) >= full[0]
+                threshold is not None
+                and priority_of(url) >= threshold
                 and url.depth > 0
                 and not url.sitemap_of
                 and url.fingerprint not in exempt
@@ -83,7 +84,7 @@ class FullDomains:
         return inserted, dropped
 
     def excess(self, raised: Iterable[Raised]) -> dict[int, int]:
-        """Return how many URLs each domain has over its budget, for those that have."""
+        """Return by how many URLs domains exceed their budget, for those that do."""
         over: dict[int, int] = {}
         for id, pending, crawl_delay, repeats in raised:
             key = (crawl_delay, repeats)
@@ -103,10 +104,7 @@ class FullDomains:
             worst[domain] = min(priority, worst.get(domain, priority))
         until = self._steady() + MEMORY_SECONDS
         for domain, priority in worst.items():
-            self._full.pop(domain, None)  # keeps the dict in order of age
-            self._full[domain] = (priority, until)
-        while len(self._full) > self._memory_domains:
-            del self._full[next(iter(self._full))]
+            self._full.put(domain, priority, expires=until)
 
 
 def added(unseen: int, dropped: Iterable[NewUrl], trimmed: Sequence[Trimmed]) -> Added:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
-from rove.frontier.runs import Participant, Run
+from rove.frontier.runs import Participant, Run, Vitals
 from rove.model.ledger import Content, Counts, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
@@ -35,6 +35,11 @@ class Policy:
     """Increases when limits are set anew: pages per domain are counted per epoch."""
     horizon: float = math.inf
     """Seconds that the crawl is expected to last. It limits the pending URLs of a domain."""
+
+    @property
+    def delay_ms(self) -> int:
+        """The minimum delay in milliseconds."""
+        return round(self.delay * 1000)
 
     @property
     def domain_budget(self) -> DomainBudget:
@@ -72,18 +77,6 @@ class SeedSource:
     """The copy of the file is in this data directory."""
     is_abandoned: bool = False
     """The copy of the file is on a node that no longer takes part."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
-    """The numbers that a process reports with each heartbeat."""
-
-    pages: int = 0
-    """Pages stored since the process began."""
-    pages_per_second: float = 0.0
-    in_flight: int = 0
-    is_leaving: bool = False
-    """The process shuts down cleanly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +371,7 @@ class Backend(Protocol):
         """Return whether the database holds a schema of rove."""
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect; with `create`, make or update the schema."""
+        """Connect; with `create`, create or update the schema."""
 
     async def begin_run(self) -> int:
         """Record a start of the crawl; return its number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rove.model.ledger import Counts, Settlement
 from rove.model.reasons import BlockReason
@@ -41,8 +41,8 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
     """Count leases that end with a visit."""
     for visit in visits:
         changes["leases"] += 1
-        if not visit.asked:
-            changes[f"unasked.{visit.unasked_because}"] += 1
+        if not visit.requested:
+            changes[f"unasked.{visit.no_request_reason}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
@@ -61,14 +61,12 @@ def count_empty_leases(leases: int, changes: Counter[str]) -> None:
     changes["unasked.empty"] += leases
 
 
-def count_settled(rows: Iterable[tuple[int, int]], changes: Counter[str]) -> Counter[int]:
+def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Counter[int]:
     """Count URLs that left pending, given as (domain, state); return their number by domain."""
-    settled: Counter[int] = Counter()
-    for domain, state in rows:
-        settled[domain] += 1
-        changes[f"urls.{UrlState(state).name.lower()}"] += 1
-    changes["urls.pending"] -= settled.total()
-    return settled
+    for state, count in Counter(state for _, state in rows).items():
+        changes[f"urls.{UrlState(state).name.lower()}"] += count
+    changes["urls.pending"] -= len(rows)
+    return Counter(domain for domain, _ in rows)
 
 
 def count_closed(

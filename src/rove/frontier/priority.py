@@ -7,6 +7,8 @@ arrival. A deferred URL moves behind all of those, and its position is the time 
 from __future__ import annotations
 
 from rove.model.urls import NewUrl
+from rove.policy.pacing import FAILURES_BEFORE_LEAVING
+from rove.policy.robots import MAX_CRAWL_DELAY
 
 RETRIED = 1 << 20
 """The priority of URLs to be retried: behind every depth, ordered by when they are due."""
@@ -16,6 +18,8 @@ URLS_PER_LEASE = 2
 """URLs that come with a lease. Most visits request only the first, and each URL costs a claim a page of the table."""
 URLS_PER_ADD = 1 << 17
 """Maximum URLs in one add. Each gets a position of its own in the order of arrival."""
+ALONE = {"leaving": FAILURES_BEFORE_LEAVING, "alone": round(MAX_CRAWL_DELAY * 1000)}
+"""Parameters of queries: failed visits and Crawl-delay beyond which a crawl does not stay up for a domain."""
 
 
 def priority_of(url: NewUrl) -> int:

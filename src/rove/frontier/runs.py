@@ -39,6 +39,18 @@ class Participant:
     """Seconds since its last sign of life."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """The numbers that a process reports with each heartbeat."""
+
+    pages: int = 0
+    """Pages stored since the process began."""
+    pages_per_second: float = 0.0
+    in_flight: int = 0
+    is_leaving: bool = False
+    """The process shuts down cleanly."""
+
+
 def crawled_seconds(runs: Iterable[Run]) -> float:
     """Return how long the crawl has been running on any machine; runs that overlap count once."""
     total, reached = 0.0, float("-inf")

@@ -1,1 +1,1 @@
-"""What status, pages, show and export read out of a crawl, running or not."""
+"""Reads a crawl, running or not, for status, nodes, pages, show, export, explain, report and audit."""

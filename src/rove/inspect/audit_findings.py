@@ -1,4 +1,4 @@
-"""What an audit of the ledger comes to: the checks, what breaks them, and what could not be checked."""
+"""The result of an audit: the checks, their violations, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -7,169 +7,135 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rove.model.ledger import DelaySource, RequestKind, RequestRow
+from rove.inspect.request_rows import DELAY_REASONS
+from rove.model.ledger import DelaySource, RequestRow
 from rove.urls.canonical import canonical
 
-MAX_KEPT = 1_000
-"""Violations of one kind that are kept with their evidence; the others are counted."""
+MAX_FINDINGS = 1_000
+"""Violations of each check that are reported with their evidence; further ones are only counted."""
 
 
 class Check(enum.StrEnum):
-    """What is held against the ledger."""
+    """The rules that every request in the ledger is checked against."""
 
     DELAY = "delay"
-    """A domain is left alone between two visits for as long as the earlier one says."""
+    """Between two visits a domain is left alone for as long as the earlier visit requires."""
     ROBOTS = "robots"
-    """Nothing is fetched that the robots.txt in force forbids."""
+    """No page is requested that the robots.txt in force forbids."""
     PAGE_BEFORE_ROBOTS = "page-before-robots"
-    """An origin's robots.txt is asked before anything else of it, and anew every day."""
+    """An origin's robots.txt is requested before its pages, and again every day."""
     EXCLUDED = "excluded"
-    """Nothing is asked of what is excluded."""
+    """No excluded host is requested."""
     TWICE = "twice"
-    """No page is asked for again without a reason."""
+    """No page is requested again without a reason."""
     ORDER = "order"
-    """A visit is a few requests, one after the other."""
+    """The requests of a visit are few and follow each other."""
 
 
 class Unverifiable(enum.StrEnum):
-    """What the ledger does not tell."""
+    """Why something could not be checked."""
 
-    REQUEST_BEFORE_LEDGER = "requests-before-ledger"
-    """Requests of a version that noted neither the crawl's clock nor the delay: held only against `twice`."""
-    GAP_BEFORE_LEDGER = "gaps-before-ledger"
-    """Gaps that begin or end with a visit of that version."""
-    ROBOTS_BEFORE_LEDGER = "robots-before-ledger"
-    """Pages whose robots.txt was asked for by that version, if it was."""
     NO_COPY = "robots-copy-missing"
-    """Pages whose robots.txt was read, but no copy of it is kept."""
+    """Pages whose robots.txt was read, but of which no copy was stored."""
     NO_DELAY = "delay-unknown"
-    """Gaps after a visit that was lost with its process before its delay was noted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A request that a finding is about."""
-
-    visit: int
-    seq: int
-    kind: RequestKind
-    url: str
-    began: int
-    """Milliseconds of the crawl's clock."""
-    ended: int
-    started: float | None
-    """Wall-clock seconds at its beginning; None where only the crawl's clock was remembered."""
-    status: int = 0
-    error: str = ""
+    """Gaps after a visit that was lost with its process before its delay was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A place where the crawl was not polite."""
+    """A violation with its evidence."""
 
     check: Check
     domain: str
     """The name of the domain that was visited."""
     what: str
     """One sentence."""
-    requests: Sequence[Evidence]
-    """Those concerned, the earlier first."""
+    requests: Sequence[RequestRow]
+    """The requests concerned, oldest first; `started` is 0 where only the crawl's clock was remembered."""
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """Two visits to a domain, and how long it was left alone in between."""
+    """The gap between two visits to a domain."""
 
     domain: str
-    earlier: Evidence
-    """The request that ended last."""
-    later: Evidence
-    """The first one after that."""
+    earlier: RequestRow
+    """The last request before the gap."""
+    later: RequestRow
+    """The first request after the gap."""
     gap: float
-    """Seconds from the end of the one to the beginning of the other; below 0 if they overlap."""
+    """Seconds from the end of one to the beginning of the other; negative if they overlap."""
     delay: float
-    """Seconds that it should have been at least."""
+    """Seconds that the gap had to last."""
     delay_from: DelaySource
 
     @property
     def margin(self) -> float:
-        """Seconds by which the gap was longer than it had to be."""
+        """Seconds by which the gap was longer than the delay."""
         return self.gap - self.delay
+
+    @property
+    def delay_text(self) -> str:
+        """The delay and its reason, as a clause."""
+        return f"the delay was {self.delay:.3f} s, {DELAY_REASONS[self.delay_from]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """What an audit found."""
+    """The result of an audit."""
 
     requests: int
     visits: int
     domains: int
     elsewhere: int
-    """Requests to another domain, where a robots.txt led: they do not wait for that domain's turn."""
+    """Requests to another domain that a robots.txt redirected to."""
     checked: Mapping[Check, int]
-    """Gaps between visits, or requests, that were held against a check."""
+    """Number of requests, or gaps between visits, that were checked."""
     violations: Mapping[Check, int]
     findings: Sequence[Finding]
-    """The first of each kind, MAX_KEPT at the most."""
+    """The first violations of each check, at most MAX_FINDINGS of each."""
     unverifiable: Mapping[Unverifiable, int]
     smallest_margin: Margin | None
 
     @property
     def total(self) -> int:
-        """All violations."""
+        """Number of all violations."""
         return sum(self.violations.values())
 
 
 class Findings:
-    """Collects what the checks find; its size does not depend on the ledger's."""
+    """Collects the findings of all checks in bounded memory."""
 
     def __init__(self) -> None:
         self.checked: Counter[Check] = Counter()
         self.violations: Counter[Check] = Counter()
         self.unverifiable: Counter[Unverifiable] = Counter()
-        self.kept: list[Finding] = []
+        self.first: list[Finding] = []
 
     def add(
         self,
         check: Check,
         visited: RequestRow,
         what: str,
-        *requests: RequestRow | Evidence,
+        *requests: RequestRow,
         **numbers: float | int | str,
     ) -> None:
-        """Note a violation; `visited` is any request to the domain that was visited."""
+        """Add a violation; `visited` is any request of the visit to the domain concerned."""
         self.violations[check] += 1
-        if self.violations[check] <= MAX_KEPT:
-            self.kept.append(
+        if self.violations[check] <= MAX_FINDINGS:
+            self.first.append(
                 Finding(
                     check=check,
                     domain=domain_name(visited.url),
                     what=what,
-                    requests=tuple(evidence(request) for request in requests),
+                    requests=requests,
                     numbers=numbers,
                 )
             )
 
 
-def evidence(request: RequestRow | Evidence) -> Evidence:
-    """What is shown of a request."""
-    if isinstance(request, Evidence):
-        return request
-    return Evidence(
-        visit=request.visit,
-        seq=request.seq,
-        kind=request.kind,
-        url=request.url,
-        began=request.began,
-        ended=request.ended,
-        started=request.started,
-        status=request.status,
-        error=request.error,
-    )
-
-
 def domain_name(url: str) -> str:
-    """The registrable domain of a URL in the ledger."""
-    found = canonical(url)
-    return url if found is None else found.domain_name
+    """Return the registrable domain of a URL in the ledger."""
+    parsed = canonical(url)
+    return url if parsed is None else parsed.domain_name

@@ -1,6 +1,6 @@
-"""Was robots.txt obeyed? The ledger is read again as the crawl went, and every page judged anew by the copy kept.
+"""Was robots.txt obeyed? Replays the ledger and judges every page again by the stored copy of robots.txt.
 
-One domain at a time: an origin belongs to one domain, so what it answered is in the visits to that domain.
+One domain is replayed at a time: an origin belongs to one domain, so its answers are in the visits to that domain.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Evidence, Findings, Unverifiable
+from rove.inspect.audit_findings import Check, Findings, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
@@ -20,53 +20,68 @@ from rove.urls.canonical import canonical, parse_base
 from rove.urls.origin import origin_of
 
 RobotsText = Callable[[int], Awaitable[bytes | None]]
-"""The copy of a robots.txt, by the hash that the ledger names it with."""
+"""Reads the stored copy of a robots.txt by its hash in the ledger."""
 
 OLDEST_MS = round((ROBOTS_VALID_SECONDS + VISIT_BUDGET) * 1000)
-"""Age of a robots.txt beyond which it counts no longer: it is valid when a visit begins, which then takes a while."""
+"""Maximum age of a robots.txt at a page request: it must be valid when the visit begins, and visits take time."""
 MAX_RULES = 64
-"""Parsed robots.txt files at hand; the pages of a domain rarely need more than a few."""
+"""Parsed robots.txt files in the cache; the pages of a domain rarely need more than a few."""
 FEW_ORIGINS = 4_096
-"""Origins of one domain that are remembered before those are dropped whose robots.txt is too old to matter."""
+"""Above this number of origins of one domain, those with an expired robots.txt are forgotten."""
 _PATH = "/robots.txt"
 _UNCHANGED = 304
 _UNSTORABLE = "\ufffd"
 
 
 class _Answer(enum.Enum):
-    """What asking for a robots.txt came to."""
+    """The outcome of a request for a robots.txt."""
 
     RULES = "rules"
     NO_RULES = "no rules"
     NOTHING = "nothing"
-    """It could not be had: nothing of the origin may be fetched."""
+    """It could not be fetched: no page of the origin may be requested."""
     UNKNOWN = "unknown"
-    """It was read, and the ledger does not say what it was."""
+    """It was read, but the ledger does not name its text."""
 
 
 class _Standing(NamedTuple):
-    """How an origin stands. A tuple, as a domain may have many."""
+    """The robots.txt in force at an origin. A tuple, because a domain may have many origins."""
 
     answer: _Answer
     hash: int | None
     visit: int
     seq: int
+    domain: int
     began: int
     ended: int
 
+    def request(self, origin: str) -> RequestRow:
+        """Return as much as was remembered of the request that decided: for robots.txt, or its last redirect."""
+        return RequestRow(
+            visit=self.visit,
+            seq=self.seq,
+            domain=self.domain,
+            kind=RequestKind.ROBOTS,
+            url=origin + _PATH,
+            fingerprint=0,
+            started=0.0,
+            began=self.began,
+            ended=self.ended,
+        )
+
 
 class _Chain(NamedTuple):
-    """A robots.txt that has been redirected, and is not there yet."""
+    """A chain of robots.txt redirects that has not reached its end."""
 
     origin: str
     visit: int
     hops: int
     target: str | None
-    """Where it leads; None where the ledger could not store that to the letter."""
+    """The target of the last redirect; None if the ledger could not store it exactly."""
 
 
 class RobotsReplay:
-    """Goes through the requests of one domain after the other."""
+    """Replays the requests of one domain after the other."""
 
     def __init__(self, findings: Findings, robots_text: RobotsText) -> None:
         self._findings = findings
@@ -75,23 +90,16 @@ class RobotsReplay:
         self._origins: dict[str, _Standing] = {}
         self._drop_above = FEW_ORIGINS
         self._chain: _Chain | None = None
-        self._has_past = False
-        """The domain was visited by a version that kept no ledger."""
 
     def begin_domain(self) -> None:
-        """What was known is of no use any more."""
+        """Forget the origins of the previous domain."""
         if self._origins:
             self._origins = {}
         self._drop_above = FEW_ORIGINS
         self._chain = None
-        self._has_past = False
-
-    def note_past(self) -> None:
-        """The domain was visited by a version that kept no ledger."""
-        self._has_past = True
 
     def take_robots(self, row: RequestRow, visited: RequestRow) -> None:
-        """A request for a robots.txt, or for where one led; `visited`: the first request of the visit."""
+        """Take a request for a robots.txt or for its redirect target; `visited` is the first request of the visit."""
         chain, self._chain = self._chain, None
         if chain is not None and chain.visit == row.visit and chain.target in (row.url, None):
             origin, hops = chain.origin, chain.hops + 1
@@ -102,29 +110,28 @@ class RobotsReplay:
                 self._findings.add(
                     Check.ROBOTS,
                     visited,
-                    "asked for as a robots.txt, which it is not, and no redirect of one leads there",
+                    "requested as a robots.txt, but it is not one, and no robots.txt redirects there",
                     row,
                 )
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
-        self._origins[origin] = _Standing(answer, hash, row.visit, row.seq, row.began, row.ended)
+        self._origins[origin] = _Standing(
+            answer, hash, row.visit, row.seq, row.domain, row.began, row.ended
+        )
         if len(self._origins) > self._drop_above:
             self._drop_old(row.began)
 
     async def judge(self, row: RequestRow, visited: RequestRow) -> None:
-        """A request for a page or a sitemap."""
+        """Check a request for a page or a sitemap."""
         origin = origin_of(row.url)
         standing = self._origins.get(origin)
-        if standing is None and self._has_past:
-            self._findings.unverifiable[Unverifiable.ROBOTS_BEFORE_LEDGER] += 1
-            return
         self._findings.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
             self._findings.add(
                 Check.PAGE_BEFORE_ROBOTS,
                 visited,
-                f"{origin}{_PATH} had not been asked for, or so long ago that it did not count any more",
+                f"{origin}{_PATH} had not been requested, or so long ago that it had expired",
                 row,
             )
             return
@@ -133,14 +140,14 @@ class RobotsReplay:
             self._findings.add(
                 Check.PAGE_BEFORE_ROBOTS,
                 visited,
-                f"{origin}{_PATH} had been asked for {seconds_text(age / 1000)} before",
-                _asked(standing, origin),
+                f"{origin}{_PATH} had been requested {seconds_text(age / 1000)} before",
+                standing.request(origin),
                 row,
                 age_s=age / 1000,
             )
-        await self._hold_against(standing, origin, row, visited)
+        await self._check_rules(standing, origin, row, visited)
 
-    async def _hold_against(
+    async def _check_rules(
         self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow
     ) -> None:
         if standing.answer is _Answer.RULES and standing.hash is not None:
@@ -152,8 +159,8 @@ class RobotsReplay:
             return
         self._findings.checked[Check.ROBOTS] += 1
         if standing.answer is _Answer.NOTHING:
-            what = f"{origin}{_PATH} could not be had"
-            self._findings.add(Check.ROBOTS, visited, what, _asked(standing, origin), row)
+            what = f"{origin}{_PATH} could not be fetched"
+            self._findings.add(Check.ROBOTS, visited, what, standing.request(origin), row)
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
             line, text = (rule.line, rule.text) if rule is not None else (0, "")
@@ -161,7 +168,7 @@ class RobotsReplay:
                 Check.ROBOTS,
                 visited,
                 f"forbidden by line {line} of {origin}{_PATH}: {text}",
-                _asked(standing, origin),
+                standing.request(origin),
                 row,
                 line=line,
                 rule=text,
@@ -180,14 +187,14 @@ class RobotsReplay:
         return rules
 
     def _drop_old(self, now: int) -> None:
-        """Forget what is too old to count: a delay between visits leaves room for few origins a day."""
+        """Forget expired copies: with a delay between visits, few origins fit into a day."""
         oldest = now - OLDEST_MS
-        self._origins = {o: found for o, found in self._origins.items() if found.ended >= oldest}
+        self._origins = {o: s for o, s in self._origins.items() if s.ended >= oldest}
         self._drop_above = max(FEW_ORIGINS, 2 * len(self._origins))
 
 
 def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | None]:
-    """What a request for a robots.txt means for the origin (as in robots_fetch), and where it leads if it does."""
+    """Return what a request for a robots.txt means for the origin, and the chain that its redirect continues."""
     if row.target and not row.error:
         return _redirect(row, origin, hops)
     if row.error == RequestError.WRONG_TYPE:
@@ -197,7 +204,7 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
     if row.content_hash is not None and (row.status == _UNCHANGED or not row.error):
         return _Answer.RULES, None
     if row.status == _UNCHANGED:
-        # Nobody had asked whether it was; of a visit that was lost, the ledger does not tell.
+        # Nobody asked whether it had changed. For a lost visit the ledger does not tell.
         return (_Answer.UNKNOWN if row.settlement is Settlement.LOST else _Answer.NOTHING), None
     if 200 <= row.status < 300 and not row.error:
         return _Answer.UNKNOWN, None
@@ -207,7 +214,7 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
 
 
 def _redirect(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | None]:
-    """Until the next request tells, nothing is known: the visit may have ended, or the way may be barred."""
+    """Until the next request, nothing may be fetched: the visit may have ended, or the target may be excluded."""
     if hops >= MAX_ROBOTS_HOPS:
         return _Answer.NO_RULES, None
     target = canonical(row.target, parse_base(row.url))
@@ -215,16 +222,3 @@ def _redirect(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain 
         return _Answer.NO_RULES, None
     exact = None if _UNSTORABLE in row.target else target.text
     return _Answer.NOTHING, _Chain(origin, row.visit, hops, exact)
-
-
-def _asked(standing: _Standing, origin: str) -> Evidence:
-    """The request that told how the origin stands: that for its robots.txt, or the last hop from there."""
-    return Evidence(
-        visit=standing.visit,
-        seq=standing.seq,
-        kind=RequestKind.ROBOTS,
-        url=origin + _PATH,
-        began=standing.began,
-        ended=standing.ended,
-        started=None,
-    )

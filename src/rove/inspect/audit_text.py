@@ -1,4 +1,4 @@
-"""What an audit found, for people and for programs."""
+"""Prints the result of an audit, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -8,39 +8,30 @@ from itertools import islice
 from typing import Any
 
 from rove.humanize import counted
-from rove.inspect.audit_findings import AuditReport, Check, Evidence, Finding, Margin, Unverifiable
-from rove.inspect.pages import iso_time
-from rove.inspect.requests import one_line
+from rove.inspect.audit_findings import AuditReport, Check, Finding, Margin, Unverifiable
+from rove.inspect.display import iso_time, one_line
+from rove.model.ledger import RequestRow
 
 MAX_SHOWN = 20
-"""Violations of one kind that are shown to people."""
+"""Violations of each check that are shown to people."""
 
 _CHECKED = {
-    Check.DELAY: ("gap between visits", "gaps between visits"),
-    Check.ROBOTS: ("page judged anew", "pages judged anew"),
-    Check.PAGE_BEFORE_ROBOTS: ("page", "pages"),
-    Check.EXCLUDED: ("request", "requests"),
-    Check.TWICE: ("page", "pages"),
-    Check.ORDER: ("request", "requests"),
+    Check.DELAY: ("gap", " between visits"),
+    Check.ROBOTS: ("page", " judged again"),
+    Check.PAGE_BEFORE_ROBOTS: ("page", ""),
+    Check.EXCLUDED: ("request", ""),
+    Check.TWICE: ("page", ""),
+    Check.ORDER: ("request", ""),
 }
+"""What each check counts."""
 _UNVERIFIABLE = {
-    Unverifiable.REQUEST_BEFORE_LEDGER: "from before the ledger: held against 'twice' only",
-    Unverifiable.GAP_BEFORE_LEDGER: "between visits, one of which was before the ledger",
-    Unverifiable.ROBOTS_BEFORE_LEDGER: "whose robots.txt was asked for before the ledger, if at all",
-    Unverifiable.NO_COPY: "whose robots.txt was read, but no copy of it is kept",
-    Unverifiable.NO_DELAY: "after a visit that was lost before its delay was noted",
-}
-_UNVERIFIABLE_UNIT = {
-    Unverifiable.REQUEST_BEFORE_LEDGER: ("request", "requests"),
-    Unverifiable.GAP_BEFORE_LEDGER: ("gap", "gaps"),
-    Unverifiable.ROBOTS_BEFORE_LEDGER: ("page", "pages"),
-    Unverifiable.NO_COPY: ("page", "pages"),
-    Unverifiable.NO_DELAY: ("gap", "gaps"),
+    Unverifiable.NO_COPY: ("page", "whose robots.txt was read, but of which no copy was stored"),
+    Unverifiable.NO_DELAY: ("gap", "after a visit that was lost before its delay was recorded"),
 }
 
 
 def as_json(report: AuditReport) -> dict[str, Any]:
-    """The object that `audit --json` prints."""
+    """Return the object that `audit --json` prints."""
     return {
         "polite": report.total == 0,
         "requests": report.requests,
@@ -64,25 +55,30 @@ def as_json(report: AuditReport) -> dict[str, Any]:
 
 
 def as_lines(report: AuditReport) -> Iterator[str]:
-    """What `audit` prints for people; the first line is the verdict."""
+    """Yield what `audit` prints for people; the first line is the verdict."""
     yield (
-        f"{counted(report.total, 'violation', none='no')} in {counted(report.requests, 'request')} "
+        f"{_violations(report.total)} in {counted(report.requests, 'request')} "
         f"of {counted(report.visits, 'visit')} to {counted(report.domains, 'domain')}"
     )
     for check in Check:
-        checked = counted(report.checked[check], *_CHECKED[check])
-        yield f"{check:<20}{checked}: {counted(report.violations[check], 'violation', none='no')}"
+        unit, detail = _CHECKED[check]
+        checked = counted(report.checked[check], unit) + detail
+        yield f"{check:<20}{checked}: {_violations(report.violations[check])}"
     if report.smallest_margin is not None:
         yield from _margin_lines(report.smallest_margin)
     if report.elsewhere:
-        where = "to another domain, where a robots.txt led"
+        where = "to another domain that a robots.txt redirected to"
         yield f"{'out of turn':<20}{counted(report.elsewhere, 'request')} {where}"
     for reason in Unverifiable:
         if report.unverifiable[reason]:
-            number = counted(report.unverifiable[reason], *_UNVERIFIABLE_UNIT[reason])
-            yield f"{'not verifiable':<20}{number} {_UNVERIFIABLE[reason]}"
+            unit, why = _UNVERIFIABLE[reason]
+            yield f"{'not verifiable':<20}{counted(report.unverifiable[reason], unit)} {why}"
     for check in Check:
         yield from _violation_lines(report, check)
+
+
+def _violations(count: int) -> str:
+    return counted(count, "violation") if count else "no violations"
 
 
 def _violation_lines(report: AuditReport, check: Check) -> Iterator[str]:
@@ -98,19 +94,19 @@ def _violation_lines(report: AuditReport, check: Check) -> Iterator[str]:
         yield f"  and {report.violations[check] - MAX_SHOWN:,} more"
 
 
-def _margin_lines(found: Margin) -> Iterator[str]:
+def _margin_lines(margin: Margin) -> Iterator[str]:
     yield (
-        f"{'smallest margin':<20}{found.margin:.3f} s: {found.domain} was left alone for {found.gap:.3f} s; "
-        f"the delay in force ({found.delay_from}) was {found.delay:.3f} s"
+        f"{'smallest margin':<20}{margin.margin:.3f} s: {margin.domain} was left alone for {margin.gap:.3f} s; "
+        f"{margin.delay_text}"
     )
     for name, at, request in (
-        ("ended", found.earlier.ended, found.earlier),
-        ("began", found.later.began, found.later),
+        ("ended", margin.earlier.ended, margin.earlier),
+        ("began", margin.later.began, margin.later),
     ):
         yield f"{'':<20}visit {request.visit} {name} {_moment(request, at)}"
 
 
-def _request_line(request: Evidence) -> str:
+def _request_line(request: RequestRow) -> str:
     seconds = f" for {(request.ended - request.began) / 1000:.3f} s" if request.started else ""
     parts = (
         f"visit {request.visit}, request {request.seq}",
@@ -122,9 +118,9 @@ def _request_line(request: Evidence) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _moment(request: Evidence, at: int) -> str:
-    """A time of the crawl's clock as the wall clock had it."""
-    if request.started is None:
+def _moment(request: RequestRow, at: int) -> str:
+    """Format a time of the crawl's clock as wall-clock time."""
+    if not request.started:
         return f"at {at:,} ms of the crawl's clock"
     wall = datetime.fromtimestamp(request.started + (at - request.began) / 1000, UTC)
     return f"{wall:%Y-%m-%d %H:%M:%S}.{wall.microsecond // 1000:03d} UTC"
@@ -140,18 +136,18 @@ def _finding_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _margin_json(found: Margin) -> dict[str, Any]:
+def _margin_json(margin: Margin) -> dict[str, Any]:
     return {
-        "domain": found.domain,
-        "margin_s": round(found.margin, 3),
-        "gap_s": round(found.gap, 3),
-        "delay_s": found.delay,
-        "delay_from": found.delay_from.value,
-        "requests": [_request_json(found.earlier), _request_json(found.later)],
+        "domain": margin.domain,
+        "margin_s": round(margin.margin, 3),
+        "gap_s": round(margin.gap, 3),
+        "delay_s": margin.delay,
+        "delay_from": margin.delay_from.value,
+        "requests": [_request_json(margin.earlier), _request_json(margin.later)],
     }
 
 
-def _request_json(request: Evidence) -> dict[str, Any]:
+def _request_json(request: RequestRow) -> dict[str, Any]:
     return {
         "visit": request.visit,
         "seq": request.seq,
@@ -159,7 +155,7 @@ def _request_json(request: Evidence) -> dict[str, Any]:
         "url": request.url,
         "began_ms": request.began,
         "ended_ms": request.ended,
-        "time": None if request.started is None else iso_time(request.started),
+        "time": iso_time(request.started) if request.started else None,
         "status": request.status,
         "error": request.error or None,
     }

@@ -1,23 +1,15 @@
-"""An explanation as people and as programs read it."""
+"""Prints an explanation, for people and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from rove.frontier.contract import Exclusion
+from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import counted, seconds_text
-from rove.inspect.explain import Explanation, due_in
-from rove.inspect.pages import iso_time
-from rove.inspect.requests import (
-    DELAY_REASONS,
-    fate_text,
-    one_line,
-    outcome_text,
-    precise,
-    request_json,
-    utc_text,
-)
+from rove.inspect.display import iso_time, one_line, precise, utc_text
+from rove.inspect.explain import Explanation, RobotsFacts, due_in
+from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.traps import REFUSED
@@ -25,62 +17,61 @@ from rove.policy.traps import REFUSED
 _STATUSES = {
     RobotsStatus.RULES: "has rules",
     RobotsStatus.NONE: "there is none: everything is allowed",
-    RobotsStatus.UNREACHABLE: "could not be had: nothing is asked until it can",
+    RobotsStatus.UNREACHABLE: "could not be fetched: nothing else is requested until it can",
 }
 
 
-def as_lines(found: Explanation) -> list[str]:
-    """What `explain` prints for people: the verdict, then what it rests on."""
-    lines = [f"{found.url.text} {found.sentence}.", ""]
-    for name, values in _parts(found):
+def as_lines(explanation: Explanation) -> list[str]:
+    """Return what `explain` prints for people: the answer, then everything that it rests on."""
+    lines = [f"{explanation.url.text} {explanation.sentence}.", ""]
+    for name, values in _parts(explanation):
         for value in values:
             lines.append(f"{name:<14}{value}")
             name = ""
     return lines
 
 
-def _parts(found: Explanation) -> Iterator[tuple[str, list[str]]]:
-    yield "url", _canonical(found)
-    yield "domain", [f"{found.url.domain_name} (host {found.url.host})"]
-    yield "excluded", _exclusion(found)
-    yield "scope", _scope(found)
-    yield "trap signs", _trap(found)
-    yield "robots.txt", _robots(found)
-    yield "delay", _delays(found)
-    yield "next visit", _next_visit(found)
-    yield "state", [_state(found)]
-    yield "history", _history(found)
+def _parts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
+    yield "url", _canonical(explanation)
+    yield "domain", [f"{explanation.url.domain_name} (host {explanation.url.host})"]
+    yield "excluded", _exclusion(explanation)
+    yield "scope", _scope(explanation)
+    yield "trap signs", _trap(explanation)
+    yield "robots.txt", _robots(explanation)
+    yield "delay", _delays(explanation)
+    yield "next visit", _next_visit(explanation)
+    yield "state", [_state(explanation.facts.record)]
+    yield "history", _history(explanation)
 
 
-def _canonical(found: Explanation) -> list[str]:
-    if found.given == found.url.text:
-        return [found.url.text]
-    lines = [found.url.text, f"canonical form of {one_line(found.given)}"]
-    if found.dropped:
-        lines.append(f"without {', '.join(map(one_line, found.dropped))}")
+def _canonical(explanation: Explanation) -> list[str]:
+    if explanation.given == explanation.url.text:
+        return [explanation.url.text]
+    lines = [explanation.url.text, f"canonical form of {one_line(explanation.given)}"]
+    if explanation.ignored:
+        lines.append(f"without {', '.join(map(one_line, explanation.ignored))}")
     return lines
 
 
-def _exclusion(found: Explanation) -> list[str]:
-    if found.exclusion is not None:
-        return [f"yes, by {exclusion_text(found.exclusion)}"]
-    domain = found.known.domain
+def _exclusion(explanation: Explanation) -> list[str]:
+    if explanation.exclusion is not None:
+        return [f"yes, by {exclusion_text(explanation.exclusion)}"]
+    domain = explanation.facts.domain
     if domain is not None and domain.is_excluded:
         return ["yes, with its whole domain"]
-    if found.lifted is not None:
-        return [f"no more; it was, by {exclusion_text(found.lifted)}"]
+    if explanation.lifted is not None:
+        return [f"no longer; it was, by {exclusion_text(explanation.lifted)}"]
     return ["no"]
 
 
 def exclusion_text(exclusion: Exclusion) -> str:
-    """Which exclusion, since when, until when, by whom and why."""
-    parts = [one_line(exclusion.pattern)]
-    parts.append(
-        f"since {utc_text(exclusion.wall)}" if exclusion.wall > 0 else "since before any request"
+    """Return the pattern of an exclusion, when it held, who made it and why."""
+    text = one_line(exclusion.pattern)
+    text += (
+        f" since {utc_text(exclusion.wall)}" if exclusion.wall > 0 else " since before the crawl"
     )
     if exclusion.lifted_at is not None:
-        parts.append(f"until {utc_text(exclusion.lifted_wall)}")
-    text = " ".join(parts)
+        text += f" until {utc_text(exclusion.lifted_wall)}"
     if exclusion.who:
         text += f", by {one_line(exclusion.who)}"
     if exclusion.lifted_by:
@@ -88,191 +79,194 @@ def exclusion_text(exclusion: Exclusion) -> str:
     return f"{text}: {one_line(exclusion.reason)}" if exclusion.reason else text
 
 
-def _scope(found: Explanation) -> list[str]:
-    settings, record = found.known.settings, found.known.record
+def _scope(explanation: Explanation) -> list[str]:
+    settings, record = explanation.facts.settings, explanation.facts.record
     if record is not None:
-        most = "any is allowed" if settings.max_depth is None else f"{settings.max_depth} at most"
-        lines = [f"depth {record.depth}, {most}"]
+        limit = "no limit" if settings.max_depth is None else f"at most {settings.max_depth}"
+        lines = [f"depth {record.depth} ({limit})"]
     elif settings.max_depth is None:
         lines = ["links are followed to any depth"]
     else:
-        lines = [
-            f"links are followed to depth {settings.max_depth}; that of this URL is not known yet"
-        ]
+        lines = [f"links are followed to depth {settings.max_depth}"]
     if settings.seeds_only:
-        is_one = "is" if found.known.domain is not None else "is not"
-        lines.append(f"only domains of the seeds; {found.url.domain_name} {is_one} one")
+        is_one = "is" if explanation.facts.domain is not None else "is not"
+        lines.append(f"only domains of the seeds; {explanation.url.domain_name} {is_one} one")
     return lines
 
 
-def _trap(found: Explanation) -> list[str]:
-    """Nothing for nearly all URLs."""
-    if not found.trap_signs:
+def _trap(explanation: Explanation) -> list[str]:
+    """Return no lines for nearly all URLs."""
+    if not explanation.trap_signs:
         return []
-    behind = f"behind links that are {found.penalty} further from a seed"
-    comes_to = "a link to it is not accepted" if found.penalty >= REFUSED else f"it comes {behind}"
-    return [*(f"{sign.what} ({sign.penalty})" for sign in found.trap_signs), comes_to]
+    effect = f"it waits like a URL that is {counted(explanation.penalty, 'link')} deeper"
+    if explanation.penalty >= REFUSED:
+        effect = "a link to it is not accepted"
+    return [*(f"{sign.what} ({sign.penalty})" for sign in explanation.trap_signs), effect]
 
 
-def _robots(found: Explanation) -> list[str]:
-    record = found.robots.record
+def _robots(explanation: Explanation) -> list[str]:
+    record = explanation.robots.record
     if record is None:
-        return [f"never asked for at {found.url.origin}"]
-    failures = f", {record.failures} times in a row" if record.failures > 1 else ""
-    return [_STATUSES[record.status] + failures, *_rule(found), *_robots_age(found, record)]
+        return [f"never requested from {explanation.url.origin}"]
+    failures = f" ({record.failures} failures in a row)" if record.failures > 1 else ""
+    return [
+        _STATUSES[record.status] + failures,
+        *_rule(explanation.robots),
+        *_robots_age(record, explanation.now),
+    ]
 
 
-def _rule(found: Explanation) -> list[str]:
-    rule = found.robots.rule
+def _rule(robots: RobotsFacts) -> list[str]:
+    rule = robots.rule
     if rule is not None:
-        verb = "allows" if found.robots.is_allowed else "forbids"
+        verb = "allows" if robots.is_allowed else "forbids"
         return [f"line {rule.line} {verb} it: {one_line(rule.text)} (User-agent: {rule.group})"]
-    record = found.robots.record
-    if record is not None and record.status is RobotsStatus.RULES:
-        return ["no line is about this URL: it is allowed"]
+    if robots.record is not None and robots.record.status is RobotsStatus.RULES:
+        return ["no line applies to this URL: it is allowed"]
     return []
 
 
-def _robots_age(found: Explanation, record: OriginRecord) -> list[str]:
-    asked = f"asked for {utc_text(found.now - record.age)}, {seconds_text(record.age)} ago; "
-    asked += (
-        f"asked for again in {seconds_text(record.valid_for)} at the earliest"
+def _robots_age(record: OriginRecord, now: float) -> list[str]:
+    requested = f"requested {utc_text(now - record.age)}, {seconds_text(record.age)} ago; "
+    requested += (
+        f"next request in {seconds_text(record.valid_for)} at the earliest"
         if record.valid_for > 0
-        else "no longer valid: asked for again before the next page"
+        else "expired: requested again before the next page"
     )
     if record.source and record.source != f"{record.origin}/robots.txt":
-        return [asked, f"redirected to {one_line(record.source)}"]
-    return [asked]
+        return [requested, f"redirected to {one_line(record.source)}"]
+    return [requested]
 
 
-def _delays(found: Explanation) -> list[str]:
-    in_force, *others = found.delays
+def _delays(explanation: Explanation) -> list[str]:
+    in_force, *others = explanation.delays
     lines = [f"{precise(in_force.seconds)}: {DELAY_REASONS[in_force.source]}"]
-    if found.leaves_alone:
-        lines.append("a Crawl-delay of more than a day: the domain is left alone")
+    if explanation.is_left_alone:
+        lines.append("a Crawl-delay of more than a day: rove does not visit the domain")
     lines += [
         f"(shorter: {precise(delay.seconds)}, {DELAY_REASONS[delay.source]})" for delay in others
     ]
-    domain = found.known.domain
+    domain = explanation.facts.domain
     if domain is not None and domain.pace.failures:
-        count = domain.pace.failures
-        lines.append(f"{counted(count, 'visit')} in a row without an answer")
+        lines.append(f"{counted(domain.pace.failures, 'visit')} in a row without an answer")
     return lines
 
 
-def _next_visit(found: Explanation) -> list[str]:
-    domain = found.known.domain
+def _next_visit(explanation: Explanation) -> list[str]:
+    domain = explanation.facts.domain
     if domain is None:
         return ["the domain was never visited"]
-    if found.exclusion is not None or domain.is_excluded or found.leaves_alone:
+    if explanation.exclusion is not None or domain.is_excluded or explanation.is_left_alone:
         return ["none"]
     if domain.is_leased:
-        return ["being visited now"]
+        return ["in progress"]
     seconds = due_in(domain)
     when = (
-        f"not before {utc_text(found.now + seconds)}, in {seconds_text(seconds)}"
+        f"not before {utc_text(explanation.now + seconds)}, in {seconds_text(seconds)}"
         if seconds > 0
         else "possible now"
     )
     if domain.ready_in is None:
         return [f"{when}, but none is planned"]
-    lines = [when, f"{domain.pending:,} URLs wait; a visit fetches one page"]
-    return lines if found.known.is_running else [*lines, "the crawl is not running"]
+    lines = [when, f"{counted(domain.pending, 'URL')} pending; a visit fetches one page"]
+    return lines if explanation.facts.is_running else [*lines, "the crawl is not running"]
 
 
-def _state(found: Explanation) -> str:
-    record = found.known.record
+def _state(record: UrlRecord | None) -> str:
     if record is None:
         return "not known"
-    parts = [record.state.name.lower() + (f" ({one_line(record.reason)})" if record.reason else "")]
-    if record.attempts:
-        parts.append(counted(record.attempts, "failed attempt"))
-    return ", ".join(parts)
+    state = record.state.name.lower() + (f" ({one_line(record.reason)})" if record.reason else "")
+    return f"{state}, {counted(record.attempts, 'failed attempt')}" if record.attempts else state
 
 
-def _history(found: Explanation) -> list[str]:
-    past = found.known.past
-    if not past.requests:
-        return ["never asked for"]
-    shown = len(past.newest)
-    more = f", the last {shown} of them" if shown < past.requests else ""
-    count = f"{counted(past.requests, 'request')}{more}"
-    return [count, *(_request_line(row) for row in past.newest)]
+def _history(explanation: Explanation) -> list[str]:
+    history = explanation.facts.history
+    if not history.requests:
+        return ["never requested"]
+    shown = len(history.newest)
+    more = f"; the last {shown}:" if shown < history.requests else ""
+    return [f"{counted(history.requests, 'request')}{more}", *map(_request_line, history.newest)]
 
 
 def _request_line(row: RequestRow) -> str:
     what = f"{utc_text(row.started)}  {one_line(outcome_text(row)):<18}  {row.kind.value:<7}  visit {row.visit}"
-    notes = (fate_text(row), f"-> {one_line(row.target)}" if row.target else "")
+    notes = (settlement_text(row), f"-> {one_line(row.target)}" if row.target else "")
     return "  ".join((what, *(note for note in notes if note)))
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
-    """The object that `explain --json` prints."""
-    known, in_force = found.known, found.delays[0]
-    record, domain = known.record, known.domain
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """Return the object that `explain --json` prints."""
+    facts, in_force, url = explanation.facts, explanation.delays[0], explanation.url
+    exclusion = explanation.exclusion
     return {
-        "url": found.url.text,
-        "given": found.given,
-        "verdict": found.verdict.value,
-        "sentence": f"{found.url.text} {found.sentence}.",
-        "at": iso_time(found.now),
-        "running": known.is_running,
-        "domain": found.url.domain_name,
-        "host": found.url.host,
-        "origin": found.url.origin,
-        "exclusion": None if found.exclusion is None else exclusion_json(found.exclusion),
+        "url": url.text,
+        "given": explanation.given,
+        "verdict": explanation.verdict.value,
+        "sentence": f"{url.text} {explanation.sentence}.",
+        "at": iso_time(explanation.now),
+        "running": facts.is_running,
+        "domain": url.domain_name,
+        "host": url.host,
+        "origin": url.origin,
+        "exclusion": None if exclusion is None else exclusion_json(exclusion),
         "scope": {
-            "max_depth": known.settings.max_depth,
-            "seeds_only": known.settings.seeds_only,
-            "domain_known": domain is not None,
+            "max_depth": facts.settings.max_depth,
+            "seeds_only": facts.settings.seeds_only,
+            "domain_known": facts.domain is not None,
         },
-        "dropped": list(found.dropped),
+        "dropped": list(explanation.ignored),
         "trap": {
-            "penalty": found.penalty,
-            "refused": found.penalty >= REFUSED,
-            "signs": [{"what": sign.what, "penalty": sign.penalty} for sign in found.trap_signs],
+            "penalty": explanation.penalty,
+            "refused": explanation.penalty >= REFUSED,
+            "signs": [
+                {"what": sign.what, "penalty": sign.penalty} for sign in explanation.trap_signs
+            ],
         },
-        "robots": _robots_json(found),
+        "robots": _robots_json(explanation.robots, explanation.now),
         "delay": {
             "seconds": in_force.seconds,
             "from": in_force.source.value,
-            "all": {delay.source.value: delay.seconds for delay in found.delays},
-            "leaves_alone": found.leaves_alone,
-            "failures": domain.pace.failures if domain else 0,
+            "all": {delay.source.value: delay.seconds for delay in explanation.delays},
+            "leaves_alone": explanation.is_left_alone,
+            "failures": facts.domain.pace.failures if facts.domain else 0,
         },
-        "next_visit": None
-        if domain is None
-        else {
-            "ready_in_s": domain.ready_in,
-            "free_in_s": domain.free_in,
-            "leased": domain.is_leased,
-            "excluded": domain.is_excluded,
-            "capped": domain.is_capped,
-            "pending": domain.pending,
-        },
-        "record": None
-        if record is None
-        else {
-            "state": record.state.name.lower(),
-            "reason": record.reason or None,
-            "depth": record.depth,
-            "attempts": record.attempts,
-            "visit": record.visit,
-        },
-        "requests": known.past.requests,
-        "history": [request_json(row) for row in known.past.newest],
+        "next_visit": None if facts.domain is None else _domain_json(facts.domain),
+        "record": None if facts.record is None else _record_json(facts.record),
+        "requests": facts.history.requests,
+        "history": [request_json(row) for row in facts.history.newest],
     }
 
 
-def _robots_json(found: Explanation) -> dict[str, Any]:
-    record, rule = found.robots.record, found.robots.rule
+def _domain_json(domain: DomainRecord) -> dict[str, Any]:
+    return {
+        "ready_in_s": domain.ready_in,
+        "free_in_s": domain.free_in,
+        "leased": domain.is_leased,
+        "excluded": domain.is_excluded,
+        "capped": domain.is_capped,
+        "pending": domain.pending,
+    }
+
+
+def _record_json(record: UrlRecord) -> dict[str, Any]:
+    return {
+        "state": record.state.name.lower(),
+        "reason": record.reason or None,
+        "depth": record.depth,
+        "attempts": record.attempts,
+        "visit": record.visit,
+    }
+
+
+def _robots_json(robots: RobotsFacts, now: float) -> dict[str, Any]:
+    record, rule = robots.record, robots.rule
     return {
         "status": "never-asked" if record is None else record.status.value,
-        "allowed": found.robots.is_allowed,
+        "allowed": robots.is_allowed,
         "rule": None
         if rule is None
         else {"line": rule.line, "text": rule.text, "group": rule.group},
-        "asked": None if record is None else iso_time(found.now - record.age),
+        "asked": None if record is None else iso_time(now - record.age),
         "age_s": None if record is None else round(record.age, 3),
         "valid_for_s": None if record is None else round(record.valid_for, 3),
         "source": (record.source or None) if record else None,
@@ -281,7 +275,7 @@ def _robots_json(found: Explanation) -> dict[str, Any]:
 
 
 def exclusion_json(exclusion: Exclusion) -> dict[str, Any]:
-    """An exclusion as an object."""
+    """Return the JSON object of an exclusion."""
     return {
         "pattern": exclusion.pattern,
         "since": iso_time(exclusion.wall) if exclusion.wall > 0 else None,

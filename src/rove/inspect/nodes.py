@@ -1,4 +1,4 @@
-"""Who takes part in a crawl: machines, and the processes on them."""
+"""The machines of a crawl and the processes on them, for `rove nodes`."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import Participant
 from rove.humanize import seconds_text
 
-ALIVE_SECONDS = 15.0
-"""A process that has been silent for longer is taken to be gone; they say something every few seconds."""
+GONE_AFTER_SECONDS = 15.0
+"""A process that has been silent for this long is taken to be gone; processes report every few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """One data directory that takes part, or did."""
+    """A machine and data directory that takes part in the crawl, or did."""
 
-    place: str
+    name: str
     is_here: bool
     processes: Sequence[Participant]
-    """Those that are alive; of a machine that is gone, none."""
+    """Its running processes."""
     pages: int
-    """Stored by all processes that it ever had."""
+    """Pages stored by all its processes so far."""
     since: float
-    """Seconds since the first of those that are alive began, or since its last start if none is."""
+    """Seconds since the oldest running process started; if none is running, since the last start."""
     silent_for: float
     has_left: bool
-    """Its last processes ended in good order."""
+    """Its last process shut down cleanly."""
 
     @property
     def pages_per_second(self) -> float:
-        """Over all its processes."""
+        """Sum over its processes."""
         return sum(process.pages_per_second for process in self.processes)
 
     @property
     def in_flight(self) -> int:
-        """Over all its processes."""
+        """Sum over its processes."""
         return sum(process.in_flight for process in self.processes)
 
     @property
     def state(self) -> str:
-        """What has become of it."""
+        """Return "running", "left" or "disappeared"."""
         if self.processes:
             return "running"
         return "left" if self.has_left else "disappeared"
 
 
 def is_alive(process: Participant) -> bool:
-    """Whether a process is still heard of."""
-    return not process.has_left and process.silent_for < ALIVE_SECONDS
+    """Whether a process has neither shut down nor fallen silent."""
+    return not process.has_left and process.silent_for < GONE_AFTER_SECONDS
 
 
 async def is_running(data: DataDir, reader: FrontierReader) -> bool:
@@ -65,18 +65,18 @@ def runs_elsewhere(participants: Sequence[Participant]) -> bool:
 
 
 def nodes_of(participants: Sequence[Participant]) -> list[NodeStatus]:
-    """The machines, in the order in which they first came."""
-    by_place: dict[str, list[Participant]] = {}
+    """Group processes by machine, in the order in which the machines joined."""
+    by_node: dict[str, list[Participant]] = {}
     for participant in participants:
-        by_place.setdefault(participant.node, []).append(participant)
-    return [_node(place, processes) for place, processes in by_place.items()]
+        by_node.setdefault(participant.node, []).append(participant)
+    return [_node(name, processes) for name, processes in by_node.items()]
 
 
-def _node(place: str, processes: list[Participant]) -> NodeStatus:
+def _node(name: str, processes: list[Participant]) -> NodeStatus:
     alive = [process for process in processes if is_alive(process)]
     latest = min(processes, key=lambda process: process.silent_for)
     return NodeStatus(
-        place=place,
+        name=name,
         is_here=latest.is_here,
         processes=alive,
         pages=sum(process.pages for process in processes),
@@ -87,33 +87,31 @@ def _node(place: str, processes: list[Participant]) -> NodeStatus:
 
 
 def as_json(node: NodeStatus) -> dict[str, Any]:
-    """The object that `nodes --json` prints."""
+    """Return the object that `nodes --json` prints for a machine."""
     return {
-        "place": node.place,
+        "place": node.name,
         "here": node.is_here,
         "state": node.state,
-        "since_s": round(node.since, 3),
-        "silent_for_s": round(node.silent_for, 3),
-        "pages": node.pages,
-        "pages_per_s": round(node.pages_per_second, 2),
-        "in_flight": node.in_flight,
+        **_activity_json(node),
         "processes": [
-            {
-                "process": process.process,
-                "pid": process.pid,
-                "since_s": round(process.since, 3),
-                "silent_for_s": round(process.silent_for, 3),
-                "pages": process.pages,
-                "pages_per_s": round(process.pages_per_second, 2),
-                "in_flight": process.in_flight,
-            }
+            {"process": process.process, "pid": process.pid, **_activity_json(process)}
             for process in node.processes
         ],
     }
 
 
+def _activity_json(source: NodeStatus | Participant) -> dict[str, Any]:
+    return {
+        "since_s": round(source.since, 3),
+        "silent_for_s": round(source.silent_for, 3),
+        "pages": source.pages,
+        "pages_per_s": round(source.pages_per_second, 2),
+        "in_flight": source.in_flight,
+    }
+
+
 def as_line(node: NodeStatus) -> str:
-    """What `nodes` prints of a machine for people."""
+    """Return the line that `nodes` prints for a machine."""
     here = " (here)" if node.is_here else ""
     if node.processes:
         what = (
@@ -124,4 +122,4 @@ def as_line(node: NodeStatus) -> str:
         )
     else:
         what = f"{node.state} {seconds_text(node.silent_for)} ago, {node.pages:,} pages"
-    return f"{node.place}{here}: {what}"
+    return f"{node.name}{here}: {what}"

@@ -1,4 +1,4 @@
-"""A crawl to look into, running or not."""
+"""Opens a crawl, running or not, for reading."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rove.frontier.contract import Catalog, FrontierReader
 from rove.model.ledger import Content, Location, RequestRow
 from rove.store.reader import WarcReader
 
-CONTENTS_REMEMBERED = 10_000
-"""Texts that several pages have: the copies of one often come together."""
+CONTENTS_CACHED = 10_000
+"""Texts shared by several pages; copies of one text often come together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """Where the text of a page is."""
+    """Where the text of a page is stored."""
 
     row: RequestRow
     content: Content | None
-    """Of a copy: the text that it is one of; None if that was deleted."""
+    """For a copy: the stored text; None if it was deleted."""
 
     @property
     def place(self) -> str:
@@ -33,14 +33,14 @@ class StoredText:
 
     @property
     def where(self) -> Location | None:
-        """The record that holds it, None if there is none (any more)."""
+        """The record that holds it; None if there is none, or no longer."""
         if self.content is not None:
             return self.content.where
         return None if self.row.is_copy else self.row.text
 
     @property
     def copy_of(self) -> str:
-        """The page whose record holds it, '' where that is its own."""
+        """The page whose record holds the text; '' if it is the page's own."""
         if self.content is None or self.content.url == self.row.url:
             return ""
         return self.content.url
@@ -48,27 +48,28 @@ class StoredText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """What there is of a crawl."""
+    """A crawl that is open for reading."""
 
     data: DataDir
     place: str
     reader: FrontierReader
     catalog: Catalog
     pages: WarcReader
+    cache_size: int = CONTENTS_CACHED
     _contents: dict[int, Content] = field(default_factory=dict)
 
     async def text_of(self, row: RequestRow) -> StoredText:
-        """Where the text of a stored page is: its own record, or that of a page which had the same before."""
+        """Return where the text of a page is stored: in its own record or in that of a page with the same text."""
         if not row.is_copy or row.content_hash is None:
             return StoredText(row=row, content=None)
         if row.content_hash not in self._contents:
-            if len(self._contents) >= CONTENTS_REMEMBERED:
+            if len(self._contents) >= self.cache_size:
                 self._contents.clear()
             self._contents.update(await self.reader.contents([row.content_hash]))
         return StoredText(row=row, content=self._contents.get(row.content_hash))
 
     def read(self, text: StoredText) -> str | None:
-        """A text that is on this machine, None where none was kept; StoreError if it cannot be read."""
+        """Read a text on this machine; None if it is not stored. Raise StoreError if it cannot be read."""
         if text.content is not None:
             return self.pages.read_content(text.content)
         if text.where is None:
@@ -76,15 +77,15 @@ class Archive:
         return self.pages.read_text(text.where, expect_url=text.row.url)
 
     async def settings(self) -> Settings:
-        """How the crawl was started."""
-        kept = await self.catalog.settings()
-        assert kept is not None, "a crawl that can be opened has settings"
-        return settings_from_json(kept)
+        """Return the settings that the crawl was started with."""
+        saved = await self.catalog.settings()
+        assert saved is not None, "a crawl that can be opened has settings"
+        return settings_from_json(saved)
 
 
 @asynccontextmanager
 async def opened(data_dir: Path) -> AsyncIterator[Archive]:
-    """The crawl of a data directory."""
+    """Open the crawl of a data directory."""
     data = DataDir(data_dir)
     async with opened_backend(data, read_only=True) as backend:
         yield Archive(

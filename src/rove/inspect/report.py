@@ -1,23 +1,23 @@
-"""What a webmaster who asks gets to know: every request to a site, what its robots.txt said, which delays were kept.
+"""Answers a webmaster: every request to a site, the robots.txt that was read, and whether the delays were kept.
 
-A site may have been asked a million times: the ledger is read twice, once for the sums and once for the requests, and
-neither time is it held in memory. report_text.py and report_html.py tell what is found here.
+A site may have received a million requests. The ledger is therefore read twice, once for the totals and once for the
+requests, and never held in memory. report_text.py and report_html.py print the report.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from rove.config import Settings
-from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
 from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
-from rove.inspect.requests import is_stored, outcome_text
-from rove.inspect.timeline import Spans, Timeline
+from rove.inspect.lookup import Site
+from rove.inspect.report_chart import Timeline
+from rove.inspect.request_rows import is_stored, outcome_text
 from rove.model.ledger import (
     DelaySource,
     RequestKind,
@@ -25,52 +25,33 @@ from rove.model.ledger import (
     Settlement,
 )
 from rove.policy.exclusions import Exclusions, domain_around
-from rove.urls.domain import domain_of
-from rove.urls.seed import parse_seed
 
 MOST_COPIES = 100
-"""Copies of robots.txt that are listed, the newest; a site of many hosts may have had any number."""
+"""The newest copies of robots.txt are listed; a site of many hosts may have had any number."""
 MOST_GAPS = 65_536
-"""Up to so many gaps between visits their median is exact; of more it is that of every second, fourth ... of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """A registrable domain with all its hosts."""
-
-    name: str
-    id: int
-
-
-def site_given(text: str) -> Site:
-    """The site that a person means by a domain, a host or a URL."""
-    found = parse_seed(text)
-    if found is None:
-        raise UsageError(f"{text!r} is not a domain")
-    name, id = domain_of(found[0].host)
-    return Site(name=name, id=id)
+"""The median of up to this many gaps is exact; of more, it is that of every second, fourth ... gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteVisit:
-    """The requests of one visit, and how long after the one before they came."""
+    """The requests of one visit, and the gap before it."""
 
     number: int
     rows: Sequence[RequestRow]
     gap: float | None
-    """Seconds from the end of the visit before to its beginning, None for the first."""
+    """Seconds since the end of the previous visit; None for the first visit."""
     due: float | None
-    """Seconds that were to pass in between; None for the first, and where the ledger does not say."""
+    """Seconds that the gap had to last; None for the first visit, and if the ledger does not say."""
     due_from: DelaySource
 
     @property
     def started(self) -> float:
-        """Wall-clock seconds."""
+        """Wall-clock seconds of the first request."""
         return self.rows[0].started
 
     @property
     def is_kept(self) -> bool | None:
-        """Whether the delay was kept, to the accuracy of the clocks; None where that cannot be told."""
+        """Whether the delay was kept, within the accuracy of the clocks; None if that is unknown."""
         if self.gap is None or self.due is None:
             return None
         return self.gap >= self.due * (1 - DRIFT) - ROUNDING_MS / 1000
@@ -78,71 +59,144 @@ class SiteVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsCopy:
-    """A robots.txt as it was read."""
+    """A robots.txt that was read, once or several times with the same text."""
 
     url: str
-    """What gave it."""
+    """The URL that served it."""
     hash: int
     first: float
-    """Wall-clock seconds when it was first read."""
+    """Wall-clock seconds of the first reading."""
     last: float
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class GapSample:
+    """Finds the shortest and the median of any number of gaps in bounded memory."""
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self._shortest = math.inf
+        self._sample: list[float] = []
+        self._seen = 0
+        self._step = 1
+
+    def __len__(self) -> int:
+        return len(self._sample)
+
+    def add(self, gap: float) -> None:
+        """Add a gap in seconds."""
+        self._shortest = min(self._shortest, gap)
+        if self._seen % self._step == 0:
+            self._sample.append(gap)
+            if len(self._sample) > self._max_size:
+                self._sample = self._sample[::2]
+                self._step *= 2
+        self._seen += 1
+
+    @property
+    def shortest(self) -> float | None:
+        """The shortest gap; None if there is none."""
+        return self._shortest if self._sample else None
+
+    @property
+    def median(self) -> float | None:
+        """The median of the sample; None if there is no gap."""
+        return median(self._sample) if self._sample else None
+
+
 class Totals:
-    """What all requests to a site come to."""
+    """Adds up the requests to a site while the ledger is read."""
 
-    rows: int = 0
-    """Requests of the visits to it, wherever they went."""
-    requests: int = 0
-    """Those of them that went to the site itself."""
-    visits: int = 0
-    pages: int = 0
-    bytes: int = 0
-    first: float | None = None
-    """Wall-clock seconds of the first request, None if there was none."""
-    last: float | None = None
-    outcomes: Mapping[str, int] = field(default_factory=dict)
-    elsewhere: int = 0
-    """Requests to the site in visits to others, whose robots.txt leads there."""
-    shortest: float | None = None
-    """The smallest gap between two visits in seconds, None if there were fewer than two."""
-    middle: float | None = None
-    kept: int = 0
-    """Visits after the first that kept the delay."""
-    broken: int = 0
-    """Those that did not."""
-    spans: Spans | None = None
-    copies: Sequence[RobotsCopy] = ()
-    copies_left_out: int = 0
+    def __init__(self, max_gaps: int = MOST_GAPS) -> None:
+        self.rows = 0
+        """Requests of visits to the site, including those that a redirect of robots.txt took elsewhere."""
+        self.requests = 0
+        """Requests of these visits to the site itself."""
+        self.elsewhere = 0
+        """Requests to the site during visits to others, whose robots.txt redirects there."""
+        self.visits = self.pages = self.bytes = 0
+        self.kept = self.broken = 0
+        """Visits that kept the delay, and visits that did not."""
+        self.first: float | None = None
+        """Wall-clock seconds of the first request; None if there was none."""
+        self.last: float | None = None
+        self.outcomes: Counter[str] = Counter()
+        self.gaps = GapSample(max_gaps)
+        self.timeline = Timeline()
+        self.copies_left_out = 0
+        self._copies: dict[tuple[str, int], RobotsCopy] = {}
+        """In the order of their last readings."""
+
+    @property
+    def copies(self) -> list[RobotsCopy]:
+        """The newest copies of robots.txt, in the order of their first readings."""
+        return sorted(self._copies.values(), key=lambda copy: copy.first)
+
+    def add_visit(self, visit: SiteVisit) -> None:
+        """Add a visit to the site."""
+        self.visits += 1
+        self.rows += len(visit.rows)
+        if visit.gap is not None:
+            self.gaps.add(visit.gap)
+            self.kept += visit.is_kept is True
+            self.broken += visit.is_kept is False
+        self.timeline.note(visit.started)
+        for row in visit.rows:
+            self._add_copy(row)
+            if row.other_domain is None:
+                self.requests += 1
+                self._add_request(row)
+
+    def add_elsewhere(self, row: RequestRow) -> None:
+        """Add a request of a visit to another site."""
+        self.elsewhere += 1
+        self._add_copy(row)
+        self._add_request(row)
+
+    def _add_request(self, row: RequestRow) -> None:
+        self.pages += is_stored(row)
+        self.bytes += row.size
+        self.outcomes[outcome_text(row)] += 1
+        self.first = row.started if self.first is None else min(self.first, row.started)
+        self.last = row.started if self.last is None else max(self.last, row.started)
+
+    def _add_copy(self, row: RequestRow) -> None:
+        if row.kind is not RequestKind.ROBOTS or row.content_hash is None:
+            return
+        key = (row.url, row.content_hash)
+        known = self._copies.pop(key, None)
+        self._copies[key] = RobotsCopy(
+            url=row.url,
+            hash=row.content_hash,
+            first=row.started if known is None else known.first,
+            last=row.started,
+            times=1 if known is None else known.times + 1,
+        )
+        if len(self._copies) > MOST_COPIES:
+            del self._copies[next(iter(self._copies))]
+            self.copies_left_out += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebmasterReport:
-    """All but the requests themselves."""
+class SiteReport:
+    """Everything but the requests themselves."""
 
     site: Site
     made: float
-    """Wall-clock seconds."""
+    """Wall-clock seconds of the report."""
     settings: Settings
     domain: DomainRecord | None
     exclusions: Sequence[Exclusion]
-    """All that there ever were of the site or of hosts in it."""
+    """All exclusions of the site or of its hosts, lifted ones included."""
     totals: Totals
 
     @property
     def is_excluded(self) -> bool:
-        """Whether the whole site is excluded now."""
+        """Whether the whole site is excluded at present."""
         return any(
             exclusion.lifted_at is None and _covers_all(exclusion.pattern, self.site)
             for exclusion in self.exclusions
         ) or (self.domain is not None and self.domain.is_excluded)
-
-    @property
-    def was_asked(self) -> bool:
-        """Whether any request was ever made."""
-        return self.totals.requests + self.totals.elsewhere > 0
 
 
 async def read_report(
@@ -152,33 +206,32 @@ async def read_report(
     settings: Settings,
     exclusions: Sequence[Exclusion],
     now: float,
-) -> WebmasterReport:
-    """The sums over all requests to a site; `now` is wall-clock seconds."""
-    sums = _Sums()
+    max_gaps: int = MOST_GAPS,
+) -> SiteReport:
+    """Read the totals of all requests to a site; `now` is wall-clock seconds, `max_gaps` bounds the memory."""
+    totals = Totals(max_gaps)
     async for visit in _grouped(reader.visits(site.id)):
-        sums.note_visit(visit)
+        totals.add_visit(visit)
     async for row in reader.elsewhere(site.id):
-        sums.note_elsewhere(row)
-    return WebmasterReport(
+        totals.add_elsewhere(row)
+    return SiteReport(
         site=site,
         made=now,
         settings=settings,
         domain=await reader.domain(site.id),
         exclusions=[exclusion for exclusion in exclusions if _touches(exclusion.pattern, site)],
-        totals=sums.totals(),
+        totals=totals,
     )
 
 
-async def visits_in(reader: FrontierReader, report: WebmasterReport) -> AsyncIterator[SiteVisit]:
-    """The visits that the sums of a report are about, oldest first; a crawl may have gone on since."""
+async def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
+    """Yield the visits that the totals of a report cover, oldest first, and no newer ones of a running crawl."""
     async for visit in _grouped(_first(reader.visits(report.site.id), report.totals.rows)):
         yield visit
 
 
-async def elsewhere_in(
-    reader: FrontierReader, report: WebmasterReport
-) -> AsyncIterator[RequestRow]:
-    """The requests to the site in visits to others, likewise."""
+async def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
+    """Yield the requests to the site during visits to others that the totals cover."""
     async for row in _first(reader.elsewhere(report.site.id), report.totals.elsewhere):
         yield row
 
@@ -193,13 +246,13 @@ async def _first(rows: AsyncIterator[RequestRow], count: int) -> AsyncIterator[R
 
 
 async def _grouped(rows: AsyncIterator[RequestRow]) -> AsyncIterator[SiteVisit]:
-    """Requests by visit; a visit has a handful of them."""
+    """Group requests by visit."""
     before: Sequence[RequestRow] = ()
     group: list[RequestRow] = []
     async for row in rows:
         if group and group[0].visit != row.visit:
             yield _visit(group, before)
-            # Of visits that overlap, the one counts that ended last.
+            # Of overlapping visits, the gap is measured from the one that ended last.
             before = group if _end(group) >= _end(before) else before
             group = []
         group.append(row)
@@ -223,123 +276,15 @@ def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisi
 
 
 def _has_no_delay(row: RequestRow) -> bool:
-    """Whether no delay is on record: requests from before there was a ledger, and of a process that was killed."""
-    return not row.delay and (row.process == 0 or row.settlement is Settlement.LOST)
-
-
-class _Sums:
-    """What is added up over the first reading."""
-
-    def __init__(self) -> None:
-        self._rows = self._requests = self._visits = self._pages = self._bytes = 0
-        self._elsewhere = self._kept = self._broken = self._left_out = 0
-        self._first: float | None = None
-        self._last: float | None = None
-        self._outcomes: Counter[str] = Counter()
-        self._gaps = _Gaps()
-        self._timeline = Timeline()
-        self._copies: dict[tuple[str, int], RobotsCopy] = {}
-        """The one that was read last is the last."""
-
-    def note_visit(self, visit: SiteVisit) -> None:
-        """Add a visit."""
-        self._visits += 1
-        self._rows += len(visit.rows)
-        if visit.gap is not None:
-            self._gaps.note(visit.gap)
-            self._kept += visit.is_kept is True
-            self._broken += visit.is_kept is False
-        self._timeline.note(visit.started)
-        for row in visit.rows:
-            self._note_copy(row)
-            if row.other_domain is None:
-                self._requests += 1
-                self._note_request(row)
-
-    def note_elsewhere(self, row: RequestRow) -> None:
-        """Add a request of a visit to another site."""
-        self._elsewhere += 1
-        self._note_copy(row)
-        self._note_request(row)
-
-    def _note_request(self, row: RequestRow) -> None:
-        self._pages += is_stored(row)
-        self._bytes += row.size
-        self._outcomes[outcome_text(row)] += 1
-        self._first = row.started if self._first is None else min(self._first, row.started)
-        self._last = row.started if self._last is None else max(self._last, row.started)
-
-    def _note_copy(self, row: RequestRow) -> None:
-        if row.kind is not RequestKind.ROBOTS or row.content_hash is None:
-            return
-        key = (row.url, row.content_hash)
-        known = self._copies.pop(key, None)
-        self._copies[key] = RobotsCopy(
-            url=row.url,
-            hash=row.content_hash,
-            first=row.started if known is None else known.first,
-            last=row.started,
-            times=1 if known is None else known.times + 1,
-        )
-        if len(self._copies) > MOST_COPIES:
-            del self._copies[next(iter(self._copies))]
-            self._left_out += 1
-
-    def totals(self) -> Totals:
-        """What it came to."""
-        return Totals(
-            rows=self._rows,
-            requests=self._requests,
-            visits=self._visits,
-            pages=self._pages,
-            bytes=self._bytes,
-            first=self._first,
-            last=self._last,
-            outcomes=dict(self._outcomes.most_common()),
-            elsewhere=self._elsewhere,
-            shortest=self._gaps.shortest,
-            middle=self._gaps.middle,
-            kept=self._kept,
-            broken=self._broken,
-            spans=self._timeline.spans(),
-            copies=sorted(self._copies.values(), key=lambda copy: copy.first),
-            copies_left_out=self._left_out,
-        )
-
-
-class _Gaps:
-    """The smallest and the middle one of any number of gaps."""
-
-    def __init__(self) -> None:
-        self._smallest = math.inf
-        self._kept: list[float] = []
-        self._seen = 0
-        self._step = 1
-
-    def note(self, gap: float) -> None:
-        """Add one."""
-        self._smallest = min(self._smallest, gap)
-        if self._seen % self._step == 0:
-            self._kept.append(gap)
-            if len(self._kept) > MOST_GAPS:
-                self._kept = self._kept[::2]
-                self._step *= 2
-        self._seen += 1
-
-    @property
-    def shortest(self) -> float | None:
-        return self._smallest if self._kept else None
-
-    @property
-    def middle(self) -> float | None:
-        return median(self._kept) if self._kept else None
+    """Whether the process was killed before it recorded the delay."""
+    return not row.delay and row.settlement is Settlement.LOST
 
 
 def _covers_all(pattern: str, site: Site) -> bool:
-    """Whether an exclusion is about a site with all its hosts."""
+    """Whether an exclusion covers a site with all its hosts."""
     return not pattern.startswith("=") and Exclusions([pattern]).covers(site.name)
 
 
 def _touches(pattern: str, site: Site) -> bool:
-    """Whether an exclusion is about a site, or about some hosts in it."""
+    """Whether an exclusion covers a site or some of its hosts."""
     return _covers_all(pattern, site) or domain_around(pattern) == site.id

@@ -1,4 +1,4 @@
-"""A report on a site as text for people, and as JSON Lines for programs."""
+"""Prints a site report as text for people and as JSON Lines for programs."""
 
 from __future__ import annotations
 
@@ -7,248 +7,62 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
-from rove.humanize import counted, hash_text, size_text
-from rove.inspect.explain_text import exclusion_json, exclusion_text
-from rove.inspect.pages import iso_time
-from rove.inspect.report import (
-    MOST_COPIES,
-    RobotsCopy,
-    SiteVisit,
-    WebmasterReport,
-    elsewhere_in,
-    visits_in,
-)
-from rove.inspect.requests import (
-    DELAY_REASONS,
-    fate_text,
-    one_line,
-    outcome_text,
-    precise,
-    request_json,
-    utc_text,
-    whole_text,
-)
+from rove.humanize import hash_text
+from rove.inspect import report_parts
+from rove.inspect.display import iso_time, one_line, utc_text
+from rove.inspect.explain_text import exclusion_json
+from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, elsewhere_in, visits_in
+from rove.inspect.request_rows import outcome_text, request_json
 from rove.model.ledger import RequestRow
-from rove.policy.constants import user_agent
-from rove.policy.robots import PRODUCT_TOKEN
-
-MOST_ROBOTS_TEXT = 20_000
-"""Characters that are shown of one robots.txt; --json has all of it."""
-_WIDTH = 100
-KEEP_OFF = f"User-agent: {PRODUCT_TOKEN}\nDisallow: /"
-SLOW_DOWN = f"User-agent: {PRODUCT_TOKEN}\nCrawl-delay: 600"
-ELSEWHERE = (
-    "The robots.txt of another site redirects to this one, and was asked for here on a visit to that site "
-    "(RFC 9309, section 2.3.1.2)."
-)
+from rove.policy.identity import user_agent
 
 
-async def text_lines(report: WebmasterReport, reader: FrontierReader) -> AsyncIterator[str]:
-    """What `report` prints for people, as it is read."""
+async def text_lines(report: SiteReport, reader: FrontierReader) -> AsyncIterator[str]:
+    """Yield what `report` prints for people, as it is read."""
     for line in _head(report):
         yield line
     if report.totals.copies:
         yield ""
-        yield "robots.txt, as it was read"
-        shown: dict[int, str] = {}
-        for copy in report.totals.copies:
-            async for line in _copy_lines(copy, reader, shown):
-                yield line
-        if report.totals.copies_left_out:
-            yield f"  {copies_left_out(report)}"
+        yield report_parts.COPIES_TITLE
+        async for copy in report_parts.shown_copies(report, reader):
+            yield f"  {copy.title}"
+            for line in copy.text.splitlines():
+                yield f"      {line}".rstrip()
+            if copy.note:
+                yield f"      ({copy.note})"
+        if note := report_parts.copies_left_out(report):
+            yield f"  {note}"
     if report.totals.rows:
         yield ""
-        yield "Requests, by visit"
+        yield report_parts.VISITS_TITLE
         async for visit in visits_in(reader, report):
-            yield f"  visit {visit.number}, {visit_text(visit)}"
+            yield f"  visit {visit.number}, {utc_text(visit.started)}, {report_parts.gap_text(visit)}"
             for row in visit.rows:
                 yield _request_line(row, is_here=row.other_domain is None)
     if report.totals.elsewhere:
         yield ""
-        yield "Requests on behalf of other sites"
-        for line in wrap(ELSEWHERE, _WIDTH, initial_indent="  ", subsequent_indent="  "):
+        yield report_parts.ELSEWHERE_TITLE
+        for line in _wrapped(report_parts.ELSEWHERE):
             yield line
         async for row in elsewhere_in(reader, report):
             yield _request_line(row, is_here=True)
 
 
-def _head(report: WebmasterReport) -> Iterator[str]:
-    yield f"Requests of rove to {report.site.name}, as of {utc_text(report.made)}"
-    for title, facts in (("Who asks", who_asks(report)), ("In short", in_short(report))):
+def _head(report: SiteReport) -> Iterator[str]:
+    yield f"{report_parts.title(report)}, as of {utc_text(report.made)}"
+    for name, facts in report_parts.sections(report):
         yield ""
-        yield title
-        for name, value in facts:
-            yield f"  {name:<14}{value}"
+        yield name
+        yield from (f"  {name:<14}{value}" for name, value in facts)
     yield ""
-    yield "How to opt out"
-    for text, robots in opt_out(report):
-        yield from wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield report_parts.OPT_OUT_TITLE
+    for text, robots in report_parts.opt_out(report):
+        yield from _wrapped(text)
         yield from (f"      {line}" for line in robots.splitlines())
 
 
-def who_asks(report: WebmasterReport) -> list[tuple[str, str]]:
-    """Who runs the crawl, as names and values."""
-    settings = report.settings
-    facts = [
-        ("contact", settings.email),
-        ("User-Agent", user_agent(settings.email, settings.info_url)),
-    ]
-    return [*facts, ("about", settings.info_url)] if settings.info_url else facts
-
-
-def in_short(report: WebmasterReport) -> list[tuple[str, str]]:
-    """The sums, as names and values."""
-    totals = report.totals
-    facts = [
-        ("still to come", still_to_come(report)),
-        ("excluded", excluded_text(report)),
-    ]
-    facts += [("exclusion", exclusion_text(exclusion)) for exclusion in report.exclusions]
-    if totals.first is None or totals.last is None:
-        return [("requests", "no request was ever made"), *facts]
-    requests = f"{counted(totals.requests, 'request')} in {counted(totals.visits, 'visit')}"
-    if totals.elsewhere:
-        requests += f", and {totals.elsewhere:,} for the robots.txt of other sites"
-    answers = ", ".join(f"{name} ({count:,})" for name, count in totals.outcomes.items())
-    return [
-        ("requests", requests),
-        ("first", utc_text(totals.first)),
-        ("last", utc_text(totals.last)),
-        ("received", size_text(totals.bytes)),
-        ("pages stored", f"{totals.pages:,}"),
-        ("answers", one_line(answers)),
-        ("delays", delays_text(report)),
-        *facts,
-    ]
-
-
-def excluded_text(report: WebmasterReport) -> str:
-    """Whether the site is asked any more."""
-    if report.is_excluded:
-        return "yes: the site is not asked any more"
-    if any(exclusion.lifted_at is None for exclusion in report.exclusions):
-        return "in part: the hosts below are not asked any more"
-    return "no"
-
-
-def delays_text(report: WebmasterReport) -> str:
-    """The gaps between visits, and whether they were as long as they had to be."""
-    totals = report.totals
-    if totals.shortest is None or totals.middle is None:
-        return "there was one visit" if totals.visits else "there was no visit"
-    judged = totals.kept + totals.broken
-    gaps = (
-        f"at least {precise(totals.shortest)} between two visits, {precise(totals.middle)} in the median"
-        if totals.shortest >= 0
-        else f"visits overlapped; {precise(totals.middle)} between two in the median"
-    )
-    if totals.broken:
-        return f"{gaps}; the delay was NOT KEPT {counted(totals.broken, 'time')} of {judged:,}"
-    return f"{gaps}; the delay was kept each time" if judged else gaps
-
-
-def still_to_come(report: WebmasterReport) -> str:
-    """What the crawl has in mind for the site."""
-    domain = report.domain
-    if domain is None or report.is_excluded or not domain.pending:
-        return "nothing"
-    return f"{counted(domain.pending, 'URL')}, at most one page a visit"
-
-
-def visit_text(visit: SiteVisit) -> str:
-    """When a visit was, and how long after the one before."""
-    when = utc_text(visit.started)
-    if visit.gap is None:
-        return f"{when}, the first"
-    return f"{when}, {gap_text(visit.gap)} ({due_text(visit)})"
-
-
-def gap_text(gap: float) -> str:
-    """How long after the one before a visit began."""
-    if gap < 0:
-        return f"{precise(-gap)} before the end of the one before"
-    return f"{precise(gap)} after the one before"
-
-
-def due_text(visit: SiteVisit) -> str:
-    """How long it had to be, why, and whether it was."""
-    if visit.due is None:
-        return "the delay is not on record"
-    kept = "kept" if visit.is_kept else "NOT KEPT"
-    return f"delay {precise(visit.due)}, {DELAY_REASONS[visit.due_from]}: {kept}"
-
-
-def request_notes(row: RequestRow) -> list[str]:
-    """What else is to be said of a request."""
-    notes = [f"to {one_line(row.target)}"] if row.target else []
-    if row.settlement:
-        notes.append(fate_text(row))
-    return notes
-
-
-def opt_out(report: WebmasterReport) -> list[tuple[str, str]]:
-    """How a webmaster keeps rove off, each with lines for robots.txt."""
-    site, email = report.site.name, report.settings.email
-    robots = (
-        "A copy of robots.txt is used for a day at the most. A Crawl-delay of more than a day keeps rove off as well. "
-        "A group for rove stands in the place of the one for all agents (*)."
-    )
-    mail = (
-        f"Or write to {email}: whoever runs the crawl then excludes {site} with all its hosts "
-        f"(rove exclude {site})."
-    )
-    return [
-        ("To keep rove off a host, put this into its robots.txt:", KEEP_OFF),
-        ("To be asked less often (here: at most every ten minutes):", SLOW_DOWN),
-        (robots, ""),
-        (mail, ""),
-    ]
-
-
-def copies_left_out(report: WebmasterReport) -> str:
-    """What is said where there were too many copies of robots.txt to list."""
-    return (
-        f"{report.totals.copies_left_out:,} older copies are left out: these are the last {MOST_COPIES}; "
-        "--json has the hash of each with its request."
-    )
-
-
-def copy_title(copy: RobotsCopy) -> str:
-    """When a robots.txt was read."""
-    url, first = one_line(copy.url), utc_text(copy.first)
-    if copy.times == 1:
-        return f"{url}, read {first}"
-    return f"{url}, read {copy.times:,} times from {first} to {utc_text(copy.last)}"
-
-
-async def robots_shown(copy: RobotsCopy, reader: FrontierReader) -> tuple[str, str]:
-    """The text of a robots.txt as far as it is shown, and what is to be said of it."""
-    body = await reader.robots_text(copy.hash)
-    if body is None:
-        return "", "its text was not kept"
-    text = whole_text(body)
-    if not text.strip():
-        return "", "it is empty"
-    if len(text) > MOST_ROBOTS_TEXT:
-        return text[
-            :MOST_ROBOTS_TEXT
-        ], f"the first {MOST_ROBOTS_TEXT:,} of {len(text):,} characters"
-    return text, ""
-
-
-async def _copy_lines(
-    copy: RobotsCopy, reader: FrontierReader, shown: dict[int, str]
-) -> AsyncIterator[str]:
-    yield f"  {copy_title(copy)}"
-    if copy.hash in shown:
-        yield f"      (the same text as that of {shown[copy.hash]})"
-        return
-    shown[copy.hash] = one_line(copy.url)
-    text, note = await robots_shown(copy, reader)
-    for line in text.splitlines():
-        yield f"      {line}".rstrip()
-    if note:
-        yield f"      ({note})"
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
 
 
 def _request_line(row: RequestRow, *, is_here: bool) -> str:
@@ -256,36 +70,23 @@ def _request_line(row: RequestRow, *, is_here: bool) -> str:
     if not is_here:
         address += " (another site)"
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
-    parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *request_notes(row)]
+    parts = [
+        utc_text(row.started),
+        what,
+        f"{address:<15}",
+        one_line(row.url),
+        *report_parts.request_notes(row),
+    ]
     return "      " + "  ".join(parts)
 
 
-async def json_records(
-    report: WebmasterReport, reader: FrontierReader
-) -> AsyncIterator[dict[str, Any]]:
-    """What `report --json` prints, an object a line: the report, each robots.txt, each visit with its requests."""
+async def json_records(report: SiteReport, reader: FrontierReader) -> AsyncIterator[dict[str, Any]]:
+    """Yield the objects that `report --json` prints: the report, each robots.txt, each visit and its requests."""
     yield _report_json(report)
     for copy in report.totals.copies:
-        body = await reader.robots_text(copy.hash)
-        yield {
-            "record": "robots",
-            "url": copy.url,
-            "content_hash": hash_text(copy.hash),
-            "first": iso_time(copy.first),
-            "last": iso_time(copy.last),
-            "times": copy.times,
-            "text": None if body is None else body.decode("utf-8", "replace"),
-        }
+        yield _copy_json(copy, await reader.robots_text(copy.hash))
     async for visit in visits_in(reader, report):
-        yield {
-            "record": "visit",
-            "visit": visit.number,
-            "started": iso_time(visit.started),
-            "gap_s": visit.gap,
-            "delay_s": visit.due,
-            "delay_from": None if visit.due is None else visit.due_from.value,
-            "kept": visit.is_kept,
-        }
+        yield _visit_json(visit)
         for row in visit.rows:
             is_here = row.other_domain is None
             yield {"record": "request", **request_json(row), "asked_here": is_here}
@@ -293,7 +94,7 @@ async def json_records(
         yield {"record": "request-for-another-site", **request_json(row)}
 
 
-def _report_json(report: WebmasterReport) -> dict[str, Any]:
+def _report_json(report: SiteReport) -> dict[str, Any]:
     totals, settings = report.totals, report.settings
     return {
         "record": "report",
@@ -311,14 +112,38 @@ def _report_json(report: WebmasterReport) -> dict[str, Any]:
         "bytes": totals.bytes,
         "first": None if totals.first is None else iso_time(totals.first),
         "last": None if totals.last is None else iso_time(totals.last),
-        "answers": dict(totals.outcomes),
+        "answers": dict(totals.outcomes.most_common()),
         "gaps": {
-            "smallest_s": totals.shortest,
-            "median_s": totals.middle,
+            "smallest_s": totals.gaps.shortest,
+            "median_s": totals.gaps.median,
             "kept": totals.kept,
             "not_kept": totals.broken,
         },
         "pending": report.domain.pending if report.domain else 0,
         "robots_copies": len(totals.copies),
         "robots_copies_left_out": totals.copies_left_out,
+    }
+
+
+def _copy_json(copy: RobotsCopy, body: bytes | None) -> dict[str, Any]:
+    return {
+        "record": "robots",
+        "url": copy.url,
+        "content_hash": hash_text(copy.hash),
+        "first": iso_time(copy.first),
+        "last": iso_time(copy.last),
+        "times": copy.times,
+        "text": None if body is None else body.decode("utf-8", "replace"),
+    }
+
+
+def _visit_json(visit: SiteVisit) -> dict[str, Any]:
+    return {
+        "record": "visit",
+        "visit": visit.number,
+        "started": iso_time(visit.started),
+        "gap_s": visit.gap,
+        "delay_s": visit.due,
+        "delay_from": None if visit.due is None else visit.due_from.value,
+        "kept": visit.is_kept,
     }

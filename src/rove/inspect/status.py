@@ -1,14 +1,15 @@
-"""Where a crawl stands."""
+"""The state of a crawl in numbers, for `rove status`."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import crawled_seconds
-from rove.humanize import seconds_text, size_text
+from rove.humanize import counted, seconds_text, size_text
+from rove.inspect.display import local_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
@@ -16,37 +17,37 @@ from rove.model.urls import UrlState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Where a crawl stands."""
+    """The state of a crawl."""
 
     running: bool
     since: float | None
-    """When it was first started, wall-clock seconds."""
+    """Wall-clock seconds of the first start; None if it was never started."""
     elapsed: float
-    """Seconds that it has been running, over all starts."""
+    """Seconds that it has run, summed over all starts."""
     rate: float
-    """Pages per second: of the last seconds while it runs, else on average."""
+    """Pages per second: the current rate while it runs, else the average."""
     counts: Counts
 
 
-async def read_status(reader: FrontierReader, *, running: bool) -> Status:
-    """The state of a crawl, from kept counters; `running`: it is known to run on this machine."""
+async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
+    """Read the state of a crawl from its counters; `in_use`: a process on this machine has it open."""
     counts, runs = await reader.counts(), await reader.runs()
     participants = await reader.participants()
-    alive = [process for process in participants if is_alive(process)]
-    running = running or runs_elsewhere(participants)
+    running = in_use or runs_elsewhere(participants)
     elapsed = crawled_seconds(runs)
     average = counts.pages / elapsed if elapsed > 0 else 0.0
+    current = sum(process.pages_per_second for process in participants if is_alive(process))
     return Status(
         running=running,
         since=runs[0].started if runs else None,
         elapsed=elapsed,
-        rate=sum(process.pages_per_second for process in alive) if running else average,
+        rate=current if running else average,
         counts=counts,
     )
 
 
 def as_json(status: Status) -> dict[str, Any]:
-    """The object that `status --json` prints."""
+    """Return the object that `status --json` prints."""
     counts = status.counts
     return {
         "running": status.running,
@@ -69,37 +70,32 @@ def as_json(status: Status) -> dict[str, Any]:
 
 
 def as_lines(status: Status) -> list[str]:
-    """What `status` prints for people."""
+    """Return what `status` prints for people."""
     counts = status.counts
-    since = (
-        "not started"
-        if status.since is None
-        else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(status.since))
-    )
     running = "running" if status.running else "not running"
-    received = f"{size_text(counts.bytes)} received in {counts.requests:,} requests"
-    copies = f"{counts.copies:,} of them with a text stored before, " if counts.copies else ""
+    started = "never started" if status.since is None else f"started {local_text(status.since)}"
+    copies = f", {counts.copies:,} of them copies of stored texts" if counts.copies else ""
+    received = f"{size_text(counts.bytes)} received in {counted(counts.requests, 'request')}"
     lines = [
-        f"{running}, begun {since}, crawled for {seconds_text(status.elapsed)}",
-        f"pages      {counts.pages:,} ({status.rate:.1f}/s), {copies}{received}",
+        f"{running}, {started}, crawled for {seconds_text(status.elapsed)}",
+        f"pages      {counts.pages:,} ({status.rate:.1f}/s){copies}, {received}",
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
     if counts.unasked:
-        lines.append(
-            f"leases     {counts.leases:,}, of which without a request: {_listed(counts.unasked)}"
-        )
-    if counts.blocked:
-        lines.append("blocked    " + _listed(counts.blocked))
-    if counts.not_accepted:
-        lines.append("not taken  " + _listed(counts.not_accepted))
-    if counts.failures:
-        lines.append("errors     " + _listed(counts.failures))
-    if counts.marks:
-        lines.append("marked     " + _listed(counts.marks))
+        without = _largest_first(counts.unasked)
+        lines.append(f"leases     {counts.leases:,}; ended without a request: {without}")
+    for name, reasons in (
+        ("blocked", counts.blocked),
+        ("not taken", counts.not_accepted),
+        ("errors", counts.failures),
+        ("marked", counts.marks),
+    ):
+        if reasons:
+            lines.append(f"{name:<11}{_largest_first(reasons)}")
     return lines
 
 
-def _listed(counts: Any) -> str:
+def _largest_first(counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return ", ".join(f"{name} {count:,}" for name, count in ordered)

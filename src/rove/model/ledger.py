@@ -60,8 +60,8 @@ class Content(Record, frozen=True, kw_only=True):
 
     hash: int
     """`content_hash` in the ledger."""
-    checked: int
-    """64 bits of a second hash, for which nobody can construct a collision. Texts that agree in both are the same."""
+    sha1_64: int
+    """64 bits of the SHA-1 of its stored block. Texts that agree in both hashes are taken to be the same."""
     domain: int
     """The domain of the page that the stored record names."""
     visit: int

@@ -1,4 +1,4 @@
-"""What a fetch returns: a closed set of outcomes, which callers `match` on.
+"""The outcomes of a fetch: a closed set that callers `match` on.
 
 A fetch never raises for what the web does. It returns one of these.
 """
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 MAX_MEDIA_TYPE = 255
-"""RFC 6838 4.2: two names of at most 127 characters and a slash; a server may send anything."""
+"""RFC 6838 4.2: two names of at most 127 characters and a slash. A server may send more."""
 
 
 class FailureKind(enum.StrEnum):
-    """Why a request brought no usable response."""
+    """Why a request brought no usable answer."""
 
     DNS_NOT_FOUND = "dns-not-found"
     DNS = "dns"
@@ -27,14 +27,14 @@ class FailureKind(enum.StrEnum):
     TIMEOUT_FIRST_BYTE = "timeout-first-byte"
     TIMEOUT_TOTAL = "timeout-total"
     TOO_SLOW = "too-slow"
-    """The answer began, and then came in by drops."""
+    """The answer began and then came in too slowly."""
     RESET = "reset"
     PROTOCOL = "protocol"
     ENCODING = "encoding"
     ABORTED = "aborted"
     BUSY = "busy"
-    """Our own trouble: too many connections of ours to its address, for as long as a request may take (--per-ip), or
-    none to be had, as files or ports had run out."""
+    """This process could not make the request: its other connections kept the address busy (--per-ip), or files, ports
+    or memory ran out."""
 
 
 TEMPORARY_FAILURES = frozenset(
@@ -60,7 +60,7 @@ UNREACHABLE_FAILURES = frozenset(
         FailureKind.PROTOCOL,
     }
 )
-"""Failures after which a bare domain of the seeds is tried over http: https is not spoken there."""
+"""Failures that suggest a server without https. A seed given as a bare domain is then tried over http."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,29 +70,28 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     status_line: str
     headers: Sequence[tuple[str, str]]
-    """As sent, in order, names in the server's spelling, bytes decoded as latin-1."""
+    """In the server's order and spelling, decoded as latin-1."""
     address: str
-    """The address that answered, without the port."""
+    """The IP address of the server."""
     waited: float = 0.0
-    """Seconds that passed for our sake: before it was asked, for other connections of ours to its address to end, and
-    while its body was not taken, for want of memory."""
+    """Seconds that do not count against the server: for a free slot at its address, for memory, and event-loop lag."""
     marks: tuple[str, ...] = ()
-    """What was cut, dropped or doubtful about the answer, by name."""
+    """Names of what was cut, dropped or doubtful."""
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, by its lower-case name."""
+        """Return the first value of a header; `name` is in lower case."""
         for key, value in self.headers:
             if key.lower() == name:
                 return value
         return None
 
     def all_headers(self, name: str) -> list[str]:
-        """All values of a header that may be sent several times, by its lower-case name."""
+        """Return all values of a header; `name` is in lower case."""
         return [value for key, value in self.headers if key.lower() == name]
 
     @property
     def media_type(self) -> str:
-        """The lower-case media type without parameters, '' when none was sent."""
+        """The media type in lower case and without parameters, '' if there is none."""
         sent = (self.header("content-type") or "").partition(";")[0]
         return sent.strip().lower()[:MAX_MEDIA_TYPE]
 
@@ -102,46 +101,46 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
     response: Response
     body: bytes
-    """Content decoded."""
+    """The decoded content."""
     wire_body: bytes
-    """As sent, after any transfer coding; the same object as `body` when no content coding was used."""
+    """The content as sent, without transfer coding. The same object as `body` if there is no content coding."""
     truncated: bool
-    """The body was longer than the cap and is cut."""
+    """The body was longer than the cap and was cut."""
 
 
 class Redirected(msgspec.Struct, frozen=True, kw_only=True):
-    """A 3xx answer with a Location, which is as sent (perhaps relative)."""
+    """A 3xx answer with a Location, which may be relative."""
 
     response: Response
     location: str
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """The server's status says no: 4xx, 5xx, or a 3xx that leads nowhere."""
+    """A 4xx or 5xx answer, or a 3xx answer without a usable Location."""
 
     response: Response
 
 
 class WrongType(msgspec.Struct, frozen=True, kw_only=True):
-    """A 2xx answer of a type that is not read; closed after the headers."""
+    """A 2xx answer of a type that rove does not read. The connection closes after the head."""
 
     response: Response
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
-    """No usable answer."""
+    """A request without a usable answer."""
 
     kind: FailureKind
     detail: str
     address: str = ""
     status: int = 0
-    """The status, where the failure came after it."""
+    """The status of the answer, if the request failed after it; otherwise 0."""
     marks: tuple[str, ...] = ()
-    """What was doubtful about it, by name."""
+    """Names of what was doubtful."""
     waited: float = 0.0
-    """As of a Response."""
+    """Seconds that do not count against the server, see Response."""
     shortage: bool = False
-    """There was no file, port or buffer for it on this machine."""
+    """This machine had no file, port or memory left for it."""
 
 
 Outcome = Fetched | Redirected | Refused | WrongType | Failed

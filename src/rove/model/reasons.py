@@ -53,9 +53,11 @@ def lost_with_process(times: int) -> str:
 
 
 class RequestError(enum.StrEnum):
-    """Why a request that was answered brought nothing to read."""
+    """Why a request brought no page, apart from `FailureKind` and error statuses."""
 
     WRONG_TYPE = "wrong-type"
+    LOST = "lost"
+    """Its process was killed before it ended."""
 
 
 _STATUS = "status-"

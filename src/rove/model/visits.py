@@ -65,7 +65,7 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     """The result of one visit, for the frontier to settle."""
 
     lease: Lease
-    asked: bool
+    requested: bool
     """Whether a request was sent, so that the domain's delay applies."""
     since_finish: float
     """Seconds from the end of the last request to now."""
@@ -82,9 +82,9 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     """Locations of page texts that the frontier does not know yet."""
 
     @property
-    def unasked_because(self) -> NoRequestReason | None:
+    def no_request_reason(self) -> NoRequestReason | None:
         """Why no request was made; None if one was."""
-        if self.asked:
+        if self.requested:
             return None
         if self.settled:
             return NoRequestReason.BLOCKED

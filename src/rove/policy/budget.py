@@ -1,54 +1,54 @@
-"""How many URLs of one domain are worth keeping: a pure function of how long the crawl goes on.
+"""How many URLs of one domain are worth keeping: a pure function of how long the crawl runs.
 
-A domain asked every 70 s gives 1,234 pages a day. A crawl of a day has no use for its ten millionth URL, but that is
-what would fill the disk. So a domain has a budget of visits, and the frontier has room for a few times as many of its
-URLs; what is offered beyond that is counted and not kept, unless it is nearer to a seed than something that is kept.
-A frontier is then no larger than its domains times their room, whatever the web does.
+A domain that is visited every 70 s yields 1,234 pages a day, so a crawl of one day has no use for its ten millionth
+URL. Each domain therefore has a budget of visits, and the frontier keeps a few pending URLs for each of them. Further
+URLs are counted and dropped, unless they are nearer to a seed than one that is pending. This bounds the frontier by
+the number of domains, whatever the web does.
 
-The whole time of the crawl counts, not what is left of it: all processes and machines then reckon alike, and a crawl
-that is about to end does not throw away what it would need if it were given more time.
+The budget depends on the crawl's whole duration, not on the time left. All processes and machines thus compute the
+same budget, and a crawl that is about to end keeps the URLs that it would need if it were given more time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEFAULT_HORIZON = 30 * 86_400.0
-"""Seconds that a crawl without a time limit is reckoned to go on for."""
-LEAST_DELAY = 0.1
-"""Seconds that a visit takes at least, where there is no delay."""
+from rove.policy.constants import DAY, LEAST_DELAY
+
+DEFAULT_HORIZON = 30 * DAY
+"""Assumed duration of a crawl without a time limit, in seconds."""
 LEAST_YIELD = 0.05
-"""The share of new texts that a domain is given credit for at least: it may have some yet."""
+"""Every domain is assumed to have at least this share of new texts."""
 FEWEST_VISITS = 16
 MULTIPLE = 4
-"""URLs kept for each visit: many turn out to be forbidden, broken, or to lead to one that is known."""
+"""Pending URLs per visit, because many turn out to be forbidden, broken, or redirects to known ones."""
 _MOST_VISITS = float(1 << 40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainBudget:
-    """What a crawl has for each of its domains."""
+    """The visits and pending URLs that a crawl grants each of its domains."""
 
     horizon: float
-    """Seconds that the crawl goes on for."""
+    """Duration of the crawl in seconds."""
     delay: float
-    """Least seconds between two visits to a domain."""
+    """Minimum seconds between two visits to a domain."""
     max_pages: int | None = None
-    """Pages that it takes of one domain."""
+    """Maximum number of pages of one domain."""
 
     def visits(self, crawl_delay: float, repeats: float) -> int:
-        """Visits that a domain is worth, by its Crawl-delay and the share of its pages that repeat others."""
-        found = self.horizon / max(self.delay, crawl_delay, LEAST_DELAY)
-        found *= max(1.0 - repeats, LEAST_YIELD)
+        """Return the visits that a domain is worth, by its Crawl-delay and the share of its pages that are copies."""
+        visits = self.horizon / max(self.delay, crawl_delay, LEAST_DELAY)
+        visits *= max(1.0 - repeats, LEAST_YIELD)
         if self.max_pages is not None:
-            found = min(found, self.max_pages)
-        return max(FEWEST_VISITS, int(min(found, _MOST_VISITS)))
+            visits = min(visits, self.max_pages)
+        return max(FEWEST_VISITS, int(min(visits, _MOST_VISITS)))
 
     @property
     def least_room(self) -> int:
-        """What every domain has room for."""
+        """The pending URLs that every domain may have."""
         return MULTIPLE * FEWEST_VISITS
 
     def room(self, crawl_delay: float, repeats: float) -> int:
-        """URLs of a domain that may be pending."""
+        """Return the maximum number of pending URLs of a domain."""
         return MULTIPLE * self.visits(crawl_delay, repeats)

@@ -1,45 +1,24 @@
-"""The numbers and names that politeness is made of."""
+"""The numbers that make a crawl polite."""
 
 from __future__ import annotations
 
-import re
-
-from rove import __version__
-
+DAY = 86_400.0
 DEFAULT_DELAY = 70.0
-"""Least seconds between two visits to one domain."""
+"""Default minimum seconds between two visits to one domain."""
+LEAST_DELAY = 0.1
+"""Seconds assumed between two visits when the delay is 0, so that waits and budgets stay finite."""
 VISIT_BUDGET = 180.0
-"""Seconds that a visit may take from its claim on: waiting in the process, robots.txt and all hops."""
+"""Maximum seconds of a visit from its claim on: waiting in the process, robots.txt and all redirects included."""
 MAX_REQUESTS_PER_VISIT = 8
 DEFAULT_REDIRECT_HOPS = 3
+"""Redirects inside a domain that a visit follows immediately."""
 DEFAULT_MAX_LINKS = 2_000
-"""Links that are taken from one page."""
-"""Redirects inside a domain that a visit follows at once."""
+"""Links taken from one page."""
 MAX_ROBOTS_HOPS = 5
+"""Redirects followed for one robots.txt; RFC 9309, section 2.3.1.2, asks for at least five."""
 MAX_REDIRECT_CHAIN = 20
-"""Redirects in a row, over all visits, before a chain is given up."""
-ROBOTS_VALID_SECONDS = 86_400.0
-PROJECT_PAGE = "https://rove.example/about"
-
-_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@"
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
-    r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])"
-)
-
-
-def user_agent(email: str, info_url: str | None) -> str:
-    """What rove calls itself: its name, a page about it, and how to reach who runs it."""
-    return f"rove/{__version__} (+{info_url or PROJECT_PAGE}; mailto:{email})"
-
-
-def is_plausible_email(text: str) -> bool:
-    """Whether a webmaster could write to this address."""
-    local, _, _ = text.partition("@")
-    return (
-        len(text) <= 254
-        and _EMAIL.fullmatch(text) is not None
-        and not local.startswith(".")
-        and not local.endswith(".")
-        and ".." not in local
-    )
+"""Redirects in a row, over all visits, after which a chain is abandoned."""
+ROBOTS_VALID_SECONDS = DAY
+"""RFC 9309, section 2.4: a copy of a robots.txt should not be used for longer than a day."""
+OVERLOADED = frozenset({429, 503})
+"""Statuses of a server that receives too many requests. Both may carry a Retry-After."""

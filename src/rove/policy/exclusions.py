@@ -1,11 +1,11 @@
-"""Domains and hosts never to be touched: what a pattern means. Pure.
+"""The patterns that exclude domains and hosts from a crawl, without I/O.
 
-- `example.com` is that host and everything below it; so is `*.example.com`, as whoever writes that rather means too
-  much than too little;
-- `=www.example.com` is that host alone;
-- a `*` anywhere else stands for any letters, dots included: `shop*.example.com`, `*-ads.*`; what is below a host that
-  matches is meant as well;
-- an address is itself.
+- `example.com` excludes that host and all its subdomains. So does `*.example.com`, because excluding too much is the
+  smaller mistake.
+- `=www.example.com` excludes that host alone.
+- A `*` anywhere else matches any characters, dots included: `shop*.example.com`, `*-ads.*`. Subdomains of a matching
+  host are excluded too.
+- An IP address excludes itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GLOB = re.compile(r"[a-z0-9_*-]+(\.[a-z0-9_*-]+)*")
 
 
 class Exclusions:
-    """What is excluded at a time."""
+    """The exclusion patterns of a crawl."""
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         self._names: set[str] = set()
@@ -42,7 +42,7 @@ class Exclusions:
         return len(self._names) + len(self._hosts) + len(self._globs)
 
     def covers(self, host: str) -> bool:
-        """Whether a host is excluded, by its own name or by one above it."""
+        """Whether a host is excluded, by itself or by a parent domain."""
         if self._names and self._name_covering(host) is not None:
             return True
         return (bool(self._hosts) and host in self._hosts) or (
@@ -50,7 +50,7 @@ class Exclusions:
         )
 
     def covers_all_of(self, name: str) -> bool:
-        """Whether a name is excluded with everything below it."""
+        """Whether a name is excluded with all its subdomains."""
         return self._name_covering(name) is not None or (
             bool(self._globs) and self._any_glob.fullmatch(name) is not None
         )
@@ -61,7 +61,7 @@ class Exclusions:
         return url is not None and self.covers(url.host)
 
     def covering(self, host: str) -> str | None:
-        """The pattern that excludes a host."""
+        """Return the pattern that excludes a host, None if there is none."""
         name = self._name_covering(host)
         if name is not None:
             return name
@@ -84,13 +84,13 @@ class Exclusions:
 
 
 def parse_pattern(text: str) -> str:
-    """A pattern as it is kept, from what a person wrote; UsageError if it means nothing, or everything."""
+    """Return the normal form of a pattern; raise UsageError if it matches nothing or everything."""
     given = text.strip().lower()
     if given.startswith("*.") and "*" not in given[2:]:
         given = given[2:]
     if "*" in given:
         if _GLOB.fullmatch(given) is None:
-            raise UsageError(f"{text!r} is not a domain, and not a pattern of one")
+            raise UsageError(f"{text!r} is not a domain or a domain pattern")
         if not given.strip("*."):
             raise UsageError(f"{text!r} would exclude everything")
         return given
@@ -107,32 +107,32 @@ def _is_host(host: str) -> bool:
 
 
 def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:
-    """The patterns in a file; a line that is none is an error, as a typo would be impolite."""
-    found: list[str] = []
+    """Return the patterns in a file; raise UsageError for an invalid line, because a typo would be impolite."""
+    patterns: list[str] = []
     for number, line in enumerate(lines, start=1):
         text = line.lstrip("\ufeff").partition("#")[0].strip()
         if not text:
             continue
         try:
-            found.append(parse_pattern(text))
+            patterns.append(parse_pattern(text))
         except UsageError as error:
             raise UsageError(f"{name}, line {number}: {error}") from error
-    return found
+    return patterns
 
 
 def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
-    """The registrable domains that patterns name, by their ids."""
-    found = {}
+    """Return the registrable domains that patterns exclude by name, by their ids."""
+    domains = {}
     for pattern in patterns:
         if not pattern.startswith("=") and "*" not in pattern:
             name, domain = domain_of(pattern)
             if name == pattern:
-                found[domain] = name
-    return found
+                domains[domain] = name
+    return domains
 
 
 def domain_around(pattern: str) -> int | None:
-    """The domain that all hosts of a pattern are in; None where it may be any."""
+    """Return the domain that contains all hosts of a pattern; None if they may be in any domain."""
     host = pattern.removeprefix("=").rpartition("*")[2]
     if "*" in pattern:
         _, dot, host = host.partition(".")
@@ -142,7 +142,8 @@ def domain_around(pattern: str) -> int | None:
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Each part is taken where it comes first, for good: that leaves the most to the rest, and takes no time to try."""
+    # Each part matches where it first occurs, without backtracking: that leaves the most text for the later parts,
+    # and keeps hostile host names from costing time.
     first, *middle, last = (re.escape(part) for part in pattern.split("*"))
     start = rf"(?>(?:.*?\.)??{first})" if first else ""
     return re.compile(start + "".join(rf"(?>.*?{part})" for part in middle if part) + rf".*{last}")

@@ -1,4 +1,8 @@
-"""May this URL be fetched, and may it enter the frontier? Exclusions, scope and robots.txt, decided without I/O."""
+"""Decides, without I/O, whether a URL may enter the frontier and whether it may be requested now.
+
+Exclusions, scope, ports, trap signs and robots.txt come together here. The decisions are values, which the visit acts
+upon and `rove explain` renders.
+"""
 
 from __future__ import annotations
 
@@ -20,56 +24,57 @@ from rove.urls.canonical import CrawlUrl
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Go ahead."""
+    """The URL may be requested now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Never."""
+    """The URL must never be requested."""
 
     reason: BlockReason
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsRobots:
-    """The origin's robots.txt must be asked first."""
+    """The origin's robots.txt must be fetched first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Not now: the origin's robots.txt could not be had."""
+    """The URL must wait, because the origin's robots.txt could not be fetched."""
 
     seconds: float
     failing: bool
+    """It has failed so often that the crawl may end without it."""
 
 
 Verdict = Allowed | Blocked | NeedsRobots | Held
 
 
 class Gate:
-    """The decisions of one crawl."""
+    """Makes the decisions of one crawl."""
 
     def __init__(
         self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None
     ) -> None:
-        """`year`: the one that it is, which calendars are held against; None: now."""
+        """`year` is the current one, with which calendar URLs are compared; None asks the clock."""
         self.exclusions = exclusions
-        """May be replaced while the crawl goes on."""
+        """May be replaced while the crawl runs."""
         self._max_depth = max_depth
         self._year = datetime.now(UTC).year if year is None else year
 
     def excludes(self, url: CrawlUrl) -> bool:
-        """Whether a URL's host is never to be touched."""
+        """Whether the host of a URL is excluded."""
         return self.exclusions.covers(url.host)
 
     def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
-        """Whether a robots.txt may send us from one URL to another."""
+        """Whether rove may follow a robots.txt redirect from one URL to another."""
         return not self.excludes(target) and ports.may_lead(target.origin, source=source.origin)
 
     def refuses(
         self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
     ) -> NotAccepted | None:
-        """Why a URL may not enter the frontier, if it may not; `source` led there, None for a seed."""
+        """Return why a URL may not enter the frontier, None if it may; `source` linked to it, None for a seed."""
         if self.exclusions.covers(url.host):
             return NotAccepted.EXCLUDED
         if self._max_depth is not None and depth > self._max_depth:
@@ -83,15 +88,15 @@ class Gate:
     def admits(
         self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
     ) -> int | NotAccepted:
-        """The penalty with which a URL that another led to may enter the frontier, or why it may not.
+        """Return the trap penalty with which a linked URL may enter the frontier, or why it may not.
 
-        Seeds are asked about with `refuses`: what a person names is no trap.
+        For seeds use `refuses`: a URL that a person names is not a trap.
         """
         refusal = self.refuses(url, depth=depth, hops=hops, source=source)
         if refusal is not None:
             return refusal
-        found = penalty(url.text, self._year)
-        return found if found < REFUSED else NotAccepted.TRAP
+        cost = penalty(url.text, self._year)
+        return cost if cost < REFUSED else NotAccepted.TRAP
 
     def admitted(
         self,
@@ -101,11 +106,11 @@ class Gate:
         source: CrawlUrl,
         refused: MutableMapping[str, int],
     ) -> list[NewUrl]:
-        """The links of a page that may enter the frontier, to be offered to it; counts in `refused` why others may not.
+        """Return the links of a page that may enter the frontier; count the reasons of the others in `refused`.
 
-        What `admits` says of each link, in one pass, as a page has sixty: what depends on the origin is asked once.
+        Decides like `admits`, but in one pass: a page has sixty links, most of them to a few origins.
         """
-        offers: list[NewUrl] = []
+        new_urls: list[NewUrl] = []
         refusals: dict[str, NotAccepted | None] = {}
         year = self._year
         for link in links:
@@ -115,25 +120,25 @@ class Gate:
             else:
                 refusal = refusals[origin] = self.refuses(link, depth=depth, source=source)
             if refusal is None:
-                found = penalty(link.text, year)
-                if found < REFUSED:
-                    offers.append(link.new_url(depth=depth, penalty=found))
+                cost = penalty(link.text, year)
+                if cost < REFUSED:
+                    new_urls.append(link.new_url(depth=depth, penalty=cost))
                     continue
                 refusal = NotAccepted.TRAP
             refused[refusal] = refused.get(refusal, 0) + 1
-        return offers
+        return new_urls
 
     def judge(
         self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0
     ) -> Verdict:
-        """Whether a URL may be asked for now, given what is known of its origin's robots.txt.
+        """Decide whether a URL may be requested now; `origin` is the robots.txt record of its origin, if there is one.
 
-        `crawl_delay` is the longest that the origins of its domain ask for.
+        `crawl_delay` is the longest Crawl-delay of all origins of the domain.
         """
         if self.exclusions.covers(url.host):
             return Blocked(BlockReason.EXCLUDED)
         if origin is not None and origin.crawl_delay > MAX_CRAWL_DELAY and origin.valid_for <= 0:
-            return NeedsRobots()  # it may have changed its mind
+            return NeedsRobots()  # the Crawl-delay may be shorter by now
         if max(crawl_delay, origin.crawl_delay if origin else 0.0) > MAX_CRAWL_DELAY:
             return Blocked(BlockReason.CRAWL_DELAY)
         if origin is None or origin.valid_for <= 0:
@@ -144,5 +149,5 @@ class Gate:
             case RobotsStatus.NONE:
                 return Allowed()
             case RobotsStatus.RULES:
-                rules = rules_of(origin.body)
-                return Allowed() if rules.allows(url.text) else Blocked(BlockReason.ROBOTS)
+                is_allowed = rules_of(origin.body).allows(url.text)
+                return Allowed() if is_allowed else Blocked(BlockReason.ROBOTS)

@@ -1,13 +1,13 @@
-"""How often a domain may be asked, judged by how it answers: pure functions of a visit's outcomes.
+"""How long rove leaves a domain alone, judged by how it answers: pure functions of a visit's outcomes.
 
-The delay that a person chose and the Crawl-delay of robots.txt are the least; what is found here can only make it
-longer (docs/politeness.md has the rules and their reasons on one page):
+The operator's delay and the Crawl-delay of robots.txt are the minimum; these rules can only lengthen it
+(docs/politeness.md explains them):
 
-- 429 and 503: a Retry-After is obeyed, up to a day; without one the delay doubles, up to an hour, and halves
-  again with each visit that is answered well;
-- a domain is left alone for at least ten times what its last answer took;
-- a domain that does not answer at all is asked less and less, and given up after ten visits in a row;
-- a domain whose pages keep repeating what it gave before is asked less often.
+- After 429 or 503, rove obeys a Retry-After of up to a day. Without one the delay doubles, up to an hour, and halves
+  again after each visit that is answered well.
+- rove leaves a domain alone for at least ten times as long as its last answer took.
+- A domain that does not answer at all is visited less and less often, and given up after ten visits in a row.
+- A domain whose pages keep repeating texts that it has already served is visited less often.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from rove.model.outcomes import (
 )
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
+from rove.policy.constants import DAY, LEAST_DELAY, OVERLOADED
 from rove.policy.http_date import parse_http_date
+from rove.policy.retry import growing_wait
 
-DAY = 86_400.0
 LONGEST_BACKOFF = 3_600.0
 SLOWNESS = 10.0
-"""A domain is left alone for so many times what its last answer took."""
+"""The pause after a visit is at least this many times as long as the last answer took."""
 FAILURES_BEFORE_LEAVING = 3
-"""Visits in a row without an answer after which a crawl does not stay up for a domain."""
+"""Visits in a row without an answer after which the crawl may end without the domain."""
 FAILURES_BEFORE_GIVING_UP = 10
-"""With the default delay of 70 s the tenth comes about ten hours after the first."""
+"""With the default delay of 70 s the tenth visit comes about ten hours after the first."""
 REPEATS_MEMORY = 16
-"""Pages over which the share of those that repeat an earlier one is taken."""
+"""Number of recent pages over which the share of repeated texts is averaged."""
 MOST_FOR_REPEATS = 10.0
-"""The most that repeated texts lengthen the delay by, as a factor."""
+"""Maximum factor by which repeated texts lengthen the delay."""
 
-_OVERLOADED = frozenset({429, 503})
 _NO_ANSWER = frozenset(
     {
         FailureKind.DNS_NOT_FOUND,
@@ -62,22 +62,23 @@ _NO_ANSWER = frozenset(
     }
 )
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
+_MAX_VALUE = 100
 
 
 @dataclass(slots=True)
 class Answers:
-    """What the requests of a visit came to, as far as pacing goes."""
+    """Collects what pacing needs to know about the requests of one visit."""
 
     has_answered: bool = False
     is_overloaded: bool = False
     retry_after: float | None = None
-    """The longest that was asked for."""
+    """The longest Retry-After of the visit in seconds."""
     last_seconds: float = 0.0
-    """What the last answer took."""
+    """Duration of the last request that was answered."""
     failure: FailureKind | None = None
-    """Why the last request brought no answer."""
+    """Why the last unanswered request got no answer."""
     texts: list[bool] = field(default_factory=list)
-    """For each page that was stored: whether the domain had given its text before."""
+    """For each stored page: whether the domain had served its text before."""
 
     def note(self, outcome: Outcome, seconds: float) -> None:
         """Take one more request into account."""
@@ -86,11 +87,11 @@ class Answers:
                 self._answered(seconds - outcome.response.waited)
             case Refused(response=response):
                 self._answered(seconds - response.waited)
-                if response.status in _OVERLOADED:
+                if response.status in OVERLOADED:
                     self.is_overloaded = True
-                    asked = retry_after(response)
-                    if asked is not None:
-                        self.retry_after = max(asked, self.retry_after or 0.0)
+                    wanted = retry_after(response)
+                    if wanted is not None:
+                        self.retry_after = max(wanted, self.retry_after or 0.0)
             case Failed(kind=kind, status=status, waited=waited):
                 if status:
                     self._answered(seconds - waited)
@@ -102,19 +103,21 @@ class Answers:
         self.last_seconds = max(0.0, seconds)
 
 
-class Pacing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a domain is to be treated from now on. A Struct, as every request and every visit makes one."""
+# A Struct, because every request and every visit makes one.
+class PacingDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How long to leave a domain alone after a visit, and whether to give it up."""
 
     pace: Pace
+    """The domain's new pace."""
     pause: float = 0.0
-    """Seconds from the end of the visit, where longer than the delay."""
+    """Seconds from the end of the visit; it may be shorter than the delay, which applies anyway."""
     reason: DelaySource = DelaySource.DELAY
-    gives_up: str = ""
-    """Why nothing more is asked of the domain, '' if it goes on."""
+    give_up_reason: str = ""
+    """Why the domain is given up; '' if it is not."""
 
 
-def judge(answers: Answers, before: Pace, delay: float) -> Pacing:
-    """What follows from a visit; `delay` is the longer of the chosen delay and the Crawl-delay."""
+def decide_pacing(answers: Answers, before: Pace, delay: float) -> PacingDecision:
+    """Return what follows from a visit; `delay` is the longer of the operator's delay and the Crawl-delay."""
     if not answers.has_answered:
         return _unanswered(answers, before, delay)
     backoff = _backoff(answers, before.backoff, delay)
@@ -127,43 +130,43 @@ def judge(answers: Answers, before: Pace, delay: float) -> Pacing:
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
     )
     pace = Pace(backoff=backoff, repeats=repeats)
-    return Pacing(pace=pace, pause=pause, reason=reason)
+    return PacingDecision(pace=pace, pause=pause, reason=reason)
 
 
 def _longest(delay: float, *pauses: tuple[float, DelaySource]) -> tuple[float, DelaySource]:
-    """The longest pause, and its reason where it is longer than the delay; the first of several that are equal."""
-    longest, because = pauses[0]
-    for pause, reason in pauses:
+    """Return the longest pause and its source; the source is the delay where that is no shorter."""
+    longest, source = pauses[0]
+    for pause, pause_source in pauses:
         if pause > longest:
-            longest, because = pause, reason
-    return longest, because if longest > delay else DelaySource.DELAY
+            longest, source = pause, pause_source
+    return longest, source if longest > delay else DelaySource.DELAY
 
 
-def _unanswered(answers: Answers, before: Pace, delay: float) -> Pacing:
+def _unanswered(answers: Answers, before: Pace, delay: float) -> PacingDecision:
     backoff = (before.backoff, DelaySource.BACKOFF)
     if answers.failure is None:
         pause, reason = _longest(delay, backoff)
-        return Pacing(pace=before, pause=pause, reason=reason)
+        return PacingDecision(pace=before, pause=pause, reason=reason)
     failures = before.failures + 1
     gives_up = failures >= FAILURES_BEFORE_GIVING_UP
     pause, reason = _longest(delay, backoff, (pause_after(failures, delay), DelaySource.FAILURES))
-    return Pacing(
+    return PacingDecision(
         pace=before.replace(failures=failures),
         pause=pause,
         reason=reason,
-        gives_up=domain_given_up(answers.failure.value) if gives_up else "",
+        give_up_reason=domain_given_up(answers.failure.value) if gives_up else "",
     )
 
 
 def pause_after(failures: int, delay: float) -> float:
-    """Seconds for which a domain is left alone after so many visits in a row without an answer."""
-    return float(min(DAY, max(delay, 0.1) * 2.0 ** (min(failures, 40) - 1)))
+    """Return the seconds to leave a domain alone after its n-th visit in a row without an answer."""
+    return growing_wait(max(delay, LEAST_DELAY), 2.0, failures)
 
 
 def pause_for_repeats(repeats: float, delay: float) -> float:
-    """Seconds between visits to a domain of whose pages so large a share repeats what it gave before.
+    """Return the seconds between visits to a domain, given the share of its pages that repeat earlier texts.
 
-    Where more than half are nothing new, it is asked half as often as would bring a new one each time.
+    Above one half, rove visits the domain half as often as would bring one new text per delay.
     """
     if repeats <= 0.5:
         return 0.0
@@ -171,7 +174,7 @@ def pause_for_repeats(repeats: float, delay: float) -> float:
 
 
 def _repeats(answers: Answers, before: float) -> float:
-    """A share of the latest pages, in which the older ones fade."""
+    """Return the moving average of the share of repeated texts."""
     for is_repeat in answers.texts:
         before += (is_repeat - before) / REPEATS_MEMORY
     return before
@@ -181,17 +184,17 @@ def _backoff(answers: Answers, before: float, delay: float) -> float:
     if answers.is_overloaded:
         if answers.retry_after is not None:
             return before
-        return min(LONGEST_BACKOFF, 2.0 * max(delay, before, 0.1))
+        return min(LONGEST_BACKOFF, 2.0 * max(delay, before, LEAST_DELAY))
     halved = before / 2.0
     return halved if halved > delay else 0.0
 
 
 def retry_after(response: Response, now: float | None = None) -> float | None:
-    """Seconds that an answer asks to wait, a day at most; None if it asks for nothing that can be understood.
+    """Return the seconds of a Retry-After header, at most a day; None if there is none that makes sense.
 
-    A date is compared with the answer's own Date where it has one: what counts is the server's clock.
+    A date is compared with the response's own Date if it has one, because the server's clock decides.
     """
-    value = (response.header("retry-after") or "").strip()[:100]
+    value = (response.header("retry-after") or "").strip()[:_MAX_VALUE]
     if not value:
         return None
     if _SECONDS.fullmatch(value):
@@ -199,7 +202,7 @@ def retry_after(response: Response, now: float | None = None) -> float | None:
     until = parse_http_date(value)
     if until is None:
         return None
-    at = parse_http_date(response.header("date") or "")
-    if at is None:
-        at = time.time() if now is None else now
-    return min(DAY, max(0.0, until - at))
+    sent = parse_http_date(response.header("date") or "")
+    if sent is None:
+        sent = time.time() if now is None else now
+    return min(DAY, max(0.0, until - sent))

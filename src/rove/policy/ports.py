@@ -1,9 +1,9 @@
-"""Which ports are asked: those of the web, and what a seed names.
+"""Which ports rove connects to: those that web servers use, and those that a seed names.
 
-A link can name any port, and behind most of them there is something else than a web server: mail, databases, remote
-shells. What a link says to them would be ours. So a link leads to another port only where the page that holds it
-came from there; since only a seed can bring in such a port at first, it stays with what somebody asked for by name.
-Some ports are not asked for a seed either: what listens there may take a request for orders of its own protocol.
+A link can name any port, and most ports belong to something else: mail, databases, remote shells. A link must not
+make rove talk to them. So rove follows a link to an unusual port only from a page of the same host and port; the
+first page of such a port can only come from a seed. Some ports are closed to seeds too, because the server behind
+them might take an HTTP request for commands of its own protocol.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from rove.urls.origin import host_and_port
 
 WEB_PORTS = frozenset({80, 81, 443, 8000, 8008, 8080, 8081, 8088, 8443, 8880, 8888})
-"""Ports on which public web servers are found."""
-# The fetch standard's list (section 'Port blocking') as of 2026; 0 is in it too.
+"""Ports of public web servers."""
+# The list of the Fetch standard (section 'Port blocking') as of 2026.
 BAD_PORTS = frozenset(
     {
         *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95),
@@ -25,7 +25,7 @@ BAD_PORTS = frozenset(
 
 
 def may_lead(target: str, *, source: str) -> bool:
-    """Whether a link or redirect may lead from one origin to another, as far as the port goes.
+    """Whether the target's port allows rove to follow a link or redirect from one origin to another.
 
     >>> may_lead("http://a.test:8080", source="http://b.test")
     True
@@ -35,13 +35,13 @@ def may_lead(target: str, *, source: str) -> bool:
     True
     """
     if target.count(":") == 1:
-        return True  # it names no port, so it is the scheme's own
+        return True  # no port: the scheme's default
     host, port = host_and_port(target)
     return port in WEB_PORTS or (host, port) == host_and_port(source)
 
 
 def port_of(origin: str) -> int:
-    """The port of an origin.
+    """Return the port of an origin.
 
     >>> port_of("https://a.test"), port_of("http://[2001:db8::1]:81")
     (443, 81)

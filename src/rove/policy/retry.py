@@ -1,47 +1,53 @@
-"""When something that failed is tried again: pure functions of how often it failed and of the delay.
+"""When rove tries a failed page or robots.txt again. Pure functions of the failure count and the delay.
 
-Intervals grow from twice the delay by a factor of four, so that a crawl with a short delay (a test) and one with
-a long delay (the web) both go on at their own pace. With the default delay of 70 s a page is tried again after
-2 minutes 20, 9 minutes and 37 minutes.
+Waits start at twice the delay and grow by a factor of four, so that a crawl with a short delay (a test) retries soon
+and one with a long delay (the web) does not. With the default delay of 70 s a page is retried after 2 min 20 s,
+9 minutes and 37 minutes.
 """
 
 from __future__ import annotations
 
 from rove.model.outcomes import TEMPORARY_FAILURES, Failed, Refused
+from rove.policy.constants import DAY, LEAST_DELAY
 
 MAX_RETRIES = 3
 HOLDS_BEFORE_FAILING = 3
-"""Failures in a row after which an origin counts as failing: the crawl no longer stays up for it."""
-DAY = 86_400.0
-_FIRST = 2.0
+"""Failures in a row after which the crawl no longer keeps running for an origin."""
+_TEMPORARY_STATUSES = frozenset({408, 425, 429})
+"""Besides all 5xx."""
+_FIRST_WAIT = 2.0
 _GROWTH = 4.0
 
 
 def is_temporary(outcome: Failed | Refused) -> bool:
-    """Whether trying again may help."""
+    """Whether a retry may help."""
     match outcome:
         case Failed():
             return outcome.kind in TEMPORARY_FAILURES
         case Refused():
-            return outcome.response.status >= 500 or outcome.response.status in (408, 425, 429)
+            status = outcome.response.status
+            return status >= 500 or status in _TEMPORARY_STATUSES
 
 
 def retry_in(attempts: int, delay: float) -> float | None:
-    """Seconds until a page is tried again after so many failed attempts; None when it is given up."""
-    if attempts > MAX_RETRIES:
-        return None
-    return _grown(attempts, delay)
+    """Return the seconds until a page is retried after its n-th failed attempt, or None to give it up."""
+    return None if attempts > MAX_RETRIES else hold_for(attempts, delay)
 
 
 def hold_for(failures: int, delay: float) -> float:
-    """Seconds for which an origin is left alone whose robots.txt could not be had so many times in a row."""
-    return _grown(failures, delay)
+    """Return the seconds until an origin is asked again after its n-th failure in a row to deliver robots.txt."""
+    return growing_wait(_FIRST_WAIT * max(delay, LEAST_DELAY), _GROWTH, failures)
 
 
 def keeps_failing(failures: int) -> bool:
-    """Whether an origin has failed so often that a crawl need not wait for it."""
+    """Whether an origin has failed so often that the crawl may end without it."""
     return failures >= HOLDS_BEFORE_FAILING
 
 
-def _grown(count: int, delay: float) -> float:
-    return min(DAY, max(delay, 0.1) * _FIRST * _GROWTH ** (min(count, 20) - 1))
+def growing_wait(first: float, factor: float, failures: int) -> float:
+    """Return the wait after the n-th failure in a row: `first`, times `factor` for each further one, up to a day.
+
+    >>> [growing_wait(100.0, 4.0, failures) for failures in (1, 2, 3, 1_000)]
+    [100.0, 400.0, 1600.0, 86400.0]
+    """
+    return min(DAY, first * factor ** min(failures - 1, 40))

@@ -1,26 +1,25 @@
-"""What a robots.txt allows, to the letter of RFC 9309: pure, read once, then asked any number of times.
+"""What a robots.txt allows, to the letter of RFC 9309. Pure.
 
-A file is rarely asked more than one question, so reading it must be quick: one regular expression finds the lines
-that say something, and only those of our own groups are looked at. A rule is the beginning of a path, looked up, or
-its pieces between the `*`, looked for one after the other: against the longest URL, half a megabyte of `*a*a*a` takes
-less than a tenth of a second.
+Most files answer one question only, so parsing must be quick: one regular expression finds the lines that matter, and
+only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of a rule with
+`*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than 0.1 s.
 
-What is compared (section 2.2.2) is one spelling of the rule and of the URL's path and query: octets that are neither
-reserved nor unreserved are escaped, escapes of unreserved ones are not, other escapes have capital digits. `%2F` is
-not `/`, but for the query: there `: / ? @` are data like any other, and their escapes mean the same (the second line
-of the RFC's table). `*` and `$` in a URL, and a `$` inside a rule, are met by `%2A` and `%24` (section 2.2.3).
+Rules and URLs are compared in one spelling (section 2.2.2): octets that are neither reserved nor unreserved are
+escaped, unreserved ones are not, and other escapes have upper-case digits. `%2F` differs from `/` in a path. In a
+query `: / ? @` are plain data and equal their escapes (the second line of the RFC's table). `*` and `$` in a URL, and
+a `$` inside a rule, match `%2A` and `%24` (section 2.2.3).
 
-Where the RFC leaves room, or says nothing, the reading is what the person who wrote the file most likely meant:
+Where the RFC leaves room or is silent, rove reads what the author most likely meant:
 
-- common slips count: a missing colon, `Dissallow`, `User agent`, no-break spaces. Other keys never do, however they
-  begin: `AllowAITraining: /` allows nothing;
-- `rove/1.0` is our token with a version; `rover`, `rove2` and `rove-images` are others;
-- a rule that begins with `*` is one; one that begins otherwise than with `*` or `/` matches nothing;
-- a text in UTF-16 is read as such; NULs are passed over; what is no UTF-8 stands for its own octets;
-- of a text over MAX_ROBOTS_BYTES the whole lines within are read: half a rule forbids or allows too much;
-- HTML or XML in the place of a robots.txt says nothing: it is an error page or the home page. That is told by how
-  the text begins, after blanks and comments: with a document type, `<html>`, `<head>`, `<?xml` and the like. A
-  fragment in front of real rules (the warning of a script, `<br />`) does not hide them.
+- Common slips count: a missing colon, `Dissallow`, `User agent`, no-break spaces. Other keys never do, however they
+  begin: `AllowAITraining: /` allows nothing.
+- `rove/1.0` is our product token with a version; `rover`, `rove2` and `rove-images` are other crawlers.
+- A rule may begin with `*`. A rule that begins with neither `*` nor `/` matches nothing.
+- UTF-16 is decoded, NULs are ignored, and bytes that are not UTF-8 stand for themselves.
+- Of a file over MAX_ROBOTS_BYTES only whole lines count, because half a rule forbids or allows too much.
+- HTML or XML is an error page or a home page and contains no rules. rove recognises it by its beginning, after blanks
+  and comments: a document type, `<html>`, `<head>`, `<?xml` and the like. A fragment before real rules (the warning of
+  a script, `<br />`) does not hide them.
 """
 
 from __future__ import annotations
@@ -32,17 +31,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
+from rove.policy.constants import DAY
+
 PRODUCT_TOKEN = "rove"
 MAX_ROBOTS_BYTES = 500 * 1024
-"""What is read of a robots.txt at most; RFC 9309, section 2.5, asks for at least this."""
-MAX_CRAWL_DELAY = 86_400.0
-"""Seconds; a domain that asks for more is left alone altogether."""
+"""Maximum size of a robots.txt; RFC 9309, section 2.5, asks for at least this much."""
+MAX_CRAWL_DELAY = DAY
+"""A domain whose Crawl-delay is longer is not visited at all."""
 MAX_SITEMAPS = 100
-"""Sitemaps that are taken from one robots.txt."""
+"""Sitemaps taken from one robots.txt."""
 LONG_ROBOTS = 32 * 1024
-"""Bytes from which on a text may take milliseconds to be read: half a megabyte takes up to a seventh of a second."""
+"""Larger files may take milliseconds to parse, half a megabyte up to 0.15 s, so callers use a thread."""
 _ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
-"""What any longer delay counts as, so that it can be stored."""
+"""Longer delays are cut to this, so that they can be stored."""
 _MAX_SHOWN = 200
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -54,9 +55,9 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.ASCII | re.DOTALL | re.VERBOSE,
 )
 _BLANKS = r"(?:[ \t\v\f]|\xc2\xa0|\xef\xbb\xbf)*+"
-"""A no-break space and a byte order mark in UTF-8 too, as the text is read in latin-1."""
+"""Includes no-break spaces and byte order marks in UTF-8, because the text is decoded as latin-1."""
 _PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
-"""What needs no other spelling in a rule, and is neither `*` nor `$`."""
+"""Characters that a rule and a URL spell alike; neither `*` nor `$`."""
 _PLAIN_PATH = re.compile(rf"{_PLAIN}*+", re.ASCII)
 _RECORD = re.compile(
     rf"\n{_BLANKS}"
@@ -66,9 +67,9 @@ _RECORD = re.compile(
     rf"(?: ({_PLAIN}*+)[ \t]*+(?=[\n\#]|\Z) | ([^\n\#]*+) )",
     re.IGNORECASE | re.ASCII | re.VERBOSE,
 )
-"""A line that says something: its key, and its value, in the second place if it is plain and else in the third.
+"""A line that matters: its key, then its value, in group 2 if it is plain and else in group 3.
 
-Possessive throughout: a line of half a million blanks must not take quadratic time.
+All quantifiers are possessive, so that a line of half a million blanks does not take quadratic time.
 """
 _OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
 _ALL_AGENTS = re.compile(r"\*(?:\s|\xc2\xa0|\Z)", re.ASCII)
@@ -77,7 +78,7 @@ _NUMBER = re.compile(
 )
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _RESERVED = ":/?#[]@!&'()+,;=*"
-"""But for `$`, which is escaped to be compared, as it means something else at the end of a rule."""
+"""Without `$`, which is escaped for comparison because it is special at the end of a rule."""
 _ESCAPED = {
     octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"
 }
@@ -88,7 +89,7 @@ _SPELT = {"%": "%25"} | {
     for a in _DIGITS
     for b in _DIGITS
 }
-"""The one spelling of each escape, and of a percent sign that begins none."""
+"""The normal spelling of each escape, and of a percent sign that begins none."""
 _QUERY_DATA = re.compile(r"%(3A|2F|3F|40)")
 _WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*+", re.IGNORECASE | re.ASCII)
 
@@ -98,52 +99,52 @@ class Rule:
     """The line that decides about a URL."""
 
     line: int
-    """Its number in the body as sent, from 1 on."""
+    """Its number in the body as sent, counted from 1."""
     text: str
-    """The line as sent, without the blanks around it, at most 200 characters."""
+    """The line as sent, stripped, at most 200 characters."""
     group: str
     """The agent of its group: our own token, or '*'."""
 
 
 class _Weight(NamedTuple):
-    """Which rule counts more: they sort by it. Tuples, as a file has hundreds."""
+    """The sort key of rules: the first one that matches decides. A tuple, because a file has hundreds."""
 
     length: int
-    """In octets, and negative: the longest comes first."""
+    """In octets, negated, so that the longest rule sorts first."""
     forbids: bool
-    """Of two that are equally long, the one that allows comes first."""
+    """Of two equally long rules the one that allows sorts first."""
     record: int
-    """Its number among the lines that say something."""
+    """Its number among the lines that matter."""
 
 
 class _Pattern(NamedTuple):
-    """A rule that is more than the beginning of a path."""
+    """A rule that is not just a path prefix."""
 
     weight: _Weight
     start: str
     middle: list[str]
-    """What comes between its first and its last `*`, in this order."""
+    """The pieces between its first and its last `*`, in order."""
     last: str | None
-    """What comes after its last `*`; None if it has none."""
+    """The piece after its last `*`; None if it has no `*`."""
     ends: bool
-    """The path must end where the rule does."""
+    """The rule ended with `$`, so the path must end with it."""
 
     @classmethod
     def of(cls, rule: str, *, ends: bool, weight: _Weight) -> _Pattern:
-        """From a rule as it is compared, without the `$` at its end."""
+        """Split a rule in its normal spelling, without a final `$`."""
         start, *pieces = rule.split("*")
         last = pieces.pop() if pieces else None
         return cls(weight, start, [piece for piece in pieces if piece], last, ends)
 
     def matches(self, path: str) -> bool:
-        """Whether the rule is about a path."""
+        """Whether the rule applies to a path."""
         if not path.startswith(self.start):
             return False
         position = len(self.start)
         if self.last is None:
             return not self.ends or position == len(path)
         for piece in self.middle:
-            # The first place is as good as any later one: it leaves the most room for what follows.
+            # The first match is as good as any later one: it leaves the most text for the pieces that follow.
             position = path.find(piece, position)
             if position < 0:
                 return False
@@ -161,7 +162,7 @@ class Rules:
     __slots__ = ("_delay", "_group", "_lengths", "_patterns", "_prefixes", "_text")
 
     def __init__(self, body: bytes) -> None:
-        """From a body as it was sent, perhaps cut by the fetch at MAX_ROBOTS_BYTES."""
+        """Parse a body as sent, which the fetch may have cut at MAX_ROBOTS_BYTES."""
         self._text = _readable(body)
         self._group = "*"
         self._delay = 0.0
@@ -173,15 +174,15 @@ class Rules:
 
     def allows(self, url: str) -> bool:
         """Whether a canonical URL may be fetched; /robots.txt always may."""
-        found = self._deciding(url)
-        return found is None or not found.forbids
+        rule = self._deciding(url)
+        return rule is None or not rule.forbids
 
     def deciding_rule(self, url: str) -> Rule | None:
-        """The line that decides about a canonical URL; None where no line does, and the URL is allowed."""
-        found = self._deciding(url)
-        if found is None:
+        """Return the line that decides about a canonical URL; None if no line applies, which allows the URL."""
+        decisive = self._deciding(url)
+        if decisive is None:
             return None
-        record = next(islice(_RECORD.finditer(self._text), found.record, None))
+        record = next(islice(_RECORD.finditer(self._text), decisive.record, None))
         begin = record.start() + 1
         line = self._text[begin:].partition("\n")[0]
         return Rule(
@@ -192,23 +193,23 @@ class Rules:
 
     @property
     def crawl_delay(self) -> float:
-        """Seconds that our group asks for between visits, the most if it does so twice; 0 if none or nonsense.
+        """Seconds between visits that our group asks for: the longest value given, 0 if there is no valid one.
 
-        May be over MAX_CRAWL_DELAY, and is always finite.
+        May exceed MAX_CRAWL_DELAY, but is always finite.
         """
         return self._delay
 
     @property
     def sitemaps(self) -> list[str]:
-        """The absolute web addresses of the sitemaps named, wherever in the text, each once."""
-        found: dict[str, None] = {}
+        """The distinct absolute URLs of all sitemaps named anywhere in the file."""
+        urls: dict[str, None] = {}
         for key, plain, other in _RECORD.findall(self._text):
             address = _WEB_ADDRESS.match(plain or other) if key[0] in "sS" else None
             if address is not None:
-                found[_as_sent(address[0])] = None
-                if len(found) == MAX_SITEMAPS:
+                urls[_as_sent(address[0])] = None
+                if len(urls) == MAX_SITEMAPS:
                     break
-        return list(found)
+        return list(urls)
 
     def _deciding(self, url: str) -> _Weight | None:
         path = url[url.index("/", url.index("://") + 3) :]
@@ -222,7 +223,7 @@ class Rules:
         return min(filter(None, weights), default=None)
 
     def _weight(self, path: str) -> _Weight | None:
-        """That of the rule that counts most of those which match."""
+        """Return the weight of the rule that decides about a path; None if none matches."""
         path = path.replace("*", "%2A")
         best = self._longest_prefix(path)
         for pattern in self._patterns:
@@ -234,13 +235,13 @@ class Rules:
 
     def _longest_prefix(self, path: str) -> _Weight | None:
         for length in self._lengths:
-            found = self._prefixes.get(path[:length])
-            if found is not None:
-                return found
+            weight = self._prefixes.get(path[:length])
+            if weight is not None:
+                return weight
         return None
 
     def _read(self) -> None:
-        """Take the rules of our groups or, where there is none, of those for all agents (section 2.2.1)."""
+        """Read the rules of our groups or, if there are none, of the groups for all agents (section 2.2.1)."""
         records = _RECORD.findall(self._text)
         token = _ALL_AGENTS
         if any(
@@ -258,9 +259,9 @@ class Rules:
                     self._add(plain, other.rstrip(" \t\v\f"), kind in "dD", number)
             elif kind in "uU":
                 named = token.match(plain or other) is not None
-                # Only a rule ends the agents of a group, no other record does (section 2.2.4).
+                # Only a rule ends the agents of a group; other records do not (section 2.2.4).
                 ours = named or (ours and not after_rule)
-                # To those who obey a Crawl-delay it is like a rule.
+                # For the Crawl-delay, which is no part of the RFC, a Crawl-delay line ends them too.
                 ours_for_delays = named or (ours_for_delays and not (after_rule or after_delay))
                 after_rule = after_delay = False
             elif kind in "cC":
@@ -269,7 +270,7 @@ class Rules:
                     self._delay = max(self._delay, _seconds(plain or other))
 
     def _add(self, plain: str, other: str, forbids: bool, number: int) -> None:
-        """Take a rule; one that is empty, or no path, matches nothing."""
+        """Add a rule; one that is empty or not a path matches nothing and is dropped."""
         if plain[:1] == "/":
             self._add_prefix(plain, _Weight(-len(plain), forbids, number))
         elif other[:1] in ("/", "*"):
@@ -289,13 +290,13 @@ class Rules:
 
 
 def _readable(body: bytes) -> str:
-    """The whole lines of a body in latin-1, each after a line feed; '' if it is markup. Lines keep their numbers."""
+    """Return the whole lines of a body in latin-1, each after a line feed; '' for markup. Lines keep their numbers."""
     if len(body) >= MAX_ROBOTS_BYTES:
         within = body[: MAX_ROBOTS_BYTES + 1]
         body = within[: max(within.rfind(b"\n"), within.rfind(b"\r")) + 1]
     if body.startswith(_UTF16) and b"\0" in body[:80]:
         body = body.decode("utf-16", "replace").encode()
-    # Half a byte order mark, or two, are met as well.
+    # lstrip also removes partial and repeated byte order marks, which occur.
     body = body.lstrip(codecs.BOM_UTF8).replace(b"\0", b"")
     text = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1")
     return "" if _MARKUP.match(text) else "\n" + text
@@ -311,14 +312,14 @@ def _seconds(value: str) -> float:
 
 
 def _spellings(path: str) -> tuple[str, ...]:
-    """How a path or rule is spelt to be compared; in a second way too, the shorter, if its query has one."""
+    """Return the normal spelling of a path or rule; a query with escaped data has a second, shorter one."""
     if "%" in path:
-        path = _PERCENT.sub(lambda found: _SPELT[found[0]], path)
+        path = _PERCENT.sub(lambda escape: _SPELT[escape[0]], path)
     strict = path.translate(_ESCAPED)
     head, mark, query = strict.partition("?")
     if "%" not in query:
         return (strict,)
-    plain = head + mark + _QUERY_DATA.sub(lambda found: chr(int(found[1], 16)), query)
+    plain = head + mark + _QUERY_DATA.sub(lambda escape: chr(int(escape[1], 16)), query)
     return (strict,) if plain == strict else (strict, plain)
 
 
@@ -326,7 +327,7 @@ Rules.EMPTY = Rules(b"")
 
 
 def rules_of(body: bytes) -> Rules:
-    """The rules of a text, read once for all that ask soon: a visit may put one to thousands of URLs."""
+    """Return the parsed rules of a body, from a cache: a visit may check thousands of URLs against the same file."""
     return _of_long(body) if len(body) > LONG_ROBOTS else _of_short(body)
 
 

@@ -41,7 +41,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     raw: Location | None
     is_copy: bool = False
     """The text had been stored before. `text` is the revisit record that refers to it."""
-    checked: int | None = None
+    sha1_64: int | None = None
     """The second hash of a text that later pages may refer to (see `Content`); None if they must not."""
 
 

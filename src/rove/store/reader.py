@@ -24,7 +24,7 @@ class WarcReader:
     def read_content(self, content: Content) -> str:
         """Return a text that several pages share; raise StoreError if it is missing or another text."""
         block = self._read(content.where, "conversion", None).block
-        if text_block(block).checked != content.checked:
+        if text_block(block).sha1_64 != content.sha1_64:
             raise StoreError(f"the record in {self._position(content.where)} is another text")
         return block.decode("utf-8", "replace")
 

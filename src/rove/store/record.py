@@ -75,7 +75,7 @@ class Block(NamedTuple):
     sha1: bytes
 
     @property
-    def checked(self) -> int:
+    def sha1_64(self) -> int:
         """64 bits of the digest, as the databases can hold them."""
         return int.from_bytes(self.sha1[:8], "big", signed=True)
 

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 class _KnownText(NamedTuple):
     """A stored text and the page that has it, as revisit records name it."""
 
-    checked: int
+    sha1_64: int
     url: str
     fetched_at: float
 
@@ -90,7 +90,7 @@ class WarcStore:
         if not pages:
             return []
         texts = {
-            hash: _KnownText(content.checked, content.url, content.fetched_at)
+            hash: _KnownText(content.sha1_64, content.url, content.fetched_at)
             for hash, content in (known or {}).items()
         }
         return await self._in_thread(self._write, tuple(pages), texts)
@@ -132,19 +132,19 @@ class WarcStore:
         if self._keep is Keep.RAW:
             return Stored(text=None, raw=raw)
         block = text_block(page.text)
-        checked = None
+        sha1_64 = None
         if page.content_hash is not None and len(block.data) >= SHORTEST_SHARED:
-            checked = block.checked
-            own = _KnownText(checked, page.url, page.fetched_at)
+            sha1_64 = block.sha1_64
+            own = _KnownText(sha1_64, page.url, page.fetched_at)
             first = texts.setdefault(page.content_hash, own)
-            if first is not own and first.checked == checked:
+            if first is not own and first.sha1_64 == sha1_64:
                 record = revisit_record(
                     page, block=block, url=first.url, fetched_at=first.fetched_at, beside=raw_id
                 )
                 text = self._append_record(file, record)
-                return Stored(text=text, raw=raw, is_copy=True, checked=checked)
+                return Stored(text=text, raw=raw, is_copy=True, sha1_64=sha1_64)
         text = self._append_record(file, text_record(page, refers_to=raw_id, block=block))
-        return Stored(text=text, raw=raw, checked=checked)
+        return Stored(text=text, raw=raw, sha1_64=sha1_64)
 
     def _append_record(self, file: OpenFile, record: bytes) -> Location:
         member = compress(record, self._level)

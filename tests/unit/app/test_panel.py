@@ -1,18 +1,17 @@
-"""The live view: one moment of it as a line and as a panel, and where its numbers come from."""
+"""The panel: one view as a line and as a panel, and where the numbers come from."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-import rove.app.panel
 from rove.app.panel import Panel, View, frame, plain_line
 from rove.config import Limits
 from rove.crawl.limits import RemainingLimits
@@ -68,7 +67,7 @@ def rendered(view: View, width: int = 100) -> str:
 
 
 def words(text: str) -> str:
-    """Text with its blanks and borders evened out."""
+    """Return the text without borders and repeated blanks."""
     return " ".join(text.replace("│", " ").split())
 
 
@@ -77,7 +76,7 @@ def test_no_number_is_missing_on_a_narrow_terminal(width: int) -> None:
     text = words(rendered(TYPICAL, width))
     for number in ("98,765", "12.3", "5.0 GiB", "432", "ready 30", "waiting 2,000", "1,234,567"):
         assert number in text
-    assert "of the ceiling 46 %" in text
+    assert "ceiling used 46 %" in text
 
 
 def test_a_typical_view_on_one_line() -> None:
@@ -111,7 +110,7 @@ def test_a_typical_view_as_a_panel() -> None:
         "in flight 432",
         "URLs pending 1,234,567",
         "running for 1 h 01 min",
-        "of the ceiling 46 %",
+        "ceiling used 46 %",
         "errors status-404 1,200, timeout-connect 30",
         "left 12 min 05 s, 100 pages",
     ):
@@ -120,7 +119,12 @@ def test_a_typical_view_as_a_panel() -> None:
 
 def test_an_empty_view_as_a_panel() -> None:
     text = words(rendered(EMPTY))
-    for part in ("pages 0", "errors none", "left until nothing is left", "of the ceiling -"):
+    for part in (
+        "pages 0",
+        "errors none",
+        "left until all URLs are done",
+        "ceiling used -",
+    ):
         assert part in text, part
 
 
@@ -130,7 +134,7 @@ def test_the_panel_fits_its_terminal(width: int) -> None:
 
 
 class Counting:
-    """A frontier that only counts."""
+    """A frontier that can only return its counts."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -140,37 +144,39 @@ class Counting:
 
 
 def panel_of(
-    console: Console, *, limits: Limits | None = None, now: Callable[[], float] = lambda: 150.0
+    console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0
 ) -> tuple[Panel, Progress]:
+    """Make a panel of a crawl that began 50 seconds ago."""
     frontier: Any = Counting(COUNTS)
     progress = Progress(started=100.0)
     remaining_limits = RemainingLimits(
-        limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=now
+        limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=lambda: 150.0
     )
     panel = Panel(
-        console, progress=progress, frontier=frontier, delay=70.0, remaining_limits=remaining_limits
+        console,
+        progress=progress,
+        frontier=frontier,
+        delay=70.0,
+        remaining_limits=remaining_limits,
+        clock=lambda: 150.0,
+        plain_seconds=plain_seconds,
     )
     return panel, progress
 
 
-@pytest.fixture
-def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rove.app.panel, "steady_seconds", lambda: 150.0)
-
-
-async def test_the_view_is_taken_from_the_crawl_and_its_frontier(steady: None) -> None:
+async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     panel, progress = panel_of(Console())
     progress.mark(140.0)
     progress.pages, progress.visits, progress.bytes, progress.in_flight = 100, 290, 12, 3
     progress.errors.update({"dns": 3, "reset": 5})
     progress.mark(150.0)
-    view = await panel._view()
+    view = await panel.view()
     assert (view.pages, view.bytes, view.in_flight) == (100, 12, 3)
     assert view.rate == pytest.approx(10.0)
     assert view.average == pytest.approx(2.0)
     assert view.seconds == 50.0
     assert view.counts is COUNTS
-    # 29 visits/s of the (2,000 + 30 + 4) / 70 s that politeness allows.
+    # 29 visits/s, where politeness allows (2,000 + 30 + 4) / 70.
     assert view.share == pytest.approx(29 / (2034 / 70))
     assert view.errors == {"reset": 5, "dns": 3}
     assert view.left == ""
@@ -186,31 +192,29 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier(steady: None) -
         (Limits(max_pages=1000, max_duration=90.0), 0, "40.0 s, 993 pages"),
     ],
 )
-async def test_what_is_left_to_a_limit(
-    steady: None, limits: Limits, pages: int, expected: str
-) -> None:
+async def test_what_is_left_until_a_limit(limits: Limits, pages: int, expected: str) -> None:
     panel, progress = panel_of(Console(), limits=limits or Limits())
     progress.mark(140.0)
     progress.pages = pages
     progress.mark(150.0)
-    assert (await panel._view()).left == expected
+    assert (await panel.view()).left == expected
 
 
-async def test_the_panel_shows_the_commonest_kinds_of_errors(steady: None) -> None:
+async def test_the_panel_shows_the_commonest_kinds_of_errors() -> None:
     panel, progress = panel_of(Console())
     progress.errors.update({f"status-{400 + i}": 10 + i for i in range(9)})
-    text = words(rendered(await panel._view()))
+    text = words(rendered(await panel.view()))
     assert "errors status-408 18, status-407 17, status-406 16, status-405 15 left" in text
 
 
-async def test_the_line_counts_all_errors_not_only_the_kinds_shown(steady: None) -> None:
+async def test_the_line_counts_all_errors_not_only_the_kinds_shown() -> None:
     panel, progress = panel_of(Console())
     progress.errors.update({f"status-{400 + i}": 10 for i in range(9)})
-    assert "90 errors" in plain_line(await panel._view())
+    assert "90 errors" in plain_line(await panel.view())
 
 
 class Paper(io.StringIO):
-    """What a console prints on; one can wait for it."""
+    """An output file that a test can wait for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,14 +225,14 @@ class Paper(io.StringIO):
         return super().write(text)
 
     async def holds(self, text: str, times: int = 1) -> None:
-        """Wait until a text is there."""
+        """Wait until the text was printed."""
         while self.getvalue().count(text) < times:
             self._printed.clear()
             await self._printed.wait()
 
 
 async def shown(panel: Panel, enough: Awaitable[None]) -> None:
-    """Show until enough is there."""
+    """Show the panel until `enough` is done."""
     task = asyncio.ensure_future(panel.show())
     async with asyncio.timeout(10):
         await enough
@@ -237,18 +241,15 @@ async def shown(panel: Panel, enough: Awaitable[None]) -> None:
     assert task.cancelled(), task.exception()
 
 
-async def test_elsewhere_than_on_a_terminal_lines_are_printed(
-    monkeypatch: pytest.MonkeyPatch, steady: None
-) -> None:
-    monkeypatch.setattr(rove.app.panel, "PLAIN_SECONDS", 0.0)
+async def test_without_a_terminal_lines_are_printed() -> None:
     paper = Paper()
-    panel, _ = panel_of(Console(file=paper, width=20))
+    panel, _ = panel_of(Console(file=paper, width=20), plain_seconds=0.0)
     await shown(panel, paper.holds("\n", times=3))
-    line = plain_line(await panel._view())
+    line = plain_line(await panel.view())
     assert paper.getvalue().splitlines()[:3] == [line] * 3, "one line each, however narrow"
 
 
-async def test_on_a_terminal_a_panel_is_shown(steady: None) -> None:
+async def test_on_a_terminal_a_panel_is_shown() -> None:
     paper = Paper()
     panel, _ = panel_of(Console(file=paper, width=100, force_terminal=True))
     await shown(panel, paper.holds("left"))
@@ -258,5 +259,5 @@ async def test_on_a_terminal_a_panel_is_shown(steady: None) -> None:
 def test_what_slows_the_crawl_down_is_shown() -> None:
     slowed = replace(TYPICAL, trouble="paused: no room")
     assert plain_line(slowed).endswith(", paused: no room")
-    assert "limits paused: no room" in words(rendered(slowed))
-    assert "limits" not in words(rendered(TYPICAL))
+    assert "state paused: no room" in words(rendered(slowed))
+    assert "state" not in words(rendered(TYPICAL))

@@ -1,11 +1,10 @@
-"""Several processes under one supervisor; small scripts play the crawling processes."""
+"""The supervisor, with small shell scripts in place of the crawling processes."""
 
 from __future__ import annotations
 
 import asyncio
-import io
+import itertools
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -15,11 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from rove.app import supervisor, worker
-from rove.app.supervisor import FIRST_PAUSE, Supervisor, WorkerFailed
-from rove.app.worker import NOT_NOW, WorkerReport, WorkOrder
+from rove.app.supervisor import Supervisor, Timing, WorkerFailed
+from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport
 from rove.config import Limits, Settings
-from rove.crawl.progress import Progress
+from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
 
@@ -27,14 +25,14 @@ pytestmark = pytest.mark.system
 
 PATIENCE = 10.0
 EXHAUSTED = '{"ending": "exhausted"}'
-UNTIL_TOLD = 'cat >/dev/null; echo \'{"ending": "stopped"}\''
-"""It crawls until its standard input is closed."""
+UNTIL_STOPPED = 'cat >/dev/null; echo \'{"ending": "stopped"}\''
+"""Crawls until its standard input is closed."""
 FIRST_TIME = 'mkdir "$0.life.$number" 2>/dev/null'
-"""Whether this place had no process before."""
+"""Succeeds for the first process that gets this order, and fails for later ones."""
 
 
-def order_of(number: int) -> WorkOrder:
-    return WorkOrder(
+def order_of(number: int) -> WorkerOrder:
+    return WorkerOrder(
         data_dir="/data",
         remote=Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine"),
         settings=Settings(
@@ -51,51 +49,46 @@ def order_of(number: int) -> WorkOrder:
     )
 
 
-class Crew:
-    """A supervisor with processes that do as a script says, and all that it has said."""
+class Team:
+    """A supervisor whose processes run a script, with everything that it has said."""
 
-    def __init__(self, script: Path, processes: int, pause: float) -> None:
+    def __init__(
+        self, script: Path, processes: int, timing: Timing, clock: Callable[[], float]
+    ) -> None:
         self.script = script
         self.said: list[str] = []
         self.news: list[str] = []
         self.deaths: list[int] = []
-        self.stops: list[None] = []
+        self.stops = 0
+        self.orders = [order_of(number + 1) for number in range(processes)]
         self.supervisor = Supervisor(
-            [order_of(number + 1) for number in range(processes)],
+            self.orders,
             progress=Progress(started=0.0),
-            clock=lambda: 0.0,
-            on_death=self._bury,
+            clock=clock,
+            on_death=self._on_death,
+            on_stop=self._on_stop,
             say=self.said.append,
             on_news=self.news.append,
-            on_stop=lambda: self.stops.append(None),
+            command=[str(script), "-m", "rove.app.worker"],
+            timing=timing,
         )
-        for member in self.supervisor._members:
-            member.pause = pause
 
-    async def _bury(self, process: int) -> None:
+    async def _on_death(self, process: int) -> None:
         self.deaths.append(process)
 
-    async def run(self, feed: Callable[[], Awaitable[None]] | None = None) -> Ending:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self.supervisor.run(feed or _no_seeds)
-        finally:
-            await self._bid_farewell()
+    def _on_stop(self) -> None:
+        self.stops += 1
 
-    async def _bid_farewell(self) -> None:
-        """Read what nobody has read: a pipe left open would be held against a later test."""
-        for process in [member.process for member in self.supervisor._members]:
-            if process is not None and process.stdin is not None and process.stdout is not None:
-                process.stdin.close()
-                await process.stdout.read()
-                await process.wait()
+    async def run(self, load: Callable[[], Awaitable[None]] | None = None) -> Ending:
+        async with asyncio.timeout(PATIENCE):
+            return await self.supervisor.run(Seeds(load))
 
     def wrote(self, name: str) -> bool:
-        """Whether a process has left a file of this name."""
+        """Whether a process has made a file of this name."""
         return Path(f"{self.script}.{name}").exists()
 
     def text(self, name: str) -> str:
-        """What a process has written into such a file."""
+        """What a process has written to that file."""
         return Path(f"{self.script}.{name}").read_text()
 
     @property
@@ -103,60 +96,73 @@ class Crew:
         return self.supervisor.progress
 
 
-async def _no_seeds() -> None:
-    pass
+class Seeds:
+    """A loader that calls a function of the test."""
+
+    def __init__(self, load: Callable[[], Awaitable[None]] | None) -> None:
+        self._load = load
+
+    async def run(self, on_added: Callable[[], None]) -> None:
+        if self._load is not None:
+            await self._load()
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait, but not for ever."""
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition holds."""
     deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that"
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never held"
         await asyncio.sleep(0.005)
 
 
-Hire = Callable[..., Crew]
+Hire = Callable[..., Team]
 
 
 @pytest.fixture
-def hire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
-    """Make a crew whose processes read their order and then run the lines given."""
+def hire(tmp_path: Path) -> Hire:
+    """Make a team whose processes read their order and then run the lines given."""
 
-    def make(*lines: str, processes: int = 1, pause: float = 0.01) -> Crew:
+    def make(
+        *lines: str,
+        processes: int = 1,
+        pause: float = 0.01,
+        clock: Callable[[], float] = lambda: 0.0,
+        **timing: float,
+    ) -> Team:
         script = tmp_path / "python"
         number = "number=${order#*'\"number\":'}; number=${number%%,*}"
         script.write_text("\n".join(["#!/bin/sh", "read -r order", number, *lines, ""]))
         script.chmod(0o755)
-        monkeypatch.setattr(supervisor.sys, "executable", str(script))
-        monkeypatch.setattr(supervisor, "MARK_SECONDS", 0.01)
-        monkeypatch.setattr(supervisor, "STOP_SECONDS", 5.0)
-        return Crew(script, processes, pause)
+        waits = {"first_pause": pause, "mark": 0.01, "stop": 5.0, **timing}
+        return Team(script, processes, Timing(**waits), clock)
 
     return make
 
 
 def says(**report: Any) -> str:
-    """The line of a script that sends a report."""
-    return f"echo '{msgspec.json.encode(WorkerReport(**report)).decode()}'"
+    """Return the line of a script that sends a report."""
+    names = [name for name in report if name in Counters.__struct_fields__]
+    counters = Counters(**{name: report.pop(name) for name in names})
+    return f"echo '{msgspec.json.encode(WorkerReport(counters=counters, **report)).decode()}'"
 
 
-async def test_a_process_is_given_its_order(hire: Hire) -> None:
-    crew = hire(
+async def test_each_worker_gets_its_order(hire: Hire) -> None:
+    team = hire(
         'printf "%s\\n" "$*" >"$0.called.$number"',
         'printf "%s\\n" "$order" >"$0.order.$number"',
         says(ending="exhausted"),
         processes=3,
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    for member in crew.supervisor._members:
-        number = member.order.number
-        assert msgspec.json.decode(crew.text(f"order.{number}"), type=WorkOrder) == member.order
-        assert crew.text(f"called.{number}") == "-P -m rove.app.worker\n"
-    assert (crew.said, crew.deaths) == ([], [])
+    assert await team.run() is Ending.EXHAUSTED
+    for order in team.orders:
+        written = team.text(f"order.{order.number}")
+        assert msgspec.json.decode(written, type=WorkerOrder) == order
+        assert team.text(f"called.{order.number}") == "-m rove.app.worker\n"
+    assert (team.said, team.deaths) == ([], [])
 
 
-async def test_what_processes_have_done_is_summed_up(hire: Hire) -> None:
-    crew = hire(
+async def test_the_counters_of_all_workers_are_added_up(hire: Hire) -> None:
+    team = hire(
         says(pages=1, in_flight=50, queued=9, errors={"dns": 90}),
         "case $number in",
         f"1) {says(pages=5, visits=3, requests=8, bytes=100, errors={'dns': 2})} ;;",
@@ -166,226 +172,210 @@ async def test_what_processes_have_done_is_summed_up(hire: Hire) -> None:
         f"[ $number = 2 ] && {says(pages=7, visits=4, requests=9, bytes=50, ending='exhausted')}",
         processes=2,
     )
-    await crew.run()
-    progress = crew.progress
+    await team.run()
+    progress = team.progress
     assert (progress.pages, progress.visits, progress.requests, progress.bytes) == (13, 7, 9, 50)
     assert progress.errors == Counter({"dns": 3}), "each report counts from the beginning"
     assert (progress.in_flight, progress.queued) == (0, 0)
 
 
-async def test_progress_can_be_seen_on_the_way(hire: Hire) -> None:
-    crew = hire(says(pages=20, in_flight=3, queued=4), UNTIL_TOLD, processes=3)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 60)
-    assert (crew.progress.in_flight, crew.progress.queued) == (9, 12)
-    crew.supervisor.stop()
+async def test_progress_is_updated_while_workers_run(hire: Hire) -> None:
+    team = hire(says(pages=20, in_flight=3, queued=4), UNTIL_STOPPED, processes=3)
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 60)
+    assert (team.progress.in_flight, team.progress.queued) == (9, 12)
+    team.supervisor.stop()
     await running
 
 
-async def test_one_that_dies_is_started_again(hire: Hire) -> None:
-    crew = hire(
+async def test_a_dead_worker_is_restarted(hire: Hire) -> None:
+    team = hire(
         f"if {FIRST_TIME}; then",
         says(process=41, pages=5),
         "kill -9 $$",
         "fi",
         says(process=42, pages=3, ending="exhausted"),
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    assert crew.deaths == [41], "what it left behind was looked after"
-    assert crew.said == ["process 1 died (signal 9); it is started again in 0 s"]
-    assert crew.progress.pages == 8, "what the dead one had done still counts"
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.deaths == [41], "on_death gets its process number"
+    assert team.said == ["process 1 died (signal 9); restarting it in 0 s"]
+    assert team.progress.pages == 8, "the pages of the dead worker still count"
 
 
-async def test_what_a_dead_one_was_doing_is_not_under_way_any_more(hire: Hire) -> None:
-    crew = hire(
+async def test_nothing_of_a_dead_worker_is_in_flight(hire: Hire) -> None:
+    team = hire(
         f"if {FIRST_TIME}; then",
         says(process=41, pages=5, in_flight=30, queued=8, errors={"dns": 2}),
         "exit 1",
         "fi",
         says(process=42, pages=1, in_flight=2, errors={"dns": 1}),
-        UNTIL_TOLD,
+        UNTIL_STOPPED,
     )
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 6)
-    assert (crew.progress.in_flight, crew.progress.queued) == (2, 0)
-    assert crew.progress.errors == Counter({"dns": 3})
-    crew.supervisor.stop()
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 6)
+    assert (team.progress.in_flight, team.progress.queued) == (2, 0)
+    assert team.progress.errors == Counter({"dns": 3})
+    team.supervisor.stop()
     await running
 
 
-async def test_one_that_dies_before_it_says_anything_has_no_number(hire: Hire) -> None:
-    crew = hire(f"{FIRST_TIME} && exit 3", says(ending="exhausted"))
-    await crew.run()
-    assert crew.deaths == [0]
-    (text,) = crew.said
-    assert "exit code 3; rove-1.log may tell why" in text
+async def test_a_worker_that_dies_before_its_first_report_has_no_number(hire: Hire) -> None:
+    team = hire(f"{FIRST_TIME} && exit 3", says(ending="exhausted"))
+    await team.run()
+    assert team.deaths == [0]
+    (text,) = team.said
+    assert "exit code 3; see rove-1.log" in text
 
 
-async def test_an_end_without_a_word_is_a_death(hire: Hire) -> None:
+async def test_exiting_without_a_last_report_is_a_death(hire: Hire) -> None:
     """Even with exit code 0."""
-    crew = hire(f"if {FIRST_TIME}; then", says(process=5), "exit 0", "fi", f"echo '{EXHAUSTED}'")
-    await crew.run()
-    assert crew.deaths == [5]
+    team = hire(f"if {FIRST_TIME}; then", says(process=5), "exit 0", "fi", f"echo '{EXHAUSTED}'")
+    await team.run()
+    assert team.deaths == [5]
 
 
-async def test_one_that_does_not_read_its_order_is_a_death(hire: Hire) -> None:
-    crew = hire(says(ending="exhausted"))
-    text = crew.script.read_text()
-    crew.script.write_text(
+async def test_exiting_before_reading_the_order_is_a_death(hire: Hire) -> None:
+    team = hire(says(ending="exhausted"))
+    text = team.script.read_text()
+    team.script.write_text(
         text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r')
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    assert crew.deaths == [0]
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.deaths == [0]
 
 
-async def test_one_that_somebody_stopped_alone_is_started_again(hire: Hire) -> None:
-    crew = hire(
+async def test_a_worker_that_somebody_stopped_is_restarted(hire: Hire) -> None:
+    team = hire(
         f"if {FIRST_TIME}; then {says(pages=2, ending='stopped')}; exit 0; fi",
         says(pages=3, ending="exhausted"),
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    assert crew.progress.pages == 5
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.progress.pages == 5
 
 
-async def test_the_others_go_on_when_one_dies(hire: Hire) -> None:
-    crew = hire(
+async def test_the_other_workers_continue_when_one_dies(hire: Hire) -> None:
+    team = hire(
         f"if [ $number = 2 ] && {FIRST_TIME}; then exit 1; fi",
         says(pages=1, process=10),
-        UNTIL_TOLD,
+        UNTIL_STOPPED,
         processes=3,
     )
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 3)
-    crew.supervisor.stop()
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 3)
+    team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert crew.deaths == [0]
-    assert [text.split("(")[0] for text in crew.said] == ["process 2 died "]
+    assert team.deaths == [0]
+    assert [text.split("(")[0] for text in team.said] == ["process 2 died "]
 
 
-async def test_the_pauses_grow_up_to_the_longest(
-    hire: Hire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "LONGEST_PAUSE", 0.005)
-    crew = hire("exit 1", pause=0.001)
-    pauses: list[float] = []
-
-    async def note(process: int) -> None:
-        pauses.append(crew.supervisor._members[0].pause)
-        if len(pauses) == 5:
-            crew.supervisor.stop()
-
-    crew.supervisor._on_death = note
-    assert await crew.run() is Ending.STOPPED
-    assert pauses == pytest.approx([0.001, 0.002, 0.004, 0.005, 0.005])
+async def test_the_pauses_double_up_to_the_longest(hire: Hire) -> None:
+    team = hire("exit 1", pause=0.6, longest_pause=1.6)
+    running = asyncio.create_task(team.run())
+    await until(lambda: len(team.said) == 4)
+    team.supervisor.stop()
+    assert await running is Ending.STOPPED
+    pauses = [text.split(" in ")[1] for text in team.said]
+    assert pauses == ["1 s", "1 s", "2 s", "2 s"], "0.6, 1.2, 1.6 and 1.6, rounded"
 
 
-async def test_after_a_long_life_the_pause_is_short_again(
-    hire: Hire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "STEADY_SECONDS", 0.0)
-    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.01)
-    crew = hire(f"{FIRST_TIME} && exit 1", says(ending="exhausted"), pause=60.0)
-    assert await crew.run() is Ending.EXHAUSTED
+async def test_after_a_long_life_the_pause_is_short_again(hire: Hire) -> None:
+    hours = itertools.count(step=3600.0)
+    team = hire("exit 1", pause=0.001, longest_pause=60.0, clock=lambda: next(hours))
+    running = asyncio.create_task(team.run())
+    # Without the reset the pauses would add up to a minute.
+    await until(lambda: len(team.said) == 17)
+    team.supervisor.stop()
+    assert await running is Ending.STOPPED
 
 
-async def test_the_first_pause_is_short(hire: Hire) -> None:
-    crew = hire("exit 1")
-    assert supervisor._Member(order_of(1)).pause == FIRST_PAUSE == 1.0
-    crew.supervisor.stop()
-    await crew.run()
-
-
-async def test_one_that_cannot_begin_yet_is_not_announced(hire: Hire) -> None:
-    """It has said itself what it waits for; the pause before it is tried again is the same."""
-    crew = hire(
+async def test_a_worker_that_exits_to_try_later_is_not_reported_as_dead(hire: Hire) -> None:
+    """Its news has said why already."""
+    team = hire(
         f"if {FIRST_TIME}; then",
         says(news="the database is away"),
-        f"exit {NOT_NOW}",
+        f"exit {TRY_LATER}",
         "fi",
         says(ending="exhausted"),
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    assert (crew.said, crew.news) == ([], ["the database is away"])
-    assert crew.deaths == [0]
+    assert await team.run() is Ending.EXHAUSTED
+    assert (team.said, team.news) == ([], ["the database is away"])
+    assert team.deaths == [0]
 
 
-async def test_news_are_passed_on_and_change_no_count(hire: Hire) -> None:
-    crew = hire(
+async def test_news_is_passed_on_and_changes_no_counter(hire: Hire) -> None:
+    team = hire(
         says(process=8, pages=5),
         says(process=8, news="the database is away"),
         says(news="the database is back"),
         "exit 1",
     )
-    running = asyncio.create_task(crew.run())
-    await until(lambda: bool(crew.deaths))
-    crew.supervisor.stop()
+    running = asyncio.create_task(team.run())
+    await until(lambda: bool(team.deaths))
+    team.supervisor.stop()
     await running
-    assert crew.news[:2] == ["the database is away", "the database is back"]
-    assert crew.deaths[0] == 8
-    assert crew.progress.pages == 5 * len(crew.deaths)
+    assert team.news[:2] == ["the database is away", "the database is back"]
+    assert team.deaths[0] == 8
+    assert team.progress.pages == 5 * len(team.deaths)
 
 
-async def test_a_stop_closes_the_input_of_all(hire: Hire) -> None:
-    crew = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_TOLD, processes=3)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 3)
-    assert not crew.wrote("told.1")
-    crew.supervisor.stop()
+async def test_a_stop_closes_the_standard_input_of_all_workers(hire: Hire) -> None:
+    team = hire(
+        says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_STOPPED, processes=3
+    )
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 3)
+    assert not team.wrote("told.1")
+    team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert all(crew.wrote(f"told.{number}") for number in (1, 2, 3))
-    assert (crew.said, crew.deaths) == ([], [])
+    assert all(team.wrote(f"told.{number}") for number in (1, 2, 3))
+    assert (team.said, team.deaths) == ([], [])
 
 
 async def test_a_stop_does_not_wait_for_a_pause_to_end(hire: Hire) -> None:
-    crew = hire("exit 1", pause=60.0)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: bool(crew.said))
-    assert crew.said == [
-        "process 1 died (exit code 1; rove-1.log may tell why); it is started again in 60 s"
-    ]
-    crew.supervisor.stop()
+    team = hire("exit 1", pause=60.0)
+    running = asyncio.create_task(team.run())
+    await until(lambda: bool(team.said))
+    assert team.said == ["process 1 died (exit code 1; see rove-1.log); restarting it in 60 s"]
+    team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert len(crew.said) == 1, "and it is not started again"
+    assert len(team.said) == 1, "it is not restarted"
 
 
-async def test_one_that_dies_while_it_is_to_stop_is_not_started_again(hire: Hire) -> None:
-    crew = hire(says(process=4, pages=2), "cat >/dev/null", "kill -9 $$")
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 2)
-    crew.supervisor.stop()
+async def test_a_worker_that_dies_while_stopping_is_not_restarted(hire: Hire) -> None:
+    team = hire(says(process=4, pages=2), "cat >/dev/null", "kill -9 $$")
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 2)
+    team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert (crew.said, crew.deaths, crew.progress.pages) == ([], [4], 2)
+    assert (team.said, team.deaths, team.progress.pages) == ([], [4], 2)
 
 
-async def test_one_that_does_not_stop_is_killed(
-    hire: Hire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crew = hire(says(process=4, pages=2), "exec sleep 60")
-    monkeypatch.setattr(supervisor, "STOP_SECONDS", 0.05)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 2)
-    crew.supervisor.stop()
+async def test_a_worker_that_does_not_stop_is_killed(hire: Hire) -> None:
+    team = hire(says(process=4, pages=2), "exec sleep 60", stop=0.05)
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 2)
+    team.supervisor.stop()
     assert await running is Ending.STOPPED
-    assert crew.deaths == [4]
+    assert team.deaths == [4]
 
 
-async def test_all_can_be_killed_at_once(hire: Hire) -> None:
-    crew = hire(says(pages=2), "exec sleep 60", processes=2)
-    crew.supervisor.kill()  # there is nobody yet
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 4)
-    crew.supervisor.stop()
-    crew.supervisor.kill()
+async def test_all_workers_can_be_killed(hire: Hire) -> None:
+    team = hire(says(pages=2), "exec sleep 60", processes=2)
+    team.supervisor.kill()  # before any worker was started
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 4)
+    team.supervisor.stop()
+    team.supervisor.kill()
     assert await running is Ending.STOPPED
-    assert len(crew.deaths) == 2
-    crew.supervisor.kill()  # nor any more
+    assert len(team.deaths) == 2
+    team.supervisor.kill()  # after all have ended
 
 
-async def test_who_is_told_to_stop_before_the_beginning_still_gets_an_order(hire: Hire) -> None:
-    crew = hire('[ -n "$order" ] && mkdir "$0.ordered"', UNTIL_TOLD)
-    crew.supervisor.stop()
-    assert await crew.run() is Ending.STOPPED
-    assert crew.wrote("ordered")
+async def test_a_worker_gets_its_order_even_if_the_crawl_is_stopping_already(hire: Hire) -> None:
+    team = hire('[ -n "$order" ] && mkdir "$0.ordered"', UNTIL_STOPPED)
+    team.supervisor.stop()
+    assert await team.run() is Ending.STOPPED
+    assert team.wrote("ordered")
 
 
 @pytest.mark.parametrize(
@@ -397,12 +387,12 @@ async def test_who_is_told_to_stop_before_the_beginning_still_gets_an_order(hire
         (["time limit reached", "page limit reached"], Ending.MAX_PAGES),
     ],
 )
-async def test_the_crawl_ends_as_its_processes_end(
+async def test_the_ending_follows_from_those_of_the_workers(
     hire: Hire, endings: list[str], expected: Ending
 ) -> None:
     first, second = (says(ending=ending) for ending in endings)
-    crew = hire(f"if [ $number = 1 ]; then {first}; else {second}; fi", processes=2)
-    assert await crew.run() is expected
+    team = hire(f"if [ $number = 1 ]; then {first}; else {second}; fi", processes=2)
+    assert await team.run() is expected
 
 
 @pytest.mark.parametrize(
@@ -416,14 +406,14 @@ async def test_the_crawl_ends_as_its_processes_end(
 async def test_the_first_reason_to_stop_counts(
     hire: Hire, told: list[Ending], expected: Ending
 ) -> None:
-    crew = hire(UNTIL_TOLD, processes=2)
+    team = hire(UNTIL_STOPPED, processes=2)
     for ending in told:
-        crew.supervisor.stop(ending)
-    assert await crew.run() is expected
+        team.supervisor.stop(ending)
+    assert await team.run() is expected
 
 
 async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
-    crew = hire(
+    team = hire(
         "if [ $number = 2 ]; then",
         says(process=9, pages=5, in_flight=3),
         says(failure="the disk is full", exit_code=3),
@@ -436,11 +426,11 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
         processes=2,
     )
     with pytest.raises(WorkerFailed) as caught:
-        await crew.run()
+        await team.run()
     assert (str(caught.value), caught.value.exit_code) == ("the disk is full", 3)
-    assert crew.wrote("told.1"), "the other was told to stop in good order"
-    assert (crew.progress.pages, crew.progress.in_flight) == (9, 0)
-    assert (crew.said, crew.deaths) == ([], [])
+    assert team.wrote("told.1"), "the other worker shuts down"
+    assert (team.progress.pages, team.progress.in_flight) == (9, 0)
+    assert (team.said, team.deaths) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -450,97 +440,98 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
         "",
         "[]",
         "17",
-        '{"pages": "many"}',
-        '{"pages": 5',
+        '{"counters": {"pages": "many"}}',
+        '{"counters": {"errors": {"dns": "many"}}}',
+        '{"counters": {"pages": 5',
         r"\0377\0376",
         r'{"news": "\0377"}',
     ],
 )
-async def test_rubbish_is_passed_over(hire: Hire, rubbish: str) -> None:
-    crew = hire(
+async def test_lines_that_are_not_reports_are_ignored(hire: Hire, rubbish: str) -> None:
+    team = hire(
         says(process=3, pages=7),
         f"printf '%b\\n' '{rubbish}'",
         f"if {FIRST_TIME}; then exit 1; fi",
         says(pages=1, ending="exhausted"),
     )
-    assert await crew.run() is Ending.EXHAUSTED
-    assert crew.deaths == [3], "what was said before still counts"
-    assert (crew.progress.pages, crew.news) == (8, [])
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.deaths == [3], "the last good report counts"
+    assert (team.progress.pages, team.news) == (8, [])
 
 
-async def test_rubbish_without_an_end_is_passed_over(hire: Hire) -> None:
-    crew = hire(
+async def test_a_line_that_is_too_long_is_ignored(hire: Hire) -> None:
+    team = hire(
         "head -c 200000 /dev/zero",
         "echo",
         says(pages=1, ending="exhausted"),
     )
-    assert await crew.run() is Ending.EXHAUSTED
+    assert await team.run() is Ending.EXHAUSTED
 
 
-async def test_words_of_a_newer_version_are_passed_over(hire: Hire) -> None:
-    crew = hire("""echo '{"pages": 3, "mood": "good", "ending": "exhausted"}'""")
-    assert await crew.run() is Ending.EXHAUSTED
-    assert crew.progress.pages == 3
+async def test_unknown_fields_are_ignored(hire: Hire) -> None:
+    team = hire("""echo '{"counters": {"pages": 3}, "mood": "good", "ending": "exhausted"}'""")
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.progress.pages == 3
 
 
-async def test_what_processes_write_elsewhere_is_not_seen(
+async def test_the_standard_error_of_workers_is_not_shown(
     hire: Hire, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    crew = hire("echo Traceback >&2", says(ending="exhausted"))
-    await crew.run()
+    team = hire("echo Traceback >&2", says(ending="exhausted"))
+    await team.run()
     assert capfd.readouterr() == ("", "")
 
 
-async def test_the_seeds_are_loaded_meanwhile(hire: Hire) -> None:
-    crew = hire(says(pages=1), UNTIL_TOLD)
+async def test_seeds_are_loaded_while_workers_run(hire: Hire) -> None:
+    team = hire(says(pages=1), UNTIL_STOPPED)
     fed: list[int] = []
 
-    async def feed() -> None:
-        await until(lambda: crew.progress.pages == 1)
-        fed.append(crew.progress.pages)
-        crew.supervisor.stop()
+    async def load() -> None:
+        await until(lambda: team.progress.pages == 1)
+        fed.append(team.progress.pages)
+        team.supervisor.stop()
 
-    assert await crew.run(feed) is Ending.STOPPED
+    assert await team.run(load) is Ending.STOPPED
     assert fed == [1]
 
 
 async def test_seeds_that_cannot_be_loaded_end_the_crawl(hire: Hire) -> None:
-    crew = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told"', UNTIL_TOLD)
+    team = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told"', UNTIL_STOPPED)
 
-    async def feed() -> None:
-        await until(lambda: crew.progress.pages == 1)
+    async def load() -> None:
+        await until(lambda: team.progress.pages == 1)
         raise OSError("the seeds are gone")
 
     with pytest.raises(OSError, match="the seeds are gone"):
-        await crew.run(feed)
-    assert crew.wrote("told"), "the process was told to stop in good order"
+        await team.run(load)
+    assert team.wrote("told"), "the worker shuts down"
 
 
-async def test_a_stop_is_told_once_to_whoever_waits_for_a_database(hire: Hire) -> None:
-    crew = hire(says(pages=1), UNTIL_TOLD)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 1)
-    assert not crew.stops
-    crew.supervisor.stop()
-    crew.supervisor.stop()
+async def test_on_stop_is_called_once(hire: Hire) -> None:
+    team = hire(says(pages=1), UNTIL_STOPPED)
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 1)
+    assert team.stops == 0
+    team.supervisor.stop()
+    team.supervisor.stop()
     await running
-    assert len(crew.stops) == 1
+    assert team.stops == 1
 
 
 async def test_a_stop_does_not_wait_for_the_seeds(hire: Hire) -> None:
-    """There may be millions of them; the rest is loaded by the next start."""
-    crew = hire(says(pages=1), UNTIL_TOLD)
-    running = asyncio.create_task(crew.run(_never_done))
-    await until(lambda: crew.progress.pages == 1)
-    crew.supervisor.stop()
+    """There may be millions of them. The next start loads the rest."""
+    team = hire(says(pages=1), UNTIL_STOPPED)
+    running = asyncio.create_task(team.run(_never_done))
+    await until(lambda: team.progress.pages == 1)
+    team.supervisor.stop()
     async with asyncio.timeout(0.5):
         assert await running is Ending.STOPPED
 
 
 async def test_a_limit_that_is_reached_does_not_wait_for_the_seeds(hire: Hire) -> None:
-    crew = hire(says(ending="page limit reached"))
+    team = hire(says(ending="page limit reached"))
     async with asyncio.timeout(0.5):
-        assert await crew.run(_never_done) is Ending.MAX_PAGES
+        assert await team.run(_never_done) is Ending.MAX_PAGES
 
 
 async def _never_done() -> None:
@@ -548,75 +539,12 @@ async def _never_done() -> None:
 
 
 async def test_a_crawl_that_is_cancelled_leaves_no_process_behind(hire: Hire) -> None:
-    crew = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told"', UNTIL_TOLD)
-    running = asyncio.create_task(crew.run())
-    await until(lambda: crew.progress.pages == 1)
+    team = hire(says(pages=1), 'echo $$ >"$0.pid"', "cat >/dev/null", 'mkdir "$0.told"')
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 1 and team.wrote("pid"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert crew.wrote("told")
-    process = crew.supervisor._members[0].process
-    assert process is not None and process.returncode == 0
-
-
-def test_an_order_survives_the_way_to_the_process() -> None:
-    for order in (order_of(1), msgspec.structs.replace(order_of(2), remote=None)):
-        line = msgspec.json.encode(order)
-        assert b"\n" not in line
-        assert msgspec.json.decode(line, type=WorkOrder) == order
-
-
-def test_a_report_survives_the_way_back() -> None:
-    report = WorkerReport(
-        process=7,
-        pages=1,
-        visits=2,
-        requests=3,
-        bytes=1 << 60,
-        in_flight=4,
-        queued=5,
-        trouble="paused: no room",
-        errors={"dns": 6, "ä\n": 7},
-        news="two\nlines",
-        ending=Ending.MAX_PAGES,
-        failure="it is “full”",
-        exit_code=8,
-    )
-    line = msgspec.json.encode(report)
-    assert b"\n" not in line
-    assert msgspec.json.decode(line, type=WorkerReport) == report
-    assert all(
-        getattr(report, name) != getattr(WorkerReport(), name)
-        for name in WorkerReport.__struct_fields__
-    )
-
-
-def test_a_report_says_only_what_there_is_to_say() -> None:
-    assert msgspec.json.encode(WorkerReport()) == b"{}"
-    assert msgspec.json.encode(WorkerReport(pages=3)) == b'{"pages":3}'
-
-
-def test_reports_do_not_share_their_errors() -> None:
-    one, two = WorkerReport(), WorkerReport()
-    one.errors["dns"] = 1
-    assert two.errors == {}
-
-
-@pytest.mark.parametrize("ending", list(Ending))
-def test_every_ending_is_understood_at_the_other_end(ending: Ending) -> None:
-    line = msgspec.json.encode(WorkerReport(ending=ending))
-    assert Ending(msgspec.json.decode(line, type=WorkerReport).ending) is ending
-
-
-def test_a_report_is_sent_as_one_line_as_long_as_anybody_reads_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    reader, writer = os.pipe()
-    with io.FileIO(reader) as readable, io.FileIO(writer, "w") as writable:
-        monkeypatch.setattr(sys, "stdout", writable)
-        worker.send(WorkerReport(pages=1))
-        worker.send(WorkerReport(news="x"))
-        assert readable.read(1000) == b'{"pages":1}\n{"news":"x"}\n'
-        readable.close()
-        worker.send(WorkerReport(pages=2))  # nobody reads it: no error
-        monkeypatch.undo()
+    assert team.wrote("told")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(team.text("pid")), 0)

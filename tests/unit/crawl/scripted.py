@@ -117,11 +117,11 @@ class ScriptedFetcher:
         return [url for url in self.requested if not url.endswith("/robots.txt")]
 
     async def fetch(self, request: Request) -> Outcome:
-        self.requested.append(request.url)
+        self.requested.append(request.url.text)
         self.requests.append(request)
         if self.before_answer is not None:
             await self.before_answer(request)
-        return self._answer(request.url)
+        return self._answer(request.url.text)
 
     async def close(self) -> None:
         return
@@ -204,7 +204,7 @@ class World:
         settings = Settings(
             email="me@example.org",
             delay=DELAY,
-            max_body=1 << 20,
+            max_page_size=1 << 20,
             redirect_hops=self.redirect_hops,
             sitemaps=self.sitemaps,
             store=Keep.BOTH if self.keep_raw else Keep.TEXT,

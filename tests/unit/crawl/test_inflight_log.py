@@ -9,13 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import msgspec
 import pytest
 
-from rove.app.application import _recover_requests
+from rove.app.recovery import recover_requests
 from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
 from rove.model.ledger import (
@@ -493,11 +491,8 @@ async def test_a_request_whose_end_is_in_another_file_enters_the_ledger_with_its
         whose = note.row.replace(domain=lease.domain)
         inflight_log.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
     assert len(files(folder)) == 2
-    stage = SimpleNamespace(
-        data=SimpleNamespace(inflight_log=folder), settings=SimpleNamespace(delay=DELAY)
-    )
     next_start = await world.harness.open(delay=DELAY)
-    await _recover_requests(cast(Any, stage), next_start, None)
+    await recover_requests(next_start, folder, delay=DELAY)
     assert files(folder) == {}
     rows = await world.rows("SELECT status, error, ended - began, delay, settlement FROM request")
     await world.harness.close()

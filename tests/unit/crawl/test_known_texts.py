@@ -33,10 +33,10 @@ def page(hash: int | None, name: str = "") -> Page:
     return Page(url=url, fetched_at=5.0, text=b"", source=None, content_hash=hash)
 
 
-def content(hash: int, *, domain: int = 1, visit: int = 1, checked: int = 7) -> Content:
+def content(hash: int, *, domain: int = 1, visit: int = 1, sha1_64: int = 7) -> Content:
     return Content(
         hash=hash,
-        checked=checked,
+        sha1_64=sha1_64,
         domain=domain,
         visit=visit,
         where=PLACE,
@@ -49,8 +49,8 @@ def known_texts(*contents: Content) -> KnownTexts:
     return KnownTexts(Known(*contents))  # type: ignore[arg-type]
 
 
-NEW = Stored(text=PLACE, raw=None, checked=7)
-COPY = Stored(text=PLACE, raw=None, is_copy=True, checked=7)
+NEW = Stored(text=PLACE, raw=None, sha1_64=7)
+COPY = Stored(text=PLACE, raw=None, is_copy=True, sha1_64=7)
 SHORT = Stored(text=PLACE, raw=None)
 
 
@@ -64,7 +64,7 @@ async def test_the_frontier_is_told_of_new_texts_only() -> None:
 
 
 async def test_a_second_text_with_a_known_hash_is_ignored() -> None:
-    texts = await known_texts(content(2, checked=8)).look_up([page(2)])
+    texts = await known_texts(content(2, sha1_64=8)).look_up([page(2)])
     assert texts.content_of(lease(1), page(2), NEW) is None
 
 
@@ -106,7 +106,7 @@ async def test_a_domain_repeats_only_its_own_texts() -> None:
 
 
 async def test_a_second_text_with_the_same_hash_is_not_a_repeat() -> None:
-    texts = await known_texts(content(1, checked=8)).look_up([page(1)])
+    texts = await known_texts(content(1, sha1_64=8)).look_up([page(1)])
     assert not is_repeat(texts, 1, 1, NEW)
 
 

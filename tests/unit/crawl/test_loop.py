@@ -405,7 +405,7 @@ class TestRoom:
         await workspace.open("http://h0.test/", horizon=0.1)
 
         async def add_better(request: Request) -> None:
-            if request.url == first:
+            if request.url.text == first:
                 await workspace.frontier.add([new_url(url) for url in better])
 
         workspace.fetcher.before_answer = add_better
@@ -622,7 +622,7 @@ class TestStop:
         crawl = workspace.crawl(concurrency=1, store=workspace.store())
 
         async def stop(request: Request) -> None:
-            if not request.url.endswith("robots.txt"):
+            if not request.url.text.endswith("robots.txt"):
                 crawl.stop()
                 await workspace.some_turns()
 
@@ -813,7 +813,7 @@ class TestStoreErrors:
         crawl = workspace.crawl(store=Wrapped(workspace.store()).fail("write", DiskFull("no room")))
 
         async def stop(request: Request) -> None:
-            if not request.url.endswith("robots.txt"):
+            if not request.url.text.endswith("robots.txt"):
                 crawl.stop()
 
         workspace.fetcher.before_answer = stop
@@ -920,7 +920,7 @@ class TestExclusions:
         await workspace.open("http://h0.test/")
 
         async def exclude(request: Request) -> None:
-            if request.url == "http://h0.test/":
+            if request.url.text == "http://h0.test/":
                 workspace.exclusions.put_nowait([pattern])
                 await asyncio.Event().wait()
 
@@ -940,7 +940,7 @@ class TestExclusions:
         cancelled = asyncio.Event()
 
         async def exclude(request: Request) -> None:
-            if request.url.endswith("robots.txt"):
+            if request.url.text.endswith("robots.txt"):
                 return
             if len(workspace.fetcher.pages_requested) == 3:
                 workspace.exclusions.put_nowait(["h1.test", "elsewhere.test"])
@@ -963,7 +963,7 @@ class TestExclusions:
 
         async def exclude(request: Request) -> None:
             requested = workspace.fetcher.pages_requested
-            if request.url.endswith("robots.txt") or len(requested) == 3:
+            if request.url.text.endswith("robots.txt") or len(requested) == 3:
                 return
             workspace.exclusions.put_nowait([url.split("/")[2] for url in requested])
             try:
@@ -989,7 +989,7 @@ class TestExclusions:
         crawl = workspace.crawl(delay=1000.0, store=workspace.store())
 
         async def exclude(request: Request) -> None:
-            if request.url == other:
+            if request.url.text == other:
                 workspace.exclusions.put_nowait(["x.test"])
                 try:
                     await asyncio.Event().wait()
@@ -1185,7 +1185,7 @@ class TestErrorsInVisits:
         workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
 
         async def break_down(request: Request) -> None:
-            if request.url == "http://h2.test/":
+            if request.url.text == "http://h2.test/":
                 raise RuntimeError("broken")
 
         workspace.fetcher.before_answer = break_down
@@ -1206,7 +1206,7 @@ class TestErrorsInVisits:
         workspace.fetcher = ScriptedFetcher(script)
 
         async def break_down(request: Request) -> None:
-            if request.url == "http://h0.test/b":
+            if request.url.text == "http://h0.test/b":
                 raise RuntimeError("broken")
 
         workspace.fetcher.before_answer = break_down
@@ -1232,7 +1232,7 @@ async def test_a_batch_of_pages_is_stored_in_one_write(workspace: Workspace) -> 
     workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
 
     async def together(request: Request) -> None:
-        if not request.url.endswith("robots.txt"):
+        if not request.url.text.endswith("robots.txt"):
             if len(workspace.fetcher.pages_requested) == len(urls):
                 release.set()
             await release.wait()

@@ -169,7 +169,7 @@ def test_other_failures_do_not_lower_the_fetches(tmp_path: Path, failure: Failed
 
 def test_how_many_fetches_fit_into_a_memory_limit() -> None:
     settings = Settings(email="me@example.org")
-    assert fetches_within(LEAST_MEMORY, settings.max_body) >= 100
-    assert fetches_within(512 * MiB, settings.max_body) >= 1_000
-    assert fetches_within(settings.max_memory, settings.max_body) >= 5_000
-    assert fetches_within(MiB, settings.max_body) == 1
+    assert fetches_within(LEAST_MEMORY, settings.max_page_size) >= 100
+    assert fetches_within(512 * MiB, settings.max_page_size) >= 1_000
+    assert fetches_within(settings.max_memory, settings.max_page_size) >= 5_000
+    assert fetches_within(MiB, settings.max_page_size) == 1

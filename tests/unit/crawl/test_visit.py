@@ -69,8 +69,8 @@ class LeftOpen:
         self._then = then
 
     async def __call__(self, request: Request) -> None:
-        assert request.line is not None
-        request.line.kept = self
+        assert request.connection is not None
+        request.connection.idle = self
         if self._then is not None:
             raise self._then
 
@@ -106,8 +106,8 @@ class TestRobots:
         await world.open(f"{A}/", script=script)
         await world.visit()
         requests = world.fetcher.requests
-        assert [request.more_follows for request in requests] == [True, False, False]
-        assert len({id(request.line) for request in requests}) == 1
+        assert [request.keep_open for request in requests] == [True, False, False]
+        assert len({id(request.connection) for request in requests}) == 1
 
     @pytest.mark.parametrize("rules", [NOTHING_ALLOWED, refused(503), failed()])
     async def test_a_visit_leaves_no_connection_open(self, world: World, rules: Outcome) -> None:
@@ -289,7 +289,7 @@ class TestRobots:
 
         async def look(request: Request) -> None:
             rows = await world.rows("SELECT crawl_delay, ready_at, not_before FROM domain")
-            known[request.url] = rows[0]
+            known[request.url.text] = rows[0]
 
         world.fetcher.before_answer = look
         claimed_at = world.harness.now()
@@ -1344,7 +1344,9 @@ class TestInflightLog:
         seen: dict[str, list[float]] = {}
 
         async def look(request: Request) -> None:
-            seen[request.url] = [row.delay for lost in logged_visits(world) for row in lost.rows]
+            seen[request.url.text] = [
+                row.delay for lost in logged_visits(world) for row in lost.rows
+            ]
 
         world.fetcher.before_answer = look
         await world.visit()
@@ -1383,7 +1385,7 @@ class TestChangedExclusions:
 
     async def after(self, world: World, moment: str, *patterns: str) -> None:
         async def exclude(request: Request) -> None:
-            if request.url == moment:
+            if request.url.text == moment:
                 world.gate.exclusions = Exclusions(patterns)
 
         world.fetcher.before_answer = exclude
@@ -1513,7 +1515,7 @@ class TestEnds:
         started = asyncio.Event()
 
         async def hang(request: Request) -> None:
-            if request.url == f"{A}/{during}":
+            if request.url.text == f"{A}/{during}":
                 started.set()
                 await asyncio.Event().wait()
 

@@ -110,7 +110,7 @@ def test_requests_are_numbered_in_order(record: VisitRecord) -> None:
 
 def test_a_visit_without_requests_has_made_none(record: VisitRecord) -> None:
     result = record.result(50.0, DELAY)
-    assert not record.requested and not result.asked
+    assert not record.requested and not result.requested
     assert result.since_finish == 0.0
     assert (result.settled, result.deferred, result.requests) == ((), (), ())
 
@@ -119,7 +119,7 @@ def test_the_time_since_the_finish_counts_from_the_last_request(record: VisitRec
     note(record, page(), started=10.0, now=12.0)
     note(record, page(), started=12.0, now=15.0)
     assert record.result(20.0, DELAY).since_finish == pytest.approx(5.0)
-    assert record.result(20.0, DELAY).asked
+    assert record.result(20.0, DELAY).requested
 
 
 def test_settled_and_deferred_urls_are_in_the_result(record: VisitRecord) -> None:
@@ -153,7 +153,7 @@ def test_pages_get_their_locations_in_order(record: VisitRecord) -> None:
 
 def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
     where = Location(file="x.warc.gz", offset=1, length=2)
-    text = Content(hash=-5, checked=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
+    text = Content(hash=-5, sha1_64=6, domain=1, visit=2, where=where, url=URL.text, fetched_at=1.0)
     for _ in range(2):
         note(record, page())
         saved = Page(url=URL.text, fetched_at=1.0, text=b"", source=None, content_hash=-5)
@@ -187,10 +187,10 @@ def test_a_visit_that_could_not_be_written_still_reports_its_requests(
     record.not_accepted["too-deep"] += 2
     result = record.requests_only(20.0, DELAY)
     assert result.lease == LEASE
-    assert result.asked and result.since_finish == pytest.approx(8.0)
+    assert result.requested and result.since_finish == pytest.approx(8.0)
     assert (result.settled, result.deferred, result.not_accepted) == ((), (), {})
     assert list(result.requests) == [record.requests[0].replace(settlement=Settlement.LOST)]
-    assert not VisitRecord(held()).requests_only(20.0, DELAY).asked
+    assert not VisitRecord(held()).requests_only(20.0, DELAY).requested
 
 
 def test_a_request_is_timed_by_the_crawls_clock() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rove.inspect.pages import url_known
+from rove.inspect.lookup import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
 from rove.urls.ignored_params import ignored_params_with

@@ -1,4 +1,4 @@
-"""The small web's oracle against what it serves: a crawl without politeness, over `answer` alone."""
+"""Check the oracle of the small web against an impolite crawl that only calls `answer`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def text_of(answer: SiteAnswer) -> str:
 
 
 def robots_of(web: SmallWeb, host: str) -> Protego | None:
-    """The rules as another parser reads them; None if nothing may be fetched."""
+    """Parse robots.txt with another parser; None if nothing may be fetched."""
     answer = web.answer(host, "/robots.txt")
     if answer.location:
         answer = web.answer(host, answer.location)
@@ -51,7 +51,7 @@ def robots_of(web: SmallWeb, host: str) -> Protego | None:
 
 
 class Page:
-    """What a crawler sees of an HTML page."""
+    """The parts of an HTML page that a crawler uses."""
 
     def __init__(self, url: CrawlUrl, html: str) -> None:
         self.tree = LexborHTMLParser(html)
@@ -74,7 +74,7 @@ class Page:
 
 
 def crawl(web: SmallWeb) -> tuple[set[str], Counter[str]]:
-    """All pages that a polite crawler stores, and how often each host was named in links."""
+    """Return all pages that a polite crawler stores, and the number of links to each host."""
     stored: set[str] = set()
     named: Counter[str] = Counter()
     rules: dict[str, Protego | None] = {}
@@ -129,18 +129,18 @@ def crawl(web: SmallWeb) -> tuple[set[str], Counter[str]]:
     ],
     ids=["calm", "full", "restricted", "islands"],
 )
-def test_what_links_lead_to_is_what_is_expected(seed: int, profile: Profile) -> None:
+def test_a_crawl_finds_exactly_the_expected_pages(seed: int, profile: Profile) -> None:
     web = SmallWeb(seed, 30, profile)
     expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
     stored, named = crawl(web)
     assert stored == expected
     assert len(stored) > 100
-    # Islands know no more than the seeds: their own www and blog must be reached from within.
+    # Without links to other domains, www and blog hosts must be reached from their own domain.
     assert set(web.all_hosts()) <= set(named) | set(web.seeds())
 
 
 @pytest.mark.parametrize("links", [1, 60])
-def test_a_plain_web_can_be_reached_whole(links: int) -> None:
+def test_every_page_of_a_plain_web_can_be_reached(links: int) -> None:
     small = replace(
         BENCH, pages_per_host=(70, 90), page_bytes=(9, 9), links_per_page=(links, links)
     )
@@ -152,7 +152,7 @@ def test_a_plain_web_can_be_reached_whole(links: int) -> None:
 
 
 @pytest.mark.parametrize("kind", list(RobotsKind))
-def test_allowed_is_what_another_parser_reads(kind: RobotsKind) -> None:
+def test_allowed_agrees_with_another_parser(kind: RobotsKind) -> None:
     web = SmallWeb(5, 30, replace(FULL, robots={kind: 1}, restricted=0.5))
     verdicts = Counter[bool]()
     for host in web.all_hosts():
@@ -160,7 +160,7 @@ def test_allowed_is_what_another_parser_reads(kind: RobotsKind) -> None:
         assert plan_host is not None
         assert plan_host.robots.kind is kind
         rules = robots_of(web, host)
-        entries = [web.plan.entry(plan_host, place) for place in range(plan_host.places)]
+        entries = [web.plan.entry(plan_host, place) for place in range(plan_host.entries)]
         paths = [web.plan.step(e, step).path for e in entries for step in range(e.steps + 1)]
         for path in [*paths, "/%70rivate/x", "/private", "/archive/open", "/archive/open/x"]:
             url = canonical(f"http://{host}{path}")
@@ -176,7 +176,7 @@ def test_allowed_is_what_another_parser_reads(kind: RobotsKind) -> None:
     assert bool(verdicts[True]) == (kind not in shut_kinds)
 
 
-def test_other_crawlers_are_told_otherwise() -> None:
+def test_some_rules_differ_for_other_crawlers() -> None:
     def others(kind: RobotsKind) -> Protego:
         web = SmallWeb(5, 1, replace(FULL, robots={kind: 1}))
         rules = robots_of(web, web.host_name(0))
@@ -188,7 +188,7 @@ def test_other_crawlers_are_told_otherwise() -> None:
     assert others(RobotsKind.STRICTER).can_fetch("http://a.test/archive/x", "otherbot")
 
 
-def test_every_link_leads_to_something_that_exists() -> None:
+def test_every_link_leads_to_an_existing_address() -> None:
     web = SmallWeb(9, 60, replace(FULL, page_bytes=(9, 9)))
     forms = Counter[str]()
     for host in web.all_hosts():

@@ -1,4 +1,4 @@
-"""The small web as a program: how it starts, shares its port and its log, and ends."""
+"""The small web as a program: start, several processes on one port, shutdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 
 
 class Program:
-    """The server as a program of its own."""
+    """Run the server as a program."""
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
@@ -50,7 +50,7 @@ class Program:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, None], ids=["term", "int", "eof"])
-def test_the_program_stops_when_told_and_has_logged_everything(
+def test_the_program_stops_and_has_logged_everything(
     how: signal.Signals | None, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -68,7 +68,7 @@ def test_the_program_stops_when_told_and_has_logged_everything(
     assert {request.path for request in read_log(log)} == {f"/none-{n}" for n in range(20)}
 
 
-def test_other_processes_end_with_the_first_one_however_it_ends(tmp_path: Path) -> None:
+def test_other_processes_end_with_the_first_one(tmp_path: Path) -> None:
     with Program("--hosts", "20", "--processes", "3", "--log", str(tmp_path / "log")) as program:
         children = psutil.Process(program.process.pid).children()
         assert len(children) == 2
@@ -77,19 +77,19 @@ def test_other_processes_end_with_the_first_one_however_it_ends(tmp_path: Path) 
         assert not left_behind
 
 
-def test_wrong_settings_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_setting_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--set", "colour=red"]) == 2
-    assert "no knob called 'colour'" in capsys.readouterr().err
+    assert "no setting called 'colour'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--hosts", "--processes"])
-def test_there_is_at_least_one_of_each(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_below_one_are_rejected(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([option, "0"])
     assert f"{option}: 0 is not at least 1" in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with Program("--hosts", "2") as program:
         assert main(["--port", str(program.port)]) == 1
-    assert f"cannot listen on port {program.port}" in capsys.readouterr().err
+    assert f"could not listen on port {program.port}" in capsys.readouterr().err

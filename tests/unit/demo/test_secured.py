@@ -1,4 +1,4 @@
-"""The small web over TLS, late answers, and links to few hosts: what benchmarks ask of it."""
+"""Features for benchmarks: TLS, latency, and links to few hosts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def client_context() -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_pages_come_whole_over_tls_and_are_logged(
+def test_pages_are_served_over_tls_and_logged(
     run: object, tmp_path: Path, certificate: Path
 ) -> None:
     log = tmp_path / "log"
@@ -51,7 +51,7 @@ def test_pages_come_whole_over_tls_and_are_logged(
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", server.port, ssl=client_context()
             )
-            # In two records that travel together.
+            # Two TLS records in one segment.
             writer.write(b"GET / HTTP/1.1\r\n")
             writer.write(f"Host: {host}\r\nConnection: close\r\n\r\n".encode())
             received = await reader.read()
@@ -64,7 +64,7 @@ def test_pages_come_whole_over_tls_and_are_logged(
     assert (request.path, request.status, request.complete) == ("/", 200, True)
 
 
-def test_bytes_that_are_no_tls_end_the_connection(certificate: Path) -> None:
+def test_bytes_that_are_not_tls_close_the_connection(certificate: Path) -> None:
     async def story() -> None:
         tls = server_context(certificate)
         async with SmallWebServer(SmallWeb(1, 5, SMALL), tls=tls) as server:
@@ -76,14 +76,14 @@ def test_bytes_that_are_no_tls_end_the_connection(certificate: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_file_without_a_key_is_named(tmp_path: Path) -> None:
+def test_a_certificate_without_a_key_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "nothing.pem"
     file.write_text("nothing")
     with pytest.raises(UsageError, match=r"nothing\.pem"):
         server_context(file)
 
 
-def test_answers_take_their_time() -> None:
+def test_responses_have_the_latency_of_the_profile() -> None:
     async def story() -> None:
         web = SmallWeb(1, 5, replace(SMALL, latency=(0.1, 0.2)))
         host = web.host_name(0)
@@ -103,11 +103,11 @@ def test_answers_take_their_time() -> None:
 def test_all_links_may_lead_to_few_hosts() -> None:
     web = SmallWeb(1, 50, replace(SMALL, linked_hosts=3))
     few = {web.host_name(index) for index in range(3)}
-    found: set[tuple[str, str]] = set()
+    all_links: set[tuple[str, str]] = set()
     for index in (0, 10, 49):
         body = web.answer(web.host_name(index), "/").body.decode()
         links = re.findall(r'href="http://([^/"]+)(/[^"]*)"', body)
         assert len(links) == body.count("<a ") == 60
-        found.update(links)
-    assert {host for host, _ in found} == few
-    assert all(web.answer(host, path).status == 200 for host, path in list(found)[:5])
+        all_links.update(links)
+    assert {host for host, _ in all_links} == few
+    assert all(web.answer(host, path).status == 200 for host, path in list(all_links)[:5])

@@ -1,4 +1,4 @@
-"""The small web over real sockets, and the log that it keeps."""
+"""The small web over real sockets, and its log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + b"\x00" * 60
 
 
 class Client:
-    """One connection, spoken to in bytes."""
+    """One connection, used with raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -65,7 +65,7 @@ class Client:
         return status, headers, await self.body(headers)
 
     async def rest(self) -> bytes:
-        """All bytes until the server closes."""
+        """Read until the server closes the connection."""
         return await self.reader.read()
 
     async def close(self) -> None:
@@ -74,7 +74,7 @@ class Client:
 
 
 class Departures(set[object]):
-    """A server's connections that can tell when one of them is over."""
+    """The connections of a server, with an event for the end of one."""
 
     @classmethod
     def watched(cls, server: SmallWebServer) -> asyncio.Event:
@@ -94,7 +94,7 @@ Story = Callable[[SmallWebServer], Awaitable[None]]
 
 
 class Teller(Protocol):
-    """Runs a story against a server and gives back the log."""
+    """Runs a story against a server and returns the log."""
 
     def __call__(self, story: Story, log: Path, profile: Profile = ...) -> list[LoggedRequest]: ...
 
@@ -147,7 +147,7 @@ def test_requests_of_one_connection_are_answered_and_logged_in_turn(
     assert all(r.size > 0 for r in log)
 
 
-def test_the_connection_ends_when_the_client_wants_so(told: Teller, tmp_path: Path) -> None:
+def test_the_connection_is_closed_if_the_client_asks_for_it(told: Teller, tmp_path: Path) -> None:
     async def story(server: SmallWebServer) -> None:
         host = server.web.host_name(0)
         for line, header in [
@@ -178,14 +178,14 @@ def test_requests_sent_at_once_are_answered_in_turn(told: Teller, tmp_path: Path
     assert paths == [f"/none-{number}" for number in range(1_500)]
 
 
-def test_a_request_in_pieces_starts_with_the_first(told: Teller, tmp_path: Path) -> None:
+def test_a_request_in_pieces_starts_with_the_first_piece(told: Teller, tmp_path: Path) -> None:
     moments: list[float] = []
 
     async def story(server: SmallWebServer) -> None:
         client = await Client.connect(server)
         request = f"GET / HTTP/1.1\r\nHost: {server.web.host_name(0)}\r\n\r\n".encode()
         client.writer.write(request[:20])
-        # Another connection's answer proves that the first piece has been read.
+        # The response on another connection proves that the first piece has been read.
         other = await Client.connect(server)
         other.ask("nobody.test", "/first")
         await other.answer()
@@ -199,7 +199,7 @@ def test_a_request_in_pieces_starts_with_the_first(told: Teller, tmp_path: Path)
     assert request.start < moments[0] < request.end
 
 
-def test_chunked_answers_come_whole(told: Teller, tmp_path: Path) -> None:
+def test_chunked_responses(told: Teller, tmp_path: Path) -> None:
     chunked = replace(TIDY, chunked=1.0, page_bytes=(3_000, 3_000))
 
     async def story(server: SmallWebServer) -> None:
@@ -219,7 +219,7 @@ def test_chunked_answers_come_whole(told: Teller, tmp_path: Path) -> None:
     told(story, tmp_path / "log", chunked)
 
 
-def test_the_host_header_decides_in_any_spelling(told: Teller, tmp_path: Path) -> None:
+def test_the_host_header_selects_the_host_in_any_spelling(told: Teller, tmp_path: Path) -> None:
     async def story(server: SmallWebServer) -> None:
         host = server.web.host_name(1)
         client = await Client.connect(server)
@@ -234,7 +234,7 @@ def test_the_host_header_decides_in_any_spelling(told: Teller, tmp_path: Path) -
     assert hosts == [SmallWeb(1, 5, TIDY).host_name(1)] * 3 + ["unknown.test"]
 
 
-def test_only_gets_are_answered(told: Teller, tmp_path: Path) -> None:
+def test_other_methods_are_refused(told: Teller, tmp_path: Path) -> None:
     async def story(server: SmallWebServer) -> None:
         host = server.web.host_name(0)
         client = await Client.connect(server)
@@ -253,22 +253,22 @@ def test_only_gets_are_answered(told: Teller, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rubbish",
+    "garbage",
     [TLS_HELLO, b"\x00", b"hello\r\n\r\n", b"GET nowhere HTTP/1.1\r\n\r\n", b"A" * 70_000],
     ids=["tls", "zero", "words", "no path", "endless"],
 )
-def test_rubbish_closes_the_connection_and_is_logged_as_such(
-    told: Teller, rubbish: bytes, tmp_path: Path
+def test_bytes_that_are_not_http_close_the_connection_and_are_logged(
+    told: Teller, garbage: bytes, tmp_path: Path
 ) -> None:
     async def story(server: SmallWebServer) -> None:
         client = await Client.connect(server)
-        client.writer.write(rubbish)
+        client.writer.write(garbage)
         with contextlib.suppress(ConnectionResetError):  # if some of it was not read
             assert await client.rest() == b""
         client.writer.close()
 
     (entry,) = told(story, tmp_path / "log")
-    assert entry.kind is LogKind.RUBBISH
+    assert entry.kind is LogKind.NOT_HTTP
     assert (entry.host, entry.path, entry.status) == ("", "", 0)
 
 
@@ -289,7 +289,7 @@ def test_a_flaky_page_fails_once(told: Teller, tmp_path: Path) -> None:
     assert [r.status for r in told(story, tmp_path / "log", flaky)] == [503, 200, 200]
 
 
-def test_a_cut_page_ends_early_and_is_not_complete(told: Teller, tmp_path: Path) -> None:
+def test_a_cut_page_is_logged_as_incomplete(told: Teller, tmp_path: Path) -> None:
     cut = replace(TIDY, entries={EntryKind.CUT: 1}, restricted=0.0)
 
     async def story(server: SmallWebServer) -> None:
@@ -304,7 +304,7 @@ def test_a_cut_page_ends_early_and_is_not_complete(told: Teller, tmp_path: Path)
     assert (entry.status, entry.complete) == (200, False)
 
 
-def test_a_slow_answer_is_over_when_it_is_sent(told: Teller, tmp_path: Path) -> None:
+def test_a_slow_response_ends_when_it_is_sent(told: Teller, tmp_path: Path) -> None:
     slow = replace(TIDY, entries={EntryKind.SLOW: 1}, restricted=0.0, slow_seconds=(0.05, 0.05))
 
     async def story(server: SmallWebServer) -> None:
@@ -319,7 +319,7 @@ def test_a_slow_answer_is_over_when_it_is_sent(told: Teller, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["client leaves", "server stops"])
-def test_an_answer_that_nobody_waited_for_is_not_complete(
+def test_a_request_that_the_client_gave_up_is_incomplete(
     told: Teller, leaves: bool, tmp_path: Path
 ) -> None:
     stalled = replace(TIDY, entries={EntryKind.STALLED: 1}, restricted=0.0)
@@ -345,9 +345,7 @@ def test_an_answer_that_nobody_waited_for_is_not_complete(
     assert (entry.status, entry.size, entry.complete) == (0, 0, False)
 
 
-def test_a_large_answer_ends_when_the_client_has_made_room_for_it(
-    told: Teller, tmp_path: Path
-) -> None:
+def test_a_large_response_ends_when_the_kernel_has_taken_it(told: Teller, tmp_path: Path) -> None:
     large = replace(TIDY, page_bytes=(20_000_000, 20_000_000))
     moments: list[float] = []
 
@@ -378,9 +376,9 @@ def test_without_a_log_nothing_is_written(tmp_path: Path) -> None:
             client.ask(server.web.host_name(0), "/")
             assert (await client.answer())[0] == 200
             await client.close()
-            rubbish = await Client.connect(server)
-            rubbish.writer.write(TLS_HELLO)
-            assert await rubbish.rest() == b""
-            await rubbish.close()
+            garbage = await Client.connect(server)
+            garbage.writer.write(TLS_HELLO)
+            assert await garbage.rest() == b""
+            await garbage.close()
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What the small web serves: the same every time, of every kind, at no cost in memory."""
+"""The small web is reproducible, has every kind of page, and needs no memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rove.urls.canonical import canonical, parse_base
 from rove.urls.domain import domain_of
 
 SHORT = replace(FULL, page_bytes=(300, 600), links_per_page=(6, 8))
-"""All kinds of things, in pages that are made quickly."""
+"""Every kind of entry, with small pages."""
 
 
 def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list[SiteAnswer]]:
@@ -30,7 +30,7 @@ def entry_answers(web: SmallWeb, *, again: bool = False) -> dict[EntryKind, list
     for name in web.all_hosts():
         host = web.plan.host(name)
         assert host is not None
-        for place in range(host.places):
+        for place in range(host.entries):
             entry = web.plan.entry(host, place)
             answers[entry.kind].append(web.answer(name, entry.path, again=again))
     return answers
@@ -45,7 +45,7 @@ def test_two_webs_of_one_seed_are_the_same(profile: Profile) -> None:
     first, second, other = (SmallWeb(seed, 20, profile) for seed in (7, 7, 8))
     assert list(first.all_hosts()) == list(second.all_hosts())
     assert list(first.seeds()) != list(other.seeds())
-    # Asked in another order, since nothing may depend on what was asked before.
+    # In another order, because nothing may depend on earlier requests.
     hosts = list(first.all_hosts())
     paths = ["/", "/robots.txt", "/nothing"]
     forward = {(h, p): first.answer(h, p) for h in hosts for p in paths}
@@ -53,7 +53,7 @@ def test_two_webs_of_one_seed_are_the_same(profile: Profile) -> None:
     assert forward == backward
 
 
-def test_names_and_numbers_are_turned_into_each_other() -> None:
+def test_names_and_numbers_of_domains_map_to_each_other() -> None:
     numbers = [*range(2_000), 199_999, 999_999, 12_345_678]
     names = [domain_name(3, number) for number in numbers]
     assert [domain_index(3, name) for name in names] == numbers
@@ -68,7 +68,7 @@ def test_names_and_numbers_are_turned_into_each_other() -> None:
         assert domain_index(3, name) is None
 
 
-def test_hosts_that_are_not_of_this_web_are_unknown() -> None:
+def test_unknown_hosts() -> None:
     web = SmallWeb(1, 10, CALM)
     for host in [web.host_name(10), "example.org", "", "www.www." + web.host_name(0)]:
         assert web.answer(host, "/").status == 404
@@ -91,26 +91,26 @@ def test_a_million_hosts_cost_no_memory() -> None:
     assert web.plan.host.cache_info().maxsize is not None
 
 
-def test_all_kinds_of_places_are_served() -> None:
+def test_every_kind_of_entry_is_served() -> None:
     web = SmallWeb(4, 100, SHORT)
     kinds = entry_answers(web)
     assert set(kinds) == set(EntryKind)
     statuses = {kind: {answer.status for answer in answers} for kind, answers in kinds.items()}
     redirects = {301, 302, 303, 307, 308}
-    for kind, found in statuses.items():
+    for kind, seen in statuses.items():
         match kind:
             case EntryKind.MISSING:
-                assert found == {404}
+                assert seen == {404}
             case EntryKind.GONE:
-                assert found == {410}
+                assert seen == {410}
             case EntryKind.ERROR:
-                assert found == {500}
+                assert seen == {500}
             case EntryKind.UNAVAILABLE | EntryKind.FLAKY:
-                assert found == {503}
+                assert seen == {503}
             case _ if kinds[kind][0].location:
-                assert found <= redirects
+                assert seen <= redirects
             case _:
-                assert found == {200}
+                assert seen == {200}
     assert all(0.2 <= answer.delay <= 2.0 for answer in kinds[EntryKind.SLOW])
     assert all(answer.delay == STALL_SECONDS for answer in kinds[EntryKind.STALLED])
     assert all(0 < (answer.cut_after or 0) < len(answer.body) for answer in kinds[EntryKind.CUT])
@@ -122,7 +122,7 @@ def test_all_kinds_of_places_are_served() -> None:
 
 def test_a_calm_web_never_fails_and_never_waits() -> None:
     web = SmallWeb(4, 60, CALM)
-    answers = [answer for found in entry_answers(web).values() for answer in found]
+    answers = [answer for answers in entry_answers(web).values() for answer in answers]
     answers += [web.answer(host, "/robots.txt") for host in web.all_hosts()]
     assert {answer.status for answer in answers} <= {200, 301, 302, 303, 307, 308, 404, 410}
     assert not any(a.delay or a.fails_first or a.cut_after is not None for a in answers)
@@ -144,7 +144,7 @@ def test_pages_come_in_many_codings_and_charsets() -> None:
     assert {answer.chunked for answer in pages} == {True, False}
 
 
-def test_codings_that_the_client_does_not_take_are_not_used() -> None:
+def test_only_accepted_codings_are_used() -> None:
     web = SmallWeb(4, 30, FULL)
     decoders = {"gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
     seen = set()
@@ -164,14 +164,14 @@ def test_texts_fit_their_charset() -> None:
         assert text.encode(LEGACY_CHARSETS.get(language, "utf-8"))
 
 
-def test_redirects_lead_through_as_many_hops_as_they_should() -> None:
+def test_redirect_chains_have_the_right_length() -> None:
     web = SmallWeb(4, 80, SHORT)
     redirects = {EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD}
     lengths = defaultdict(set)
     for name in web.all_hosts():
         host = web.plan.host(name)
         assert host is not None
-        for place in range(host.places):
+        for place in range(host.entries):
             entry = web.plan.entry(host, place)
             if entry.kind not in redirects:
                 continue
@@ -190,7 +190,7 @@ def test_redirects_lead_through_as_many_hops_as_they_should() -> None:
     assert lengths[EntryKind.INWARD] == {1}
 
 
-def test_hosts_have_all_kinds_of_rules_and_neighbours() -> None:
+def test_every_kind_of_robots_txt_and_site_shape_occurs() -> None:
     web = SmallWeb(4, 400, FULL)
     hosts = [web.plan.host(name) for name in web.all_hosts()]
     assert {host.robots.kind for host in hosts if host} == set(RobotsKind)
@@ -203,19 +203,19 @@ def test_hosts_have_all_kinds_of_rules_and_neighbours() -> None:
         assert target.text == f"http://www.{host.name}/"
 
 
-def test_paths_are_the_same_in_any_spelling() -> None:
+def test_every_spelling_of_a_path_is_served() -> None:
     web = SmallWeb(4, 20, CALM)
     for name in web.seeds():
         host = web.plan.host(name)
         assert host is not None
-        for place in range(host.places):
+        for place in range(host.entries):
             path = web.plan.entry(host, place).path
             odd = path.lower().replace("~", "%7e").replace("/notes/", "/./%6eotes/")
             assert web.answer(name, odd) == web.answer(name, path)
             assert web.allowed(name, odd) == web.allowed(name, path)
 
 
-def test_plain_pages_are_as_large_as_asked_and_differ() -> None:
+def test_plain_pages_are_large_and_distinct() -> None:
     web = SmallWeb(1, 1_000, BENCH)
     pages = [
         web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")
@@ -237,7 +237,7 @@ def test_plain_pages_of_tiny_hosts(links: int) -> None:
         assert web.answer(host, "/").status == 200
 
 
-def test_knobs_can_be_set_by_name() -> None:
+def test_settings_can_be_changed_by_name() -> None:
     settings = ["crawl_delay=0.5", "pages_per_host=2,9", "page_bytes=700", "plain=true"]
     settings += ["entries.slow=0", "robots.shut-out=1.5", "shapes.at-www=3", "slow_seconds=0.1,0.2"]
     profile = adjusted(FULL, settings)
@@ -256,17 +256,17 @@ def test_knobs_can_be_set_by_name() -> None:
 @pytest.mark.parametrize(
     "setting", ["colour=red", "entries.dream=1", "crawl_delay=soon", "plain=1"]
 )
-def test_a_wrong_knob_is_named(setting: str) -> None:
+def test_an_invalid_setting_is_an_error(setting: str) -> None:
     with pytest.raises(UsageError, match=setting):
         adjusted(FULL, [setting])
 
 
-def test_a_web_has_hosts() -> None:
+def test_a_web_needs_hosts() -> None:
     with pytest.raises(ValueError, match="at least one host"):
         SmallWeb(1, 0)
 
 
-def test_choices_fall_by_their_weights() -> None:
+def test_choices_follow_their_weights() -> None:
     choice = Weighted({"often": 3.0, "never": 0.0, "seldom": 1.0})
     draw = Draw(1, "choices")
     drawn = Counter(choice.pick(draw.below(1 << 40)) for _ in range(8_000))

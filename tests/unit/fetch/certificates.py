@@ -1,4 +1,4 @@
-"""Certificates for tests alone, with their keys: for page.test, from 2000 to 2099 where the name says nothing else."""
+"""Certificates and keys for tests, for page.test and valid from 2000 to 2099 unless the name says otherwise."""
 
 AUTHORITY = """\
 -----BEGIN CERTIFICATE-----
@@ -12,7 +12,7 @@ CCqGSM49BAMCA0gAMEUCIBP+ADggLkon4/ezPRm2rM0TguUZNlw8HvQCOx7LBEYo
 AiEAmUWB0zfI3OZpYcFuN9bmJ+jvOfkSWDVp9QcwJa53V+0=
 -----END CERTIFICATE-----
 """
-"""The one that the tests trust."""
+"""The certificate authority that the tests trust."""
 
 GOOD = """\
 -----BEGIN PRIVATE KEY-----

@@ -23,6 +23,7 @@ from rove.fetch.dns import Resolver
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Outcome
+from rove.urls.canonical import CrawlUrl, canonical
 
 AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
 HTML = frozenset({"text/html", "text/plain"})
@@ -30,7 +31,7 @@ P = ParamSpec("P")
 
 
 def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a coroutine as a test, in an event loop of its own."""
+    """Run an async test in its own event loop."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -40,9 +41,9 @@ def on_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
 
 class Act(enum.Enum):
-    """What a script does besides sending bytes."""
+    """A step of a script other than sending bytes."""
 
-    HOLD = "send nothing more until the peer goes"
+    HOLD = "send nothing more until the client disconnects"
     RESET = "break the connection"
 
 
@@ -52,7 +53,7 @@ Script = Sequence[Step]
 
 @dataclass(kw_only=True)
 class Server:
-    """What a test sees of a running server."""
+    """A running server and the requests that it received."""
 
     host: str
     port: int
@@ -60,7 +61,7 @@ class Server:
     asked: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released for each request."""
     left: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
-    """Released each time that a peer goes while the script holds."""
+    """Released each time a client disconnects while the script holds."""
 
     async def is_asked(self) -> None:
         """Wait for one more request."""
@@ -68,7 +69,7 @@ class Server:
             await self.asked.acquire()
 
     async def is_left(self) -> None:
-        """Wait for one more peer to go."""
+        """Wait until one more client disconnects."""
         async with asyncio.timeout(5):
             await self.left.acquire()
 
@@ -82,7 +83,7 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     silent: bool = False,
 ) -> AsyncIterator[Server]:
-    """Answer each connection by a script, or by one made from the request; silent reads nothing."""
+    """Answer each connection with a script, or with one made from the request; `silent` reads no request."""
     writers: set[asyncio.StreamWriter] = set()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -119,7 +120,7 @@ async def serve(
         yield server
     finally:
         listening.close()
-        for _ in range(3):  # whoever was let in last is not among them yet
+        for _ in range(3):  # the last connections may not be in `writers` yet
             await asyncio.sleep(0)
         for writer in writers:
             writer.transport.abort()
@@ -129,7 +130,7 @@ async def serve(
 
 @contextlib.contextmanager
 def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
-    """A server in a thread: asyncio hangs up on a bad handshake, without the alert that others send."""
+    """Run a server in a thread, because asyncio closes a failed handshake without sending a TLS alert."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def answer() -> None:
@@ -163,7 +164,7 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 class FakeResolver:
-    """Names from a table; every other name leads to 127.0.0.1."""
+    """Resolves names from a table, and every other name to 127.0.0.1."""
 
     def __init__(self, table: Mapping[str, Sequence[str] | Failed] | None = None) -> None:
         self._table = table or {}
@@ -188,7 +189,7 @@ async def fetching(
     limits: FetchLimits | None = None,
     **options: Any,
 ) -> AsyncIterator[CurlFetcher]:
-    """A fetcher that may dial loopback."""
+    """Make a fetcher that may connect to loopback."""
     fetcher = CurlFetcher(
         user_agent=AGENT,
         resolver=resolver or FakeResolver(),
@@ -203,6 +204,13 @@ async def fetching(
         await fetcher.close()
 
 
+def parsed(url: str) -> CrawlUrl:
+    """Parse a URL that a test knows to be valid."""
+    parsed_url = canonical(url)
+    assert parsed_url is not None, url
+    return parsed_url
+
+
 def ask(
     server: Server,
     path: str = "/",
@@ -212,9 +220,9 @@ def ask(
     accept_types: frozenset[str] | None = HTML,
     timeout: float = 60.0,
 ) -> Request:
-    """A request to a name that leads to the server."""
+    """Make a request to a name that leads to the server."""
     return Request(
-        url=f"{scheme}://page.test:{server.port}{path}",
+        url=parsed(f"{scheme}://page.test:{server.port}{path}"),
         max_bytes=max_bytes,
         accept_types=accept_types,
         timeout=timeout,
@@ -222,19 +230,19 @@ def ask(
 
 
 async def outcome_of(script: Script, **options: Any) -> Outcome:
-    """What one request to a server with this script comes to."""
+    """Make one request to a server with this script and return its outcome."""
     async with serve(script) as server, fetching() as fetcher:
         return await fetcher.fetch(ask(server, **options))
 
 
 def failure(outcome: Outcome) -> FailureKind:
-    """The kind of a failure; anything else fails the test and shows itself."""
+    """Return the kind of a failure; fail the test for any other outcome."""
     assert isinstance(outcome, Failed), outcome
     return outcome.kind
 
 
 def page(body: bytes, *headers: bytes) -> bytes:
-    """A whole 200 answer in HTML with a Content-Length."""
+    """Make a complete 200 answer in HTML with a Content-Length."""
     lines = [b"HTTP/1.1 200 OK", b"Content-Type: text/html", *headers]
     lines.append(b"Content-Length: %d" % len(body))
     return b"\r\n".join(lines) + b"\r\n\r\n" + body

@@ -1,4 +1,4 @@
-"""Every special range is refused, and what lies next to it is not."""
+"""The guard refuses every special range and permits the addresses next to it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_public_addresses_pass(address: str) -> None:
 
 
 @pytest.mark.parametrize("text", NOT_ADDRESSES)
-def test_what_is_no_address_never_passes(text: str) -> None:
+def test_text_that_is_no_address_never_passes(text: str) -> None:
     assert not is_ip(text)
     assert not AddressGuard().permits(text)
     assert not AddressGuard(allow_private=True).permits(text)

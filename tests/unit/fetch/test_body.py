@@ -1,4 +1,4 @@
-"""Content codings: undone, bounded, and refused when they are not what they say."""
+"""Decoding of content codings: its limits and its errors."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_codings_are_read(values: list[str], codings: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("values", [["zstd"], ["gzip, foo"], ["utf-8"], ["gzip"] * 4])
-def test_codings_that_cannot_be_undone(values: list[str]) -> None:
+def test_unknown_or_too_many_codings_are_refused(values: list[str]) -> None:
     assert isinstance(parse_codings(values), Undecodable)
 
 
 @each_encoder
 @given(data=st.binary(max_size=2_000))
-def test_what_was_encoded_comes_back(
+def test_decoding_reverses_encoding(
     coding: str, encode: Callable[[bytes], bytes], data: bytes
 ) -> None:
     result = decode(encode(data), (coding,), limit=2_000, wire_cut=False)
@@ -76,7 +76,7 @@ def test_no_coding_leaves_the_same_object() -> None:
     assert body_of(decode(TEXT, (), limit=LIMIT, wire_cut=False)) is TEXT
 
 
-def test_several_codings_are_undone_last_first() -> None:
+def test_several_codings_are_decoded_last_first() -> None:
     wire = brotli.compress(zlib.compress(gzip.compress(TEXT)))
     result = decode(wire, ("gzip", "deflate", "br"), limit=LIMIT, wire_cut=False)
     assert result == Decoded(body=TEXT, truncated=False)
@@ -98,7 +98,9 @@ def test_the_cap_cuts_exactly(coding: str, encode: Callable[[bytes], bytes]) -> 
 
 
 @each_encoder
-def test_a_cut_wire_gives_what_there_is(coding: str, encode: Callable[[bytes], bytes]) -> None:
+def test_a_body_cut_on_the_wire_is_decoded_as_far_as_it_goes(
+    coding: str, encode: Callable[[bytes], bytes]
+) -> None:
     data = random.Random(7).randbytes(100_000)
     wire = encode(data)
     result = decode(wire[: len(wire) // 2], (coding,), limit=LIMIT, wire_cut=True)

@@ -1,4 +1,4 @@
-"""Rules for where to connect: what they mean, and what is said of rubbish."""
+"""Connect-to rules: parsing, matching, and error messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_rule_is_read(text: str, rule: ConnectRule) -> None:
         ("a.test=[fe80::1%eth0]", "zone"),
     ],
 )
-def test_rubbish_is_refused_in_one_sentence(text: str, complaint: str) -> None:
+def test_an_invalid_rule_is_refused_with_a_reason(text: str, complaint: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_connect_to(text)
     said = str(caught.value)

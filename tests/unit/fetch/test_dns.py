@@ -1,4 +1,4 @@
-"""Names: cached by their time to live, asked for once, and asked over a real socket."""
+"""The resolver: cache, concurrent lookups, and real queries to a name server on loopback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Clock:
 
 
 class ScriptedLookup:
-    """Answers from a table, once the gate is open."""
+    """Answers from a table once its gate is open."""
 
     def __init__(self, answer: DnsAnswer | Failed) -> None:
         self.answer = answer
@@ -55,7 +55,7 @@ def answer(ttl: float) -> DnsAnswer:
 
 
 @pytest.mark.parametrize(
-    ("result", "kept"),
+    ("result", "cached_for"),
     [
         (answer(0), 60),
         (answer(59), 60),
@@ -66,12 +66,14 @@ def answer(ttl: float) -> DnsAnswer:
     ],
 )
 @on_loop
-async def test_answers_are_kept_for_their_time(result: DnsAnswer | Failed, kept: float) -> None:
+async def test_answers_are_cached_for_their_ttl(
+    result: DnsAnswer | Failed, cached_for: float
+) -> None:
     lookup, clock = ScriptedLookup(result), Clock()
     resolver = CachingResolver(lookup, clock=clock)
     expected = result if isinstance(result, Failed) else result.addresses
     assert await resolver.resolve("a.test", 1) == expected
-    clock.now += kept - 0.5
+    clock.now += cached_for - 0.5
     assert await resolver.resolve("a.test", 1) == expected
     assert lookup.asked == ["a.test"]
     clock.now += 1
@@ -80,7 +82,7 @@ async def test_answers_are_kept_for_their_time(result: DnsAnswer | Failed, kept:
 
 
 @on_loop
-async def test_the_least_recently_used_name_goes_first() -> None:
+async def test_the_least_recently_used_name_is_evicted_first() -> None:
     lookup = ScriptedLookup(answer(300))
     resolver = CachingResolver(lookup, size=2, clock=Clock())
     for host in ("a", "b", "a", "c", "a", "b"):
@@ -89,7 +91,7 @@ async def test_the_least_recently_used_name_goes_first() -> None:
 
 
 @on_loop
-async def test_one_question_serves_all_who_wait() -> None:
+async def test_one_lookup_serves_all_concurrent_requests() -> None:
     lookup = ScriptedLookup(answer(300))
     lookup.gate.clear()
     resolver = CachingResolver(lookup)
@@ -104,32 +106,32 @@ async def test_one_question_serves_all_who_wait() -> None:
 
 
 @on_loop
-async def test_who_waits_too_long_is_told_and_the_answer_still_kept() -> None:
+async def test_a_request_times_out_but_the_answer_is_still_cached() -> None:
     lookup = ScriptedLookup(answer(300))
     lookup.gate.clear()
     resolver = CachingResolver(lookup)
-    found = await resolver.resolve("a.test", 0.01)
-    assert isinstance(found, Failed) and found.kind is FailureKind.DNS
+    result = await resolver.resolve("a.test", 0.01)
+    assert isinstance(result, Failed) and result.kind is FailureKind.DNS
     lookup.gate.set()
     assert await resolver.resolve("a.test", 5) == answer(300).addresses
     assert lookup.asked == ["a.test"]
 
 
 @on_loop
-async def test_closing_tells_those_who_wait() -> None:
+async def test_closing_fails_the_lookups_in_flight() -> None:
     lookup = ScriptedLookup(answer(300))
     lookup.gate.clear()
     resolver = CachingResolver(lookup)
     waiting = asyncio.create_task(resolver.resolve("a.test", 5))
     await lookup.started.wait()
     await resolver.close()
-    for found in (await waiting, await resolver.resolve("b.test", 5)):
-        assert isinstance(found, Failed) and found.kind is FailureKind.ABORTED
+    for result in (await waiting, await resolver.resolve("b.test", 5)):
+        assert isinstance(result, Failed) and result.kind is FailureKind.ABORTED
     assert lookup.closed
 
 
 @on_loop
-async def test_a_bug_in_a_lookup_is_raised_and_not_kept() -> None:
+async def test_a_bug_in_a_lookup_is_raised_and_not_cached() -> None:
     class Broken(ScriptedLookup):
         async def look_up(self, host: str) -> DnsAnswer | Failed:
             if not self.asked:
@@ -150,7 +152,7 @@ Records = list[tuple[int, int, str]]
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """A name server that knows one table: (name, type) to records, or to a response code."""
+    """A name server with a table that maps (name, type) to records or to a response code."""
 
     def __init__(self, table: Mapping[tuple[str, int], Records | int]) -> None:
         self._table = table
@@ -168,15 +170,15 @@ class NameServer(asyncio.DatagramProtocol):
         (record_type,) = struct.unpack_from(">H", data, position + 1)
         key = (".".join(labels), record_type)
         self.asked.append(key)
-        found = self._table.get(key, [])
-        code, records = (found, []) if isinstance(found, int) else (0, found)
+        entry = self._table.get(key, [])
+        code, records = (entry, []) if isinstance(entry, int) else (0, entry)
         head = data[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0)
         answers = b"".join(encode_record(*record) for record in records)
         self._transport.sendto(head + question + answers, addr)
 
 
 def encode_record(record_type: int, ttl: int, text: str) -> bytes:
-    """A record of the name in question."""
+    """Encode a record of the name in the query."""
     if record_type == CNAME:
         data = b"".join(bytes([len(part)]) + part.encode() for part in text.split(".")) + b"\0"
     else:
@@ -204,7 +206,7 @@ async def name_server(
 
 
 @on_loop
-async def test_ipv4_is_asked_first_and_is_enough() -> None:
+async def test_a_name_with_ipv4_is_not_queried_for_ipv6() -> None:
     table: dict[tuple[str, int], Records | int] = {
         ("a.test", A): [(CNAME, 30, "b.test"), (A, 500, "192.0.2.1"), (A, 400, "192.0.2.2")],
         ("a.test", AAAA): [(AAAA, 500, "2001:db8::1")],
@@ -217,7 +219,7 @@ async def test_ipv4_is_asked_first_and_is_enough() -> None:
 
 
 @on_loop
-async def test_ipv6_serves_where_there_is_nothing_else() -> None:
+async def test_ipv6_is_used_if_a_name_has_no_ipv4_address() -> None:
     table: dict[tuple[str, int], Records | int] = {("six.test", AAAA): [(AAAA, 500, "2001:db8::1")]}
     async with name_server(table) as (server, lookup):
         assert await lookup.look_up("six.test") == DnsAnswer(addresses=("2001:db8::1",), ttl=500)
@@ -225,7 +227,7 @@ async def test_ipv6_serves_where_there_is_nothing_else() -> None:
 
 
 @on_loop
-async def test_failures_are_told_apart() -> None:
+async def test_kinds_of_failures() -> None:
     table: dict[tuple[str, int], Records | int] = {
         ("gone.test", A): NXDOMAIN,
         ("broken.test", A): SERVFAIL,
@@ -234,9 +236,9 @@ async def test_failures_are_told_apart() -> None:
     async with name_server(table) as (server, lookup):
         kinds = {}
         for host in ("gone.test", "bare.test", "alias.test", "broken.test", "x" * 70 + ".test"):
-            found = await lookup.look_up(host)
-            assert isinstance(found, Failed)
-            kinds[host] = found.kind
+            answer = await lookup.look_up(host)
+            assert isinstance(answer, Failed)
+            kinds[host] = answer.kind
         assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [
             FailureKind.DNS,
             FailureKind.DNS_NOT_FOUND,
@@ -245,22 +247,22 @@ async def test_failures_are_told_apart() -> None:
 
 
 @on_loop
-async def test_localhost_is_not_asked_for() -> None:
+async def test_localhost_is_not_sent_to_dns() -> None:
     async with name_server({}) as (server, lookup):
         for host in ("localhost", "a.localhost"):
-            found = await lookup.look_up(host)
-            assert isinstance(found, DnsAnswer) and found.addresses == ("127.0.0.1", "::1")
+            answer = await lookup.look_up(host)
+            assert isinstance(answer, DnsAnswer) and answer.addresses == ("127.0.0.1", "::1")
         assert server.asked == []
 
 
 @on_loop
-async def test_channels_take_turns_and_nothing_is_lost() -> None:
+async def test_a_new_channel_takes_over_without_losing_lookups() -> None:
     table: dict[tuple[str, int], Records | int] = {
         (f"{n}.test", A): [(A, 60, f"192.0.2.{n}")] for n in range(50)
     }
     async with name_server(table, renew_after=10) as (server, lookup):
         for _ in range(2):
-            found = [await lookup.look_up(f"{n}.test") for n in range(50)]
-            assert found == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
-        # an old channel would have answered the second round from its own memory
+            answers = [await lookup.look_up(f"{n}.test") for n in range(50)]
+            assert answers == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
+        # an old channel would have answered the second round from its cache
         assert len(server.asked) == 100

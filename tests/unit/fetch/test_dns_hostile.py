@@ -1,4 +1,4 @@
-"""Name servers that are dead, slow, wrong or too generous: only the names that need them suffer."""
+"""Name servers that are dead, slow or wrong, or send too much, affect only the names that need them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,23 @@ from rove.fetch.dns import (
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import Act, FakeResolver, ask, failure, fetching, on_loop, page, serve
+from tests.unit.fetch.server import (
+    Act,
+    FakeResolver,
+    ask,
+    failure,
+    fetching,
+    on_loop,
+    page,
+    parsed,
+    serve,
+)
 
 pytestmark = pytest.mark.system
 
 A, CNAME = 1, 5
 Reply = Callable[[bytes, str], bytes | None]
-"""The bytes of an answer to a question and its name; None: none is sent."""
+"""Makes the answer to a query and its name; None sends no answer."""
 
 
 def head(query: bytes, answers: int, *, flags: int = 0x8180) -> bytes:
@@ -60,13 +70,13 @@ def name_of(query: bytes) -> str:
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """Answers as it is told, over UDP."""
+    """Answers over UDP with the given function."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self.asked: list[str] = []
         self.question = asyncio.Semaphore(0)
-        """Released for each question."""
+        """Released for each query."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
@@ -82,14 +92,14 @@ class NameServer(asyncio.DatagramProtocol):
 
 @contextlib.asynccontextmanager
 async def requester(reply: Reply, **options: float) -> AsyncIterator[tuple[NameServer, AresLookup]]:
-    """A name server, and a lookup that asks it."""
+    """Run a name server, and a lookup that asks it."""
 
     async def over_tcp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         (length,) = struct.unpack(">H", await reader.readexactly(2))
         query = await reader.readexactly(length)
         answer = reply(query, name_of(query)) or b""
         if answer:
-            answer = answer[:2] + b"\x81\x80" + answer[4:]  # nothing is cut here
+            answer = answer[:2] + b"\x81\x80" + answer[4:]  # clear the truncation flag
             writer.write(struct.pack(">H", len(answer)) + answer)
         writer.close()
 
@@ -119,7 +129,7 @@ def slow_or_fast(query: bytes, name: str) -> bytes | None:
 
 @on_loop
 async def test_a_dead_name_server_slows_only_the_names_that_need_it() -> None:
-    """Two hundred names without an answer are under way, and stay so, while others are resolved."""
+    """Other names resolve while two hundred lookups wait for an answer that never comes."""
     async with requester(slow_or_fast, timeout=20) as (server, lookup):
         resolver = CachingResolver(lookup)
         slow = [asyncio.create_task(resolver.resolve(f"{n}.slow.test", 60)) for n in range(200)]
@@ -129,20 +139,20 @@ async def test_a_dead_name_server_slows_only_the_names_that_need_it() -> None:
             assert await resolver.resolve(f"{n}.fast.test", 10) == ("192.0.2.1",)
         assert not any(task.done() for task in slow)
         await resolver.close()
-        for found in await asyncio.gather(*slow):
-            assert isinstance(found, Failed) and found.kind is FailureKind.ABORTED
+        for answer in await asyncio.gather(*slow):
+            assert isinstance(answer, Failed) and answer.kind is FailureKind.ABORTED
 
 
 @on_loop
 async def test_a_name_without_an_answer_fails_by_itself() -> None:
     async with requester(slow_or_fast, timeout=0.05) as (server, lookup):
-        found = await lookup.look_up("a.slow.test")
-    assert isinstance(found, Failed) and found.kind is FailureKind.DNS
+        answer = await lookup.look_up("a.slow.test")
+    assert isinstance(answer, Failed) and answer.kind is FailureKind.DNS
     assert len(server.asked) == 2
 
 
 @on_loop
-async def test_so_many_questions_are_asked_at_once() -> None:
+async def test_the_lookups_in_flight_are_limited() -> None:
     under_way, most = 0, 0
     full, gate = asyncio.Event(), asyncio.Event()
 
@@ -160,7 +170,7 @@ async def test_so_many_questions_are_asked_at_once() -> None:
         async def close(self) -> None:
             pass
 
-    resolver = CachingResolver(Counting(), questions=3)
+    resolver = CachingResolver(Counting(), max_lookups=3)
     waiting = [asyncio.create_task(resolver.resolve(str(n), 30)) for n in range(10)]
     await full.wait()
     gate.set()
@@ -169,25 +179,25 @@ async def test_so_many_questions_are_asked_at_once() -> None:
 
 
 def many_addresses(query: bytes, _name: str) -> bytes:
-    """More than fit into a datagram: the rest is asked for over TCP."""
+    """Answer with more addresses than fit into a datagram, so that c-ares repeats the query over TCP."""
     records = b"".join(address_record(f"192.0.{n >> 8}.{n & 255}") for n in range(1_000))
     return head(query, 1_000, flags=0x8380) + records
 
 
 @on_loop
-async def test_of_a_thousand_addresses_a_few_are_kept() -> None:
+async def test_only_a_few_of_a_thousand_addresses_are_kept() -> None:
     async with requester(many_addresses, timeout=5) as (_, lookup):
-        found = await lookup.look_up("many.test")
-    assert isinstance(found, DnsAnswer) and len(found.addresses) == MAX_ADDRESSES
+        answer = await lookup.look_up("many.test")
+    assert isinstance(answer, DnsAnswer) and len(answer.addresses) == MAX_ADDRESSES
 
 
 def own_alias(query: bytes, _name: str) -> bytes:
-    """The name is its own alias."""
+    """Answer that the name is its own alias."""
     return head(query, 1) + alias_record(b"\xc0\x0c", b"\xc0\x0c")
 
 
 def alias_ring(query: bytes, _name: str) -> bytes:
-    """Two names, each the alias of the other, a hundred times over."""
+    """Answer with two names that are aliases of each other, a hundred times."""
     other = b"\5other\4test\0"
     ring = alias_record(b"\xc0\x0c", other) + alias_record(other, b"\xc0\x0c")
     return head(query, 200) + ring * 100
@@ -217,17 +227,17 @@ MALFORMED: dict[str, Reply] = {
 
 @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
 @on_loop
-async def test_an_answer_that_makes_no_sense_is_a_failure(reply: Reply) -> None:
+async def test_a_malformed_answer_is_a_failure(reply: Reply) -> None:
     async with requester(reply, timeout=0.1) as (server, lookup):
-        found = await lookup.look_up("odd.test")
-        assert isinstance(found, Failed), found
-        assert found.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
+        answer = await lookup.look_up("odd.test")
+        assert isinstance(answer, Failed), answer
+        assert answer.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
         assert 1 <= len(server.asked) <= 20
 
 
 @on_loop
 async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path) -> None:
-    """TLS never comes about at the first; the second has the rest of the time."""
+    """The first address never finishes its TLS handshake. The second one gets the remaining time."""
     file = tmp_path / "server.pem"
     file.write_text(certificates.GOOD)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -238,8 +248,8 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
         serve([page(b"hello")], host="127.0.0.2", port=dead.port, tls=tls),
         fetching(resolver=resolver, limits=FetchLimits(connect=2.0)) as fetcher,
     ):
-        found = await fetcher.fetch(ask(dead, scheme="https"))
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.2"
+        outcome = await fetcher.fetch(ask(dead, scheme="https"))
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
         await dead.is_left()
 
 
@@ -263,7 +273,7 @@ async def test_the_last_address_has_all_the_time_that_is_left() -> None:
         ("[::1]:5353", "[::1]:5353"),
     ],
 )
-def test_name_servers_are_written_like_this(text: str, server: str) -> None:
+def test_a_name_server_is_parsed(text: str, server: str) -> None:
     assert parse_name_server(text) == server
 
 
@@ -271,7 +281,7 @@ def test_name_servers_are_written_like_this(text: str, server: str) -> None:
     "text",
     ["", "dns.test", "9.9.9.9:", "9.9.9.9:0", "9.9.9.9:65536", "[9.9.9.9", "1.2.3", "::1]:5"],
 )
-def test_name_servers_are_not_written_like_that(text: str) -> None:
+def test_other_text_is_not_a_name_server(text: str) -> None:
     with pytest.raises(UsageError, match="name server"):
         parse_name_server(text)
 
@@ -286,13 +296,15 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
         requester(loopback, timeout=5) as (_, lookup),
         fetching(resolver=CachingResolver(lookup)) as fetcher,
     ):
-        found = await fetcher.fetch(Request(url=f"http://real.test:{server.port}/", max_bytes=10))
-    assert isinstance(found, Fetched)
+        outcome = await fetcher.fetch(
+            Request(url=parsed(f"http://real.test:{server.port}/"), max_bytes=10)
+        )
+    assert isinstance(outcome, Fetched)
 
 
 @on_loop
-async def test_a_reply_that_makes_no_sense_fails_its_own_name_only() -> None:
-    """c-ares gives up all questions of a channel when it meets one."""
+async def test_a_malformed_reply_fails_only_its_own_name() -> None:
+    """c-ares fails all queries of a channel when one reply is malformed."""
 
     def reply(query: bytes, name: str) -> bytes:
         if "bad" in name:
@@ -303,4 +315,4 @@ async def test_a_reply_that_makes_no_sense_fails_its_own_name_only() -> None:
         names = ["bad.test", *(f"good{n}.test" for n in range(6))]
         bad, *good = await asyncio.gather(*(lookup.look_up(name) for name in names))
     assert isinstance(bad, Failed) and bad.kind is FailureKind.DNS
-    assert all(isinstance(found, DnsAnswer) for found in good)
+    assert all(isinstance(answer, DnsAnswer) for answer in good)

@@ -1,4 +1,4 @@
-"""No spelling of a URL and no trick with names leads to an address or a port that may not be dialled."""
+"""No spelling of a URL and no DNS trick makes the fetcher connect to a forbidden address or port."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.unit.fetch.server import (
     fetching,
     on_loop,
     page,
+    parsed,
     serve,
 )
 
@@ -109,14 +110,14 @@ async def test_every_spelling_of_an_address_is_refused(text: str, address: str) 
     assert url is not None
     resolver = FakeResolver()
     async with fetching(resolver=resolver, guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
-    assert isinstance(found, Failed)
-    assert (found.kind, found.address) == (FailureKind.ADDRESS_REFUSED, address)
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.address) == (FailureKind.ADDRESS_REFUSED, address)
     assert resolver.asked == [], "it is an address, not a name"
 
 
 @pytest.mark.parametrize("text", NO_URLS)
-def test_what_only_looks_like_an_address_is_no_url(text: str) -> None:
+def test_text_that_only_looks_like_an_address_is_no_url(text: str) -> None:
     assert canonical(text) is None
 
 
@@ -127,14 +128,14 @@ async def test_localhost_is_loopback_and_refused(host: str) -> None:
     assert url is not None
     fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(AresLookup()))
     try:
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     finally:
         await fetcher.close()
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
 
 
 class Rebinding(FakeResolver):
-    """Answers differently each time, the last answer for good."""
+    """Gives another answer each time, and repeats the last one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         super().__init__()
@@ -146,7 +147,7 @@ class Rebinding(FakeResolver):
 
 
 class Only(AddressGuard):
-    """Takes 127.0.0.2 for a public address, and no other."""
+    """Permits only 127.0.0.2."""
 
     def permits(self, address: str) -> bool:
         return address == "127.0.0.2"
@@ -155,15 +156,15 @@ class Only(AddressGuard):
 @pytest.mark.system
 @pytest.mark.parametrize("host", ["page.test", "localhost", "rebound.localhost"])
 @on_loop
-async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -> None:
-    """What was checked is what is dialled: nobody asks for the name again, not even libcurl for localhost."""
+async def test_dns_rebinding_does_not_lead_to_a_forbidden_address(host: str) -> None:
+    """The fetcher connects to the checked address. Nothing resolves the name again, not even libcurl for localhost."""
     resolver = Rebinding(["127.0.0.2"], ["127.0.0.1"], ["127.0.0.1", "127.0.0.2"], ["127.0.0.1"])
     async with (
         serve([page(b"outside")], host="127.0.0.2") as outside,
         serve([page(b"inside")], port=outside.port) as inside,
         fetching(resolver=resolver, guard=Only()) as fetcher,
     ):
-        request = Request(url=f"http://{host}:{outside.port}/", max_bytes=100)
+        request = Request(url=parsed(f"http://{host}:{outside.port}/"), max_bytes=100)
         first, second, mixed, last = [await fetcher.fetch(request) for _ in range(4)]
     assert isinstance(first, Fetched) and first.body == b"outside"
     assert failure(second) is FailureKind.ADDRESS_REFUSED
@@ -175,17 +176,19 @@ async def test_a_name_that_changes_its_address_does_not_lead_inside(host: str) -
 
 @pytest.mark.parametrize("port", sorted(BAD_PORTS))
 @on_loop
-async def test_ports_of_other_protocols_are_never_dialled(port: int) -> None:
+async def test_ports_of_other_protocols_are_refused(port: int) -> None:
     resolver = FakeResolver()
     async with fetching(resolver=resolver) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://page.test:{port}/", max_bytes=10))
-    assert failure(found) is FailureKind.PORT_REFUSED
-    assert isinstance(found, Failed) and str(port) in found.detail
+        outcome = await fetcher.fetch(
+            Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10)
+        )
+    assert failure(outcome) is FailureKind.PORT_REFUSED
+    assert isinstance(outcome, Failed) and str(port) in outcome.detail
     assert resolver.asked == []
 
 
 @pytest.mark.system
 @on_loop
-async def test_any_other_port_is_dialled_when_it_comes_to_that() -> None:
+async def test_any_other_port_is_accepted() -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:
         assert isinstance(await fetcher.fetch(ask(server)), Fetched)

@@ -1,4 +1,4 @@
-"""Heads: how they are read, and what is decided from them."""
+"""Heads of answers: parsing, and the decision whether to read the body."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_headers_keep_order_spelling_and_bytes() -> None:
         b"Empty:\r\n",
         b"no colon\r\n",
     ]
-    found = parse_head(lines, url="http://a.test/", address="192.0.2.1", status=200)
-    assert found.status_line == "HTTP/1.1 200 T\xe9st"
-    assert found.headers == [
+    head = parse_head(lines, url="http://a.test/", address="192.0.2.1", status=200)
+    assert head.status_line == "HTTP/1.1 200 T\xe9st"
+    assert head.headers == [
         ("Set-Cookie", "a=1"),
         ("X-Caf\xe9", "caf\xc3\xa9:x"),
         ("set-cookie", "b=2"),
@@ -67,8 +67,8 @@ def test_headers_keep_order_spelling_and_bytes() -> None:
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
 def test_a_location_redirects(status: int) -> None:
-    found = response(status, ("LOCATION", "../b"), ("Location", "/second"))
-    assert judge(found, HTML) == Redirected(response=found, location="../b")
+    head = response(status, ("LOCATION", "../b"), ("Location", "/second"))
+    assert judge(head, HTML) == Redirected(response=head, location="../b")
 
 
 def test_a_location_in_utf_8_is_read_as_such() -> None:
@@ -86,10 +86,10 @@ def test_other_answers_refuse(status: int) -> None:
     assert judge(response(status), HTML) == Refused(response=response(status))
 
 
-def test_a_location_means_nothing_elsewhere() -> None:
+def test_a_location_with_another_status_is_ignored() -> None:
     for status in (204, 304, 404):
-        found = response(status, ("Location", "/b"))
-        assert judge(found, HTML) == Refused(response=found)
+        head = response(status, ("Location", "/b"))
+        assert judge(head, HTML) == Refused(response=head)
     empty = response(302, ("Location", ""))
     assert judge(empty, HTML) == Refused(response=empty)
 
@@ -107,9 +107,9 @@ def test_a_location_means_nothing_elsewhere() -> None:
     ],
 )
 def test_the_type_decides(headers: list[tuple[str, str]], wanted: bool) -> None:
-    found = response(200, *headers)
-    assert isinstance(judge(found, HTML), ReadBody if wanted else WrongType)
-    assert isinstance(judge(found, None), ReadBody)
+    head = response(200, *headers)
+    assert isinstance(judge(head, HTML), ReadBody if wanted else WrongType)
+    assert isinstance(judge(head, None), ReadBody)
 
 
 def test_a_missing_type_counts_as_html() -> None:
@@ -117,14 +117,18 @@ def test_a_missing_type_counts_as_html() -> None:
 
 
 def test_the_plan_for_the_body() -> None:
-    found = response(200, ("Content-Encoding", "gzip"), ("content-encoding", "br"))
-    assert judge(found, HTML) == ReadBody(codings=("gzip", "br"), delimited=False)
+    head = response(200, ("Content-Encoding", "gzip"), ("content-encoding", "br"))
+    assert judge(head, HTML) == ReadBody(codings=("gzip", "br"), delimited=False)
     for name in ("Content-Length", "Transfer-Encoding"):
-        found = response(200, (name, "7"))
-        assert judge(found, HTML) == ReadBody(codings=(), delimited=True)
+        head = response(200, (name, "7"))
+        assert judge(head, HTML) == ReadBody(codings=(), delimited=True)
 
 
 def test_an_unknown_coding_fails_at_the_head() -> None:
-    found = judge(response(200, ("Content-Encoding", "zstd")), HTML)
-    assert isinstance(found, Failed)
-    assert (found.kind, found.status, found.address) == (FailureKind.ENCODING, 200, "192.0.2.1")
+    outcome = judge(response(200, ("Content-Encoding", "zstd")), HTML)
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.status, outcome.address) == (
+        FailureKind.ENCODING,
+        200,
+        "192.0.2.1",
+    )

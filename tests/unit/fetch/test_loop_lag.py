@@ -1,4 +1,4 @@
-"""Time in which the event loop was busy elsewhere is ours, not the server's."""
+"""The lag of the event loop does not count as response time of the server."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.unit.fetch.server import ask, fetching, on_loop, page, serve
 
 
 @on_loop
-async def test_a_loop_that_is_held_up_is_late_by_that_much() -> None:
+async def test_a_blocked_loop_lags_by_the_time_it_was_blocked() -> None:
     lag = LoopLag()
     await asyncio.sleep(0.05)
     before = lag.seconds
-    time.sleep(0.3)  # noqa: ASYNC251 - this is what is told of
+    time.sleep(0.3)  # noqa: ASYNC251 - blocks the loop on purpose
     await asyncio.sleep(0.05)
     lag.close()
     assert lag.seconds - before > 0.2
@@ -25,11 +25,11 @@ async def test_a_loop_that_is_held_up_is_late_by_that_much() -> None:
 
 @pytest.mark.system
 @on_loop
-async def test_an_answer_is_not_slow_for_what_held_us_up() -> None:
+async def test_lag_is_subtracted_from_the_response_time() -> None:
     async with serve([page(b"at once")]) as server, fetching() as fetcher:
         fetch = asyncio.create_task(fetcher.fetch(ask(server)))
         await server.asked.acquire()
-        time.sleep(0.3)  # noqa: ASYNC251 - other pages are read
+        time.sleep(0.3)  # noqa: ASYNC251 - blocks the loop on purpose
         outcome = await fetch
     assert isinstance(outcome, Fetched)
     assert outcome.response.waited > 0.2

@@ -1,4 +1,4 @@
-"""What is not quite HTTP: each kind has an outcome with a name, none raises, none hangs."""
+"""Malformed HTTP: every kind has its outcome, none raises, none hangs."""
 
 from __future__ import annotations
 
@@ -127,51 +127,51 @@ REFUSALS = {
 @pytest.mark.parametrize(("answer", "body"), PAGES.values(), ids=PAGES)
 @on_loop
 async def test_these_are_still_pages(answer: bytes, body: bytes) -> None:
-    found = await outcome_of([answer])
-    assert isinstance(found, Fetched), found
-    assert (found.body, found.truncated, found.response.marks) == (body, False, ())
+    outcome = await outcome_of([answer])
+    assert isinstance(outcome, Fetched), outcome
+    assert (outcome.body, outcome.truncated, outcome.response.marks) == (body, False, ())
 
 
 @pytest.mark.parametrize(("answer", "kind"), FAILURES.values(), ids=FAILURES)
 @on_loop
 async def test_these_fail(answer: bytes, kind: FailureKind) -> None:
-    found = await outcome_of([answer])
-    assert failure(found) is kind
-    assert isinstance(found, Failed) and found.detail and found.address == "127.0.0.1"
+    outcome = await outcome_of([answer])
+    assert failure(outcome) is kind
+    assert isinstance(outcome, Failed) and outcome.detail and outcome.address == "127.0.0.1"
 
 
 @pytest.mark.parametrize(("answer", "status"), REFUSALS.values(), ids=REFUSALS)
 @on_loop
 async def test_these_are_refusals(answer: bytes, status: int) -> None:
-    found = await outcome_of([answer])
-    assert isinstance(found, Refused) and found.response.status == status
+    outcome = await outcome_of([answer])
+    assert isinstance(outcome, Refused) and outcome.response.status == status
 
 
 @pytest.mark.parametrize("kind", ["pages", "failures"])
 @on_loop
-async def test_all_of_them_at_once_leave_nothing_behind(kind: str) -> None:
-    """Each script twice, byte by byte as far as it is short, while the others are under way."""
+async def test_all_of_them_at_once(kind: str) -> None:
+    """Each script runs twice among all the others, the second time with its first bytes sent one by one."""
     table = PAGES if kind == "pages" else FAILURES
     scripts: list[Script] = []
     for answer, _ in table.values():
         pieces = [answer[n : n + 1] for n in range(min(len(answer), 300))]
         scripts += [[answer], [*pieces, answer[300:]]]
-    found = await asyncio.gather(*map(outcome_of, scripts))
-    for outcome in found:
+    outcomes = await asyncio.gather(*map(outcome_of, scripts))
+    for outcome in outcomes:
         assert isinstance(outcome, Fetched if kind == "pages" else Failed), outcome
 
 
 @on_loop
-async def test_a_location_that_nobody_could_follow_is_dropped() -> None:
+async def test_a_location_that_is_too_long_is_dropped() -> None:
     head = b"HTTP/1.1 301 Moved\r\nLocation: "
-    found = await outcome_of([head + b"x" * MAX_LOCATION + b"\r\n\r\n", Act.HOLD])
-    assert isinstance(found, Redirected) and found.response.marks == ()
-    found = await outcome_of([head + b"x" * (MAX_LOCATION + 1) + b"\r\n\r\n", Act.HOLD])
-    assert isinstance(found, Refused) and found.response.marks == (LOCATION_DROPPED,)
+    outcome = await outcome_of([head + b"x" * MAX_LOCATION + b"\r\n\r\n", Act.HOLD])
+    assert isinstance(outcome, Redirected) and outcome.response.marks == ()
+    outcome = await outcome_of([head + b"x" * (MAX_LOCATION + 1) + b"\r\n\r\n", Act.HOLD])
+    assert isinstance(outcome, Refused) and outcome.response.marks == (LOCATION_DROPPED,)
 
 
 @on_loop
-async def test_a_media_type_is_kept_at_a_bounded_length() -> None:
+async def test_a_media_type_is_cut_to_its_maximum_length() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: " + b"x" * 50_000 + b"\r\n\r\n"
-    found = await outcome_of([head, Act.HOLD])
-    assert isinstance(found, WrongType) and found.response.media_type == "x" * MAX_MEDIA_TYPE
+    outcome = await outcome_of([head, Act.HOLD])
+    assert isinstance(outcome, WrongType) and outcome.response.media_type == "x" * MAX_MEDIA_TYPE

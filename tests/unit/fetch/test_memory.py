@@ -1,4 +1,4 @@
-"""Bodies for which there is no memory now: their transfers are paused, for no longer than the visit may last."""
+"""Transfers pause while there is no memory for their body, until the deadline of the visit at most."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def filled(memory: Memory) -> Share:
 
 async def is_paused(memory: Memory) -> None:
     async with asyncio.timeout(5):
-        while not memory.waiting:  # noqa: ASYNC110 - the account tells nobody who waits
+        while not memory.waiting:  # noqa: ASYNC110 - Memory has no event for this
             await asyncio.sleep(0.001)
 
 
 @on_loop
-async def test_a_body_waits_for_room_and_is_whole_then() -> None:
+async def test_a_body_waits_for_memory_and_arrives_complete() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:
@@ -45,7 +45,7 @@ async def test_a_body_waits_for_room_and_is_whole_then() -> None:
         full.keep(0)
         outcome = await fetch
         assert isinstance(outcome, Fetched) and outcome.body == BODY
-        assert outcome.response.waited > 0.09, "the loop counts in milliseconds"
+        assert outcome.response.waited > 0.09, "the event loop rounds to milliseconds"
         assert memory.used == len(BODY) - 32 * KiB and not memory.is_short
         share.keep(0)
         assert memory.used == 0
@@ -68,7 +68,7 @@ async def test_a_compressed_body_and_one_of_unknown_length_wait_too() -> None:
 
 
 @on_loop
-async def test_the_time_of_a_pause_is_not_the_servers() -> None:
+async def test_a_pause_does_not_count_as_time_of_the_server() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
     limits = FetchLimits(connect=5, first_byte=5, total=0.3)
@@ -81,7 +81,7 @@ async def test_the_time_of_a_pause_is_not_the_servers() -> None:
 
 
 @on_loop
-async def test_after_a_pause_a_server_has_what_was_left_of_its_time() -> None:
+async def test_after_a_pause_the_server_has_its_remaining_time() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
     limits = FetchLimits(connect=5, first_byte=5, total=0.3)
@@ -95,7 +95,7 @@ async def test_after_a_pause_a_server_has_what_was_left_of_its_time() -> None:
 
 
 @on_loop
-async def test_a_pause_ends_with_the_visit() -> None:
+async def test_a_pause_ends_at_the_deadline_of_the_visit() -> None:
     memory = Memory(800 * KiB)
     filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:
@@ -105,7 +105,7 @@ async def test_a_pause_ends_with_the_visit() -> None:
 
 
 @on_loop
-async def test_a_handle_that_was_cut_in_a_pause_fetches_again() -> None:
+async def test_a_handle_that_was_cancelled_in_a_pause_works_again() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
     async with serve([page(BODY)]) as server, fetching() as fetcher:

@@ -1,4 +1,4 @@
-"""Odd names: what is sent for them, over TLS too, and what is not a name at all."""
+"""Unusual host names in DNS, TLS and HTTP, and names that are too long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import FailureKind, Fetched
 from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, serve
+from tests.unit.fetch.server import (
+    AGENT,
+    FakeResolver,
+    failure,
+    fetching,
+    on_loop,
+    page,
+    parsed,
+    serve,
+)
 
 pytestmark = pytest.mark.system
 
@@ -37,7 +46,7 @@ TOO_LONG = ["a" * 64 + ".test", ".".join([LABEL] * 4) + ".test", ".".join(["a"] 
 
 @pytest.fixture(scope="module")
 def server_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, list[str]]:
-    """A context that notes the names that clients ask for."""
+    """Make a TLS context that records the server names of its clients."""
     file: Path = tmp_path_factory.mktemp("names") / "server.pem"
     file.write_text(certificates.GOOD)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -49,7 +58,7 @@ def server_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLConte
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
 @on_loop
-async def test_a_name_is_asked_for_in_dns_and_tls_and_http(
+async def test_dns_tls_and_http_use_the_same_name(
     server_names: tuple[ssl.SSLContext, list[str]], written: str, name: str
 ) -> None:
     tls, asked = server_names
@@ -58,8 +67,8 @@ async def test_a_name_is_asked_for_in_dns_and_tls_and_http(
     async with serve([page(b"hello")], tls=tls) as server, fetching(resolver=resolver) as fetcher:
         url = canonical(f"https://{written}:{server.port}/")
         assert url is not None
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
-    assert isinstance(found, Fetched)
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
+    assert isinstance(outcome, Fetched)
     assert resolver.asked == [name]
     assert asked == [name]
     assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
@@ -67,29 +76,29 @@ async def test_a_name_is_asked_for_in_dns_and_tls_and_http(
 
 @pytest.mark.parametrize("name", TOO_LONG)
 @on_loop
-async def test_a_name_that_dns_could_not_hold_is_not_found(name: str) -> None:
+async def test_a_name_that_is_too_long_for_dns_is_not_found(name: str) -> None:
     url = canonical(f"http://{name}/")
     if url is None:
         return
     lookup = AresLookup(servers=["127.0.0.1:9"], timeout=0.1, tries=1)
     fetcher = CurlFetcher(user_agent=AGENT, resolver=CachingResolver(lookup))
     try:
-        found = await fetcher.fetch(Request(url=url.text, max_bytes=10))
+        outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     finally:
         await fetcher.close()
-    assert failure(found) is FailureKind.DNS_NOT_FOUND
+    assert failure(outcome) is FailureKind.DNS_NOT_FOUND
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @on_loop
-async def test_even_if_it_could_be_found(
+async def test_a_name_that_is_too_long_is_fetched_or_fails(
     server_names: tuple[ssl.SSLContext, list[str]], scheme: str, name: str
 ) -> None:
-    """A connect-to rule may match any name; libcurl must take it or say no."""
+    """A connect-to rule may match any name, so libcurl must accept or refuse it."""
     tls = server_names[0] if scheme == "https" else None
     async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
         url = f"{scheme}://{name}:{server.port}/"
-        found = await fetcher.fetch(Request(url=url, max_bytes=10))
-    if not isinstance(found, Fetched):
-        assert failure(found) in (FailureKind.TLS, FailureKind.PROTOCOL)
+        outcome = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
+    if not isinstance(outcome, Fetched):
+        assert failure(outcome) in (FailureKind.TLS, FailureKind.PROTOCOL)

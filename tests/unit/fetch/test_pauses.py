@@ -1,34 +1,33 @@
-"""The time that a transfer has, with pauses in it."""
+"""The deadline of a transfer with pauses."""
 
 from __future__ import annotations
 
 from rove.fetch.pauses import Pauses
 
 
-def test_without_a_pause_the_time_is_the_servers() -> None:
-    pauses = Pauses(started=100.0, total=60.0, longest=150.0)
-    assert (pauses.latest, pauses.have_been) == (160.0, False)
+def test_without_a_pause_the_deadline_is_the_servers() -> None:
+    pauses = Pauses(deadline=160.0, latest=250.0)
+    assert (pauses.deadline, pauses.happened) == (160.0, False)
 
 
-def test_a_pause_is_not_the_servers_time() -> None:
-    pauses = Pauses(started=100.0, total=60.0, longest=150.0)
+def test_a_pause_moves_the_deadline() -> None:
+    pauses = Pauses(deadline=160.0, latest=250.0)
     pauses.begin(110.0)
-    assert pauses.is_on and pauses.latest == 250.0
+    assert (pauses.is_on, pauses.deadline) == (True, 250.0)
     pauses.end(130.0)
-    assert not pauses.is_on and pauses.seconds == 20.0
-    assert pauses.latest == 180.0
+    assert (pauses.is_on, pauses.deadline, pauses.seconds) == (False, 180.0, 20.0)
 
 
-def test_the_visit_has_its_end_whatever_was_waited_for() -> None:
-    pauses = Pauses(started=100.0, total=60.0, longest=90.0)
+def test_no_pause_moves_the_latest_deadline() -> None:
+    pauses = Pauses(deadline=160.0, latest=190.0)
     pauses.begin(110.0)
     pauses.end(170.0)
-    assert pauses.latest == 190.0
+    assert pauses.deadline == 190.0
 
 
-def test_a_pause_of_no_time_is_one() -> None:
-    pauses = Pauses(started=100.0, total=60.0, longest=90.0)
+def test_a_pause_of_zero_seconds_counts() -> None:
+    pauses = Pauses(deadline=160.0, latest=190.0)
     pauses.begin(110.0)
     pauses.end(110.0)
-    assert pauses.have_been and pauses.seconds == 0.0
-    assert pauses.latest == 160.0
+    assert pauses.happened and pauses.seconds == 0.0
+    assert pauses.deadline == 160.0

@@ -1,4 +1,4 @@
-"""Files and ports that run out on this machine are not the site's fault."""
+"""A shortage of files or ports on this machine is not blamed on the site."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 import pycurl
 import pytest
 
-from rove.fetch.failure import is_our_trouble
+from rove.fetch.failure import is_local_shortage
 
 pytestmark = pytest.mark.system
 
-# In a process of its own, whose files may run out.
+# Runs in its own process, which runs out of files.
 SCRIPT = """
 import os, resource
 import uvloop
@@ -34,9 +34,9 @@ async def main():
         except OSError:
             pass
         for scheme in ("http", "https"):
-            found = await fetcher.fetch(ask(server, scheme=scheme))
-            assert isinstance(found, Failed), found
-            print(found.kind, repr(found.address), found.detail)
+            outcome = await fetcher.fetch(ask(server, scheme=scheme))
+            assert isinstance(outcome, Failed), outcome
+            print(outcome.kind, repr(outcome.address), outcome.detail)
         print((await resolver.resolve("b.test", 5)).kind)
         for descriptor in held:
             os.close(descriptor)
@@ -48,7 +48,7 @@ uvloop.run(main())
 """
 
 
-def test_without_files_a_fetch_is_busy_and_works_again_later() -> None:
+def test_a_fetch_without_free_files_is_busy_and_works_again_later() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
     )
@@ -56,7 +56,7 @@ def test_without_files_a_fetch_is_busy_and_works_again_later() -> None:
     dead_name, first, second, name, later = ended.stdout.splitlines()
     assert first.startswith("busy ''") and second.startswith("busy ''")
     assert (dead_name, name, later) == ("dns", "busy", "dns"), (
-        "a name server that is dead is another matter"
+        "a dead name server is not a shortage"
     )
 
 
@@ -76,11 +76,11 @@ def test_without_files_a_fetch_is_busy_and_works_again_later() -> None:
         (pycurl.E_RECV_ERROR, errno.ENOBUFS, False),
     ],
 )
-def test_whose_trouble_it_is(code: int, number: int, ours: bool) -> None:
-    assert is_our_trouble((code, "text"), os_errno=number, address="192.0.2.1") is ours
+def test_which_errors_are_a_shortage_of_this_machine(code: int, number: int, ours: bool) -> None:
+    assert is_local_shortage((code, "text"), os_errno=number, address="192.0.2.1") is ours
 
 
-def test_a_machine_without_ipv6_has_no_trouble() -> None:
+def test_missing_ipv6_is_no_shortage() -> None:
     error = (pycurl.E_COULDNT_CONNECT, "text")
-    assert not is_our_trouble(error, os_errno=errno.EADDRNOTAVAIL, address="2001:db8::1")
-    assert is_our_trouble(error, os_errno=errno.EMFILE, address="2001:db8::1")
+    assert not is_local_shortage(error, os_errno=errno.EADDRNOTAVAIL, address="2001:db8::1")
+    assert is_local_shortage(error, os_errno=errno.EMFILE, address="2001:db8::1")

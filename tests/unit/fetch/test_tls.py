@@ -1,4 +1,4 @@
-"""Certificates that do not hold and TLS of old: fetched and marked, or refused where that is wanted."""
+"""Bad certificates and old TLS versions: pages are marked, or refused with strict_tls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pycurl
 import pytest
 
 from rove.errors import UsageError
-from rove.fetch import tls
 from rove.fetch.http import CurlFetcher
 from rove.fetch.tls import KnownSites, authorities_for, doubt_of, find_authorities
 from rove.model.outcomes import Failed, FailureKind, Fetched
@@ -55,17 +54,17 @@ def authorities(place: Path) -> Path:
 
 
 def context(place: Path, certificate: str, version: str | None = None) -> ssl.SSLContext:
-    """A server's context; one of an old version takes what OpenSSL would not."""
+    """Make a server's TLS context. One for an old version accepts what OpenSSL refuses by default."""
     file = place / "server.pem"
     file.write_text(certificate)
-    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if version is not None:
-        found.set_ciphers("ALL:@SECLEVEL=0")
+        tls_context.set_ciphers("ALL:@SECLEVEL=0")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            found.minimum_version = found.maximum_version = ssl.TLSVersion[version]
-    found.load_cert_chain(file)
-    return found
+            tls_context.minimum_version = tls_context.maximum_version = ssl.TLSVersion[version]
+    tls_context.load_cert_chain(file)
+    return tls_context
 
 
 @contextlib.asynccontextmanager
@@ -87,8 +86,8 @@ async def test_a_good_certificate_leaves_no_mark(
     good = context(place, certificates.GOOD)
     async with at(good, authorities=authorities, strict=strict) as (server, fetcher):
         for _ in range(2):
-            found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Fetched) and found.response.marks == ()
+            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            assert isinstance(outcome, Fetched) and outcome.response.marks == ()
     assert len(server.requests) == 2
 
 
@@ -99,62 +98,62 @@ async def test_a_page_behind_a_doubtful_certificate_is_marked(
 ) -> None:
     async with at(context(place, certificate), authorities=authorities) as (server, fetcher):
         for _ in range(2):
-            found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Fetched)
-            assert (found.body, found.response.marks) == (b"hello", (mark,))
+            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            assert isinstance(outcome, Fetched)
+            assert (outcome.body, outcome.response.marks) == (b"hello", (mark,))
         cut = await fetcher.fetch(ask(server, scheme="https", max_bytes=2))
         assert isinstance(cut, Fetched) and cut.response.marks == (mark, "body-cut")
-    assert len(server.requests) == 3, "each is asked for once"
+    assert len(server.requests) == 3, "one request for each"
 
 
 @pytest.mark.parametrize(("certificate", "mark"), DOUBTFUL.items(), ids=DOUBTFUL.values())
 @on_loop
-async def test_a_doubtful_certificate_is_refused_where_that_is_wanted(
+async def test_strict_tls_refuses_a_doubtful_certificate(
     place: Path, authorities: Path, certificate: str, mark: str
 ) -> None:
     doubtful = context(place, certificate)
     async with at(doubtful, authorities=authorities, strict=True) as (server, fetcher):
         for _ in range(2):
-            found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Failed)
-            assert (found.kind, found.marks) == (FailureKind.TLS, (mark,))
-            assert "certificate" in found.detail
+            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            assert isinstance(outcome, Failed)
+            assert (outcome.kind, outcome.marks) == (FailureKind.TLS, (mark,))
+            assert "certificate" in outcome.detail
     assert server.requests == []
 
 
 @on_loop
 async def test_without_authorities_nothing_is_marked(place: Path) -> None:
     async with at(context(place, certificates.EXPIRED), authorities=None) as (server, fetcher):
-        found = await fetcher.fetch(ask(server, scheme="https"))
-    assert isinstance(found, Fetched) and found.response.marks == ()
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+    assert isinstance(outcome, Fetched) and outcome.response.marks == ()
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @on_loop
-async def test_old_tls_is_spoken_and_marked(place: Path, authorities: Path, version: str) -> None:
+async def test_old_tls_is_accepted_and_marked(place: Path, authorities: Path, version: str) -> None:
     with blocking_server(context(place, certificates.GOOD, version)) as server:
         async with fetching(authorities=authorities) as fetcher:
             for _ in range(2):
-                found = await fetcher.fetch(ask(server, scheme="https"))
-                assert isinstance(found, Fetched) and found.response.marks == ("tls-old",)
+                outcome = await fetcher.fetch(ask(server, scheme="https"))
+                assert isinstance(outcome, Fetched) and outcome.response.marks == ("tls-old",)
         async with fetching(authorities=authorities, strict_tls=True) as fetcher:
-            found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Failed) and found.kind is FailureKind.TLS
-            assert found.marks == ("tls-old",)
+            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            assert isinstance(outcome, Failed) and outcome.kind is FailureKind.TLS
+            assert outcome.marks == ("tls-old",)
 
 
 @pytest.mark.parametrize("script", [[b"HTTP/1.1 400 Bad Request\r\n\r\n", Act.HOLD], []])
 @on_loop
-async def test_what_speaks_no_tls_is_asked_once(script: Script) -> None:
+async def test_a_server_without_tls_is_tried_once(script: Script) -> None:
     async with serve(script, silent=True) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme="https"))
-        assert failure(found) in (FailureKind.TLS, FailureKind.RESET)
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        assert failure(outcome) in (FailureKind.TLS, FailureKind.RESET)
     assert len(server.requests) == 1
 
 
 @on_loop
 async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> None:
-    """One request at a time, so that each takes over the handle of the one before."""
+    """The requests come one after the other, so that they share one handle."""
     async with (
         serve([page(b"bad")], tls=context(place, certificates.EXPIRED)) as bad,
         serve([page(b"good")], tls=context(place, certificates.GOOD)) as good,
@@ -163,9 +162,9 @@ async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> Non
     ):
         marks = []
         for server in (bad, good, worse, bad, good):
-            found = await fetcher.fetch(ask(server, scheme="https"))
-            assert isinstance(found, Fetched)
-            marks.append(found.response.marks)
+            outcome = await fetcher.fetch(ask(server, scheme="https"))
+            assert isinstance(outcome, Fetched)
+            marks.append(outcome.response.marks)
     assert marks == [("tls-expired",), (), ("tls-self-signed",), ("tls-expired",), ()]
 
 
@@ -184,13 +183,13 @@ async def test_a_handle_does_not_stay_lax(place: Path, authorities: Path) -> Non
         (pycurl.E_SSL_CACERT_BADFILE, "no such file", 1, 0, None),
     ],
 )
-def test_what_a_refusal_means(
+def test_the_mark_of_a_refused_connection(
     code: int, text: str, result: int, errno: int, mark: str | None
 ) -> None:
     assert doubt_of((code, text), verify_result=result, os_errno=errno) == mark
 
 
-def test_what_was_found_is_known_for_an_hour_and_of_so_many_sites() -> None:
+def test_marks_are_remembered_for_an_hour_and_up_to_the_size() -> None:
     now = 100.0
     known = KnownSites(size=2, clock=lambda: now)
     known.note("a", ())
@@ -207,11 +206,10 @@ def test_authorities_are_found_where_openssl_looks(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
     assert find_authorities() == authorities
-    monkeypatch.setattr(tls, "_BUNDLES", ())
     broken = place / "broken.pem"
     broken.write_text("nothing")
     for name in (broken, place / "missing.pem"):
         monkeypatch.setenv("SSL_CERT_FILE", str(name))
-        assert authorities_for(strict=False) is None
+        assert authorities_for(strict=False, bundles=()) is None
         with pytest.raises(UsageError, match="ca-certificates"):
-            authorities_for(strict=True)
+            authorities_for(strict=True, bundles=())

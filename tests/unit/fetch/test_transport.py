@@ -1,4 +1,4 @@
-"""What happens below HTTP: addresses, time limits, TLS, proxies, and handles that are used again."""
+"""Below HTTP: addresses, timeouts, TLS, proxies, and the reuse of handles."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pycurl
 import pytest
 
-import rove.fetch.transfer
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.contract import Request
+from rove.fetch.exchange import Exchange
+from rove.fetch.handle import CurlHandle, Identity
 from rove.fetch.http import CurlFetcher
-from rove.fetch.limits import FetchLimits
+from rove.fetch.limits import Deadlines, FetchLimits
 from rove.model.outcomes import (
     Failed,
     FailureKind,
@@ -26,6 +29,7 @@ from rove.model.outcomes import (
     WrongType,
 )
 from tests.unit.fetch.server import (
+    AGENT,
     Act,
     FakeResolver,
     Script,
@@ -35,6 +39,7 @@ from tests.unit.fetch.server import (
     fetching,
     on_loop,
     page,
+    parsed,
     serve,
 )
 
@@ -42,7 +47,7 @@ pytestmark = pytest.mark.system
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
-# For tests alone: made out by itself, and of no use elsewhere.
+# Self-signed, for tests only.
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgP2ByQrG9+mxi2F9P
@@ -70,15 +75,20 @@ class Only(AddressGuard):
         return address == "127.0.0.1"
 
 
+def deadlines_in(seconds: float) -> Deadlines:
+    end = asyncio.get_running_loop().time() + seconds
+    return Deadlines(connect=end, total=end, with_pauses=end)
+
+
 def open_connections(server: Server) -> int:
-    """How many connections this process has open as a client of the server."""
-    found = psutil.Process().net_connections("tcp")
-    return sum(1 for one in found if one.raddr and one.raddr.port == server.port)
+    """Count the connections that this process has open to the server."""
+    connections = psutil.Process().net_connections("tcp")
+    return sum(1 for one in connections if one.raddr and one.raddr.port == server.port)
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    """A server's context with a certificate that nobody vouches for."""
+    """Make a server's TLS context with a self-signed certificate."""
     pem: Path = tmp_path_factory.mktemp("tls") / "server.pem"
     pem.write_text(CERTIFICATE)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -91,11 +101,13 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "localtest.test"])
 @on_loop
-async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
+async def test_forbidden_addresses_are_refused(host: str) -> None:
     async with serve([page(b"hello")]) as server, fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://{host}:{server.port}/", max_bytes=10))
-        assert failure(found) is FailureKind.ADDRESS_REFUSED
-        assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await fetcher.fetch(
+            Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10)
+        )
+        assert failure(outcome) is FailureKind.ADDRESS_REFUSED
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
     assert server.requests == []
 
 
@@ -103,8 +115,8 @@ async def test_forbidden_addresses_are_not_dialled(host: str) -> None:
 @on_loop
 async def test_forbidden_literals_are_refused(host: str) -> None:
     async with fetching(guard=AddressGuard()) as fetcher:
-        found = await fetcher.fetch(Request(url=f"http://{host}/", max_bytes=10))
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
+        outcome = await fetcher.fetch(Request(url=parsed(f"http://{host}/"), max_bytes=10))
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
 
 
 @on_loop
@@ -114,8 +126,8 @@ async def test_only_the_permitted_addresses_of_a_name_are_used() -> None:
         serve([page(b"hello")]) as server,
         fetching(resolver=resolver, guard=Only()) as fetcher,
     ):
-        found = await fetcher.fetch(ask(server))
-    assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server))
+    assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
 
 
 @on_loop
@@ -127,9 +139,11 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
         }
     )
     async with serve([page(b"hello")]) as server, fetching(resolver=resolver) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
-        far = await fetcher.fetch(Request(url=f"http://far.test:{server.port}/", max_bytes=10))
+        outcome = await fetcher.fetch(ask(server))
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
+        far = await fetcher.fetch(
+            Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10)
+        )
         assert failure(far) is FailureKind.CONNECT
         assert isinstance(far, Failed) and far.address == "127.0.0.4"
     assert len(server.requests) == 1
@@ -144,14 +158,24 @@ async def test_only_a_refused_connection_moves_on_to_the_next_address() -> None:
 
 
 @on_loop
-async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rove.fetch.transfer, "same_address", lambda one, other: False)
-    async with serve([page(b"hello")]) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server))
-    assert failure(found) is FailureKind.ADDRESS_REFUSED
-    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+async def test_a_peer_other_than_the_checked_one_is_refused_before_anything_is_sent() -> None:
+    class Misled(CurlHandle):
+        """Connects to another address than it is told to."""
+
+        def prepare(self, url: str, *, address: str, **options: Any) -> None:
+            super().prepare(url, address="127.0.0.1", **options)
+
+    async with serve([page(b"hello")]) as server, pycurl.AsyncCurlMulti() as multi:
+        exchange = Exchange(
+            Misled(Identity(user_agent=AGENT)),
+            ask(server),
+            address="127.0.0.2",
+            deadlines=deadlines_in(5.0),
+            limits=FetchLimits(),
+        )
+        outcome = await exchange.run(multi, port=server.port, strict=True)
+    assert failure(outcome) is FailureKind.ADDRESS_REFUSED
+    assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2"
     assert server.requests == []
 
 
@@ -179,19 +203,21 @@ async def test_a_failure_names_the_last_address_that_was_tried(
         serve(script, silent=scheme == "https") as server,
         fetching(resolver=resolver, limits=limits) as fetcher,
     ):
-        found = await fetcher.fetch(ask(server, scheme=scheme))
-    assert failure(found) is kind
-    assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server, scheme=scheme))
+    assert failure(outcome) is kind
+    assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
 
 
 @on_loop
-async def test_an_ipv6_literal_is_dialled() -> None:
+async def test_an_ipv6_literal_works() -> None:
     try:
         async with serve([page(b"hello")], host="::1") as server, fetching() as fetcher:
-            found = await fetcher.fetch(Request(url=f"http://[::1]:{server.port}/", max_bytes=10))
+            outcome = await fetcher.fetch(
+                Request(url=parsed(f"http://[::1]:{server.port}/"), max_bytes=10)
+            )
     except OSError as error:
         pytest.skip(f"no IPv6 on loopback here: {error}")
-    assert isinstance(found, Fetched) and found.response.address == "::1"
+    assert isinstance(outcome, Fetched) and outcome.response.address == "::1"
     assert b"Host: [::1]:%d\r\n" % server.port in server.requests[0]
 
 
@@ -199,7 +225,7 @@ async def test_an_ipv6_literal_is_dialled() -> None:
 async def test_a_failed_name_is_the_outcome() -> None:
     gone = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
     async with fetching(resolver=FakeResolver({"gone.test": gone})) as fetcher:
-        assert await fetcher.fetch(Request(url="http://gone.test/", max_bytes=10)) == gone
+        assert await fetcher.fetch(Request(url=parsed("http://gone.test/"), max_bytes=10)) == gone
 
 
 @on_loop
@@ -216,7 +242,9 @@ async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
                 "http://www.fixed.test:81/",
                 f"http://port.test:{server.port}/",
             ):
-                assert isinstance(await fetcher.fetch(Request(url=url, max_bytes=10)), Fetched)
+                assert isinstance(
+                    await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched
+                )
     hosts = [request.split(b"\r\n")[1] for request in server.requests]
     assert hosts == [
         b"Host: www.fixed.test",
@@ -232,11 +260,11 @@ async def test_an_address_of_connect_to_is_trusted_and_no_other() -> None:
     async with serve([page(b"hello")]) as server:
         rules = [parse_connect_to(f"*.test=127.0.0.1:{server.port}")]
         async with fetching(guard=AddressGuard(), resolver=resolver, connect_to=rules) as fetcher:
-            found = await fetcher.fetch(Request(url="http://a.test/", max_bytes=10))
-            assert isinstance(found, Fetched)
+            outcome = await fetcher.fetch(Request(url=parsed("http://a.test/"), max_bytes=10))
+            assert isinstance(outcome, Fetched)
             for host in ("127.0.0.1", "[::1]", "named.example"):
                 url = f"http://{host}:{server.port}/"
-                refused = await fetcher.fetch(Request(url=url, max_bytes=10))
+                refused = await fetcher.fetch(Request(url=parsed(url), max_bytes=10))
                 assert failure(refused) is FailureKind.ADDRESS_REFUSED, url
     assert len(server.requests) == 1
 
@@ -249,16 +277,16 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         async with fetching() as fetcher:
-            found = await fetcher.fetch(ask(server))
-        assert isinstance(found, Fetched) and found.body == b"hello"
+            outcome = await fetcher.fetch(ask(server))
+        assert isinstance(outcome, Fetched) and outcome.body == b"hello"
         assert proxy.requests == []
 
 
-# Time limits
+# Timeouts
 
 
 @on_loop
-async def test_a_connection_that_does_not_come_about_times_out() -> None:
+async def test_connecting_times_out() -> None:
     limits = FetchLimits(connect=0.3)
     async with (
         serve([page(b"hello")]) as good,
@@ -266,18 +294,20 @@ async def test_a_connection_that_does_not_come_about_times_out() -> None:
         fetching(limits=limits) as fetcher,
     ):
         assert isinstance(await fetcher.fetch(ask(good)), Fetched)
-        found = await fetcher.fetch(ask(server, scheme="https"))
-        assert failure(found) is FailureKind.TIMEOUT_CONNECT
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+        assert failure(outcome) is FailureKind.TIMEOUT_CONNECT
         await server.is_left()
 
 
 @on_loop
-async def test_a_name_may_take_as_long_as_a_connection() -> None:
+async def test_a_lookup_may_take_as_long_as_connecting() -> None:
     resolver = FakeResolver({"page.test": Failed(kind=FailureKind.DNS, detail="x")})
     limits = FetchLimits(connect=5, total=60)
     async with fetching(resolver=resolver, limits=limits) as fetcher:
         for timeout in (60, 3):
-            await fetcher.fetch(Request(url="http://page.test/", max_bytes=1, timeout=timeout))
+            await fetcher.fetch(
+                Request(url=parsed("http://page.test/"), max_bytes=1, timeout=timeout)
+            )
     usual, short = resolver.within
     assert usual == 5
     assert 2 < short <= 3
@@ -287,8 +317,8 @@ async def test_a_name_may_take_as_long_as_a_connection() -> None:
 async def test_an_answer_that_does_not_begin_times_out() -> None:
     limits = FetchLimits(first_byte=0.1)
     async with serve([Act.HOLD]) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert failure(found) is FailureKind.TIMEOUT_FIRST_BYTE
+        outcome = await fetcher.fetch(ask(server))
+        assert failure(outcome) is FailureKind.TIMEOUT_FIRST_BYTE
         await server.is_left()
 
 
@@ -299,8 +329,8 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
     limits = FetchLimits(first_byte=0.3, total=0.6)
     async with serve(script) as server, fetching(limits=limits) as fetcher:
-        found = await fetcher.fetch(ask(server))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
         await server.is_left()
 
 
@@ -308,10 +338,10 @@ async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
 @on_loop
 async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
     async with serve([Act.HOLD], silent=True) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme=scheme, timeout=0.1))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
-        found = await fetcher.fetch(ask(server, scheme=scheme, timeout=-1))
-        assert failure(found) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=0.1))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
+        outcome = await fetcher.fetch(ask(server, scheme=scheme, timeout=-1))
+        assert failure(outcome) is FailureKind.TIMEOUT_TOTAL
 
 
 # TLS
@@ -320,12 +350,12 @@ async def test_the_request_may_set_a_shorter_limit(scheme: str) -> None:
 @on_loop
 async def test_a_certificate_is_not_verified(tls: ssl.SSLContext) -> None:
     async with serve([page(b"hello")], tls=tls) as server, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme="https"))
-    assert isinstance(found, Fetched) and found.body == b"hello"
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
+    assert isinstance(outcome, Fetched) and outcome.body == b"hello"
 
 
 class UnannouncedEnd:
-    """TLS in front of a script, whose connection ends without TLS being told."""
+    """Sends an answer over TLS and closes the connection without a close_notify."""
 
     def __init__(self, context: ssl.SSLContext, answer: bytes) -> None:
         self._context = context
@@ -361,22 +391,22 @@ class UnannouncedEnd:
     ],
 )
 @on_loop
-async def test_tls_that_ends_unannounced_ends_an_unmeasured_body_only(
+async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
     tls: ssl.SSLContext, head: bytes, whole: bool
 ) -> None:
     end = UnannouncedEnd(tls, head + b"\r\n5\r\nhello\r\n")
     listening = await asyncio.start_server(end, "127.0.0.1", 0)
     server = Server(host="127.0.0.1", port=listening.sockets[0].getsockname()[1])
     async with listening, fetching() as fetcher:
-        found = await fetcher.fetch(ask(server, scheme="https"))
+        outcome = await fetcher.fetch(ask(server, scheme="https"))
     if whole:
-        assert isinstance(found, Fetched) and found.body == b"5\r\nhello\r\n"
+        assert isinstance(outcome, Fetched) and outcome.body == b"5\r\nhello\r\n"
     else:
-        assert failure(found) is FailureKind.RESET
+        assert failure(outcome) is FailureKind.RESET
 
 
 @on_loop
-async def test_what_does_not_speak_tls() -> None:
+async def test_a_server_that_does_not_speak_tls() -> None:
     answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
     async with serve([answer, Act.HOLD], silent=True) as server, fetching() as fetcher:
         assert failure(await fetcher.fetch(ask(server, scheme="https"))) is FailureKind.TLS
@@ -386,7 +416,7 @@ async def test_what_does_not_speak_tls() -> None:
 
 
 @on_loop
-async def test_no_connection_is_kept() -> None:
+async def test_every_connection_is_closed() -> None:
     async with serve([page(b"hello"), Act.HOLD]) as server, fetching() as fetcher:
         for _ in range(3):
             assert isinstance(await fetcher.fetch(ask(server)), Fetched)
@@ -423,8 +453,8 @@ async def test_cancelling_by_a_timeout_reaches_the_caller() -> None:
 
 
 @on_loop
-async def test_our_own_timer_is_no_cancellation_of_the_caller() -> None:
-    """Even of one that was cancelled before, and went on."""
+async def test_a_timeout_does_not_cancel_the_caller() -> None:
+    """Not even a task that was cancelled before and went on."""
     limits = FetchLimits(first_byte=0.05)
 
     async def stubborn(fetcher: CurlFetcher, server: Server) -> Outcome:
@@ -442,8 +472,8 @@ async def test_our_own_timer_is_no_cancellation_of_the_caller() -> None:
 
 
 @on_loop
-async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
-    """One request at a time, so that each takes over the handle of the one before."""
+async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
+    """The requests come one after the other, so that they share one handle."""
     answers: dict[bytes, Script] = {
         b"/page": [page(b"hello", b"X-Page: 1")],
         b"/early": [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", page(b"hello")],
@@ -482,21 +512,23 @@ async def test_a_handle_brings_nothing_along_from_its_last_request() -> None:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]
                 await fetcher.fetch(ask(server, before, max_bytes=1_000, timeout=limits[0]))
-                found = await fetcher.fetch(ask(server, path, max_bytes=10_000, timeout=limits[1]))
-                came_to = found.kind if isinstance(found, Failed) else type(found)
-                assert came_to is kind, (before, path, found)
-                if isinstance(found, Fetched):
+                outcome = await fetcher.fetch(
+                    ask(server, path, max_bytes=10_000, timeout=limits[1])
+                )
+                result = outcome.kind if isinstance(outcome, Failed) else type(outcome)
+                assert result is kind, (before, path, outcome)
+                if isinstance(outcome, Fetched):
                     body, headers = {
                         "/page": (b"hello", 3),
                         "/early": (b"hello", 2),
                         "/long": (b"x" * 10_000, 1),
                         "/empty": (b"", 2),
                     }[path]
-                    assert (found.body, found.truncated) == (body, path == "/long")
-                    assert len(found.response.headers) == headers
-                    assert found.response.url.endswith(path)
+                    assert (outcome.body, outcome.truncated) == (body, path == "/long")
+                    assert len(outcome.response.headers) == headers
+                    assert outcome.response.url.endswith(path)
     heads = {request.partition(b"\r\n")[2] for request in server.requests}
-    assert len(heads) == 1, "no cookie and no other header comes along"
+    assert len(heads) == 1, "no request sends a cookie or another extra header"
 
 
 @on_loop
@@ -522,11 +554,11 @@ async def close_while(
 
 
 @on_loop
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_closing_ends_requests_in_flight() -> None:
     async with serve([OK + b"\r\nhello", Act.HOLD]) as server, fetching() as fetcher:
-        found = await close_while(fetcher, ask(server), server.is_asked)
-        assert failure(found) is FailureKind.ABORTED
-        assert isinstance(found, Failed) and found.address == "127.0.0.1"
+        outcome = await close_while(fetcher, ask(server), server.is_asked)
+        assert failure(outcome) is FailureKind.ABORTED
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
         await server.is_left()
         assert failure(await fetcher.fetch(ask(server))) is FailureKind.ABORTED
         assert fetcher.in_flight == open_connections(server) == 0

@@ -87,7 +87,7 @@ async def test_all_leave_in_slices(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8, 9, 40])
-async def test_only_what_matches_leaves_and_comes_back(count: int) -> None:
+async def test_only_matching_urls_are_settled_and_reopened(count: int) -> None:
     rows = Rows(count)
     even = set(range(0, count, 2))
     assert await bulk(rows).withdraw(1, BLOCKED, "excluded", is_even) == len(even)
@@ -98,7 +98,7 @@ async def test_only_what_matches_leaves_and_comes_back(count: int) -> None:
     assert rows.in_state(PENDING) == set(range(count))
 
 
-async def test_what_was_blocked_for_another_reason_stays_blocked() -> None:
+async def test_urls_blocked_for_another_reason_stay_blocked() -> None:
     rows = Rows(6)
     rows.states[2] = (BLOCKED, "robots")
     rows.states[3] = (BLOCKED, "excluded")

@@ -30,7 +30,7 @@ def new_url(fingerprint: int, depth: int, *, domain: int = 1, penalty: int = 0) 
     return NewUrl(domain, "a.test", fingerprint, "http://a.test/", depth, penalty=penalty)
 
 
-def test_only_what_is_over_is_told(domains: FullDomains) -> None:
+def test_only_domains_over_their_budget_are_returned(domains: FullDomains) -> None:
     raised = [
         Raised(1, ROOM, 0, 0),
         Raised(2, ROOM + 3, 0, 0),
@@ -40,7 +40,7 @@ def test_only_what_is_over_is_told(domains: FullDomains) -> None:
     assert domains.excess(raised) == {2: 3, 3: ROOM // 2, 4: ROOM // 2}
 
 
-def test_what_is_no_better_is_dropped_for_a_while(domains: FullDomains, time: Time) -> None:
+def test_urls_that_are_no_better_are_dropped_for_a_while(domains: FullDomains, time: Time) -> None:
     domains.note([Trimmed(1, 10, 5, True), Trimmed(1, 11, 3, False)])
     worse, better, elsewhere = new_url(20, 3), new_url(21, 2), new_url(22, 9, domain=2)
     assert domains.sift([worse, better, elsewhere], ()) == ([better, elsewhere], [worse])

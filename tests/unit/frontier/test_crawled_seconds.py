@@ -1,4 +1,4 @@
-"""How long a crawl has been running, on however many machines at a time."""
+"""Overlapping runs on several machines count once."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_runs_that_overlap_count_once(spans: list[tuple[float, float]], seconds:
         assert crawled_seconds(runs(*order)) == pytest.approx(seconds), "in whatever order"
 
 
-def test_a_run_whose_end_is_not_known_takes_nothing_away() -> None:
-    """Its clock may have been set back: the end lies before the beginning."""
+def test_a_run_with_an_unknown_end_subtracts_nothing() -> None:
+    """If the clock was set back, the end lies before the beginning."""
     assert crawled_seconds(runs((10.0, 4.0))) == 0.0
     assert crawled_seconds(runs((0.0, 10.0), (20.0, 15.0), (30.0, 31.0))) == pytest.approx(11.0)
 
@@ -54,5 +54,5 @@ def test_the_wall_clock_does_not_matter() -> None:
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=8))
 def test_it_is_the_number_of_seconds_in_which_any_ran(spans: list[tuple[int, int]]) -> None:
     seconds = {second for begin, length in spans for second in range(begin, begin + length)}
-    found = crawled_seconds(runs(*((begin, begin + length) for begin, length in spans)))
-    assert found == len(seconds)
+    crawled = crawled_seconds(runs(*((begin, begin + length) for begin, length in spans)))
+    assert crawled == len(seconds)

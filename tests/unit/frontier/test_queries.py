@@ -1,4 +1,4 @@
-"""Named queries and numbered migrations, as they are read from their files."""
+"""Queries and migrations are loaded from their files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = Path(queries.__file__).parent
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stands in the package's place."""
+    """Load files from a temporary folder instead of the package."""
     monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     (tmp_path / "some").mkdir()
     return tmp_path
@@ -93,30 +93,30 @@ def numbered(folder: Path, text: str) -> NumberedQuery:
 
 
 def test_parameters_are_numbered_in_the_order_in_which_they_first_come(folder: Path) -> None:
-    found = numbered(folder, "SELECT :later, (:first_one) FROM x WHERE y=:a AND z>=:b")
-    assert found.text == "SELECT $1, ($2) FROM x WHERE y=$3 AND z>=$4"
-    assert found.parameters == ("later", "first_one", "a", "b")
+    query = numbered(folder, "SELECT :later, (:first_one) FROM x WHERE y=:a AND z>=:b")
+    assert query.text == "SELECT $1, ($2) FROM x WHERE y=$3 AND z>=$4"
+    assert query.parameters == ("later", "first_one", "a", "b")
 
 
 def test_a_name_used_twice_gets_one_number(folder: Path) -> None:
-    found = numbered(folder, "SELECT :a + :b + :a - :ab")
-    assert found == NumberedQuery("SELECT $1 + $2 + $1 - $3", ("a", "b", "ab"))
+    query = numbered(folder, "SELECT :a + :b + :a - :ab")
+    assert query == NumberedQuery("SELECT $1 + $2 + $1 - $3", ("a", "b", "ab"))
 
 
 def test_casts_are_left_alone(folder: Path) -> None:
-    found = numbered(folder, "SELECT :ids::bigint[], x::text, '{}'::jsonb, (:n)::integer")
-    assert found.text == "SELECT $1::bigint[], x::text, '{}'::jsonb, ($2)::integer"
-    assert found.parameters == ("ids", "n")
+    query = numbered(folder, "SELECT :ids::bigint[], x::text, '{}'::jsonb, (:n)::integer")
+    assert query.text == "SELECT $1::bigint[], x::text, '{}'::jsonb, ($2)::integer"
+    assert query.parameters == ("ids", "n")
 
 
 def test_slices_and_times_are_left_alone(folder: Path) -> None:
-    found = numbered(folder, "SELECT a[1:n], '12:30', b[x:y]")
-    assert found == NumberedQuery("SELECT a[1:n], '12:30', b[x:y]", ())
+    query = numbered(folder, "SELECT a[1:n], '12:30', b[x:y]")
+    assert query == NumberedQuery("SELECT a[1:n], '12:30', b[x:y]", ())
 
 
 def test_parameters_in_comments_do_not_count(folder: Path) -> None:
-    found = numbered(folder, "-- Why: :nothing\nSELECT :a\n  -- :nor this\n+ :b")
-    assert found == NumberedQuery("SELECT $1\n+ $2", ("a", "b"))
+    query = numbered(folder, "-- Why: :nothing\nSELECT :a\n  -- :nor this\n+ :b")
+    assert query == NumberedQuery("SELECT $1\n+ $2", ("a", "b"))
 
 
 def test_numbered_queries_have_the_names_of_the_others(folder: Path) -> None:
@@ -128,12 +128,12 @@ def test_numbered_queries_have_the_names_of_the_others(folder: Path) -> None:
 
 
 def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
-    found = load_numbered_queries("postgres")
-    for name, query in found.items():
+    queries_of_postgres = load_numbered_queries("postgres")
+    for name, query in queries_of_postgres.items():
         numbers = {int(number) for number in re.findall(r"\$(\d+)", query.text)}
         assert numbers == set(range(1, len(query.parameters) + 1)), name
         assert not re.search(r"(?<!:):(?!:)[a-z]", query.text), f"{name} has a name left"
-    assert any(query.parameters for query in found.values())
+    assert any(query.parameters for query in queries_of_postgres.values())
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:

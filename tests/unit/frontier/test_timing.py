@@ -1,4 +1,4 @@
-"""How long things take: histograms, and the watch over connections that are held for long."""
+"""Histograms of durations, and the watch for connections that are held for too long."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_no_quantile_is_longer_than_the_longest() -> None:
     assert histogram(0.3, 0.3, 0.3).quantile(0.99) == 0.3
 
 
-def test_the_longest_stands_for_what_no_bucket_bounds() -> None:
+def test_the_longest_duration_bounds_the_open_bucket() -> None:
     counted = histogram(0.001, 300.0, 200.0)
     assert counted.quantile(0.99) == 300.0
     assert counted.quantile(0.3) == pytest.approx(0.0016)
@@ -85,8 +85,12 @@ def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> No
         pass
     with pytest.raises(RuntimeError), timings.measured("work"):
         raise RuntimeError
-    found = timings.by_name["work"]
-    assert (found.count, found.total, found.longest) == (2, 0.75, 0.5)
+    histogram_of_work = timings.by_name["work"]
+    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (
+        2,
+        0.75,
+        0.5,
+    )
 
 
 def test_lines_come_with_the_costliest_first() -> None:

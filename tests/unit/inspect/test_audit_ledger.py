@@ -1,4 +1,4 @@
-"""Ledgers for the tests of the audit, written down visit by visit; and that nothing is found in a polite one."""
+"""Ledgers for the tests of the audit, built visit by visit; a polite one has no violations."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from rove.frontier.contract import Exclusion
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding
-from rove.model.ledger import RequestKind, RequestRow, Settlement
+from rove.model.ledger import RequestKind, RequestRow
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from rove.urls.fingerprint import fingerprint_bytes
 
 T0 = 1_700_000_000_000
-"""When the crawl begins, by its clock."""
+"""Start of the crawl, by its clock."""
 A = "https://a.test"
 RULES = "User-agent: *\nDisallow: /private\n"
 
 
 class Ledger:
-    """Requests by visits, and the copies of robots.txt that they name."""
+    """Requests by visit, and the copies of robots.txt that they name."""
 
     def __init__(self) -> None:
         self.rows: list[RequestRow] = []
@@ -36,7 +36,7 @@ class Ledger:
         domain: str = "a.test",
         **changes: Any,
     ) -> int:
-        """Add a visit that begins so many seconds after T0; its requests come one after the other."""
+        """Add a visit that begins `at` seconds after T0; its requests follow each other."""
         self._visits += 1
         now = T0 + round(at * 1000)
         for seq, request in enumerate(requests):
@@ -58,12 +58,11 @@ class Ledger:
         return self._visits
 
     def robots(self, origin: str, body: str | None = "", **changes: Any) -> RequestRow:
-        """A robots.txt that is read; without a body its copy is not kept."""
+        """Return a request that reads a robots.txt; without a body its copy is not stored."""
         hash = fingerprint_bytes((body or "lost").encode())
         if body is not None:
             self.texts[hash] = body.encode()
-        row = ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS)
-        return row.replace(content_hash=hash, **changes)
+        return hop(f"{origin}/robots.txt").replace(content_hash=hash, **changes)
 
     async def robots_text(self, hash: int) -> bytes | None:
         return self.texts.get(hash)
@@ -73,7 +72,7 @@ class Ledger:
             yield row
 
     def audit(self, *exclusions: Exclusion) -> AuditReport:
-        """What an audit makes of it."""
+        """Return the result of an audit."""
         return asyncio.run(self._audit(exclusions))
 
     async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
@@ -82,29 +81,31 @@ class Ledger:
             await auditor.take(row)
         return auditor.report()
 
-    def found(self, *exclusions: Exclusion) -> Finding:
-        """The one violation that it has."""
+    def violation(self, *exclusions: Exclusion) -> Finding:
+        """Return its only violation."""
         report = self.audit(*exclusions)
         assert report.total == len(report.findings) == 1, report.findings
         return report.findings[0]
 
     def checks(self, *exclusions: Exclusion) -> set[Check]:
-        """The checks that it breaks."""
+        """Return the checks that it violates."""
         violations = self.audit(*exclusions).violations
         return {check for check, count in violations.items() if count}
 
 
-def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **changes: Any) -> Any:
-    """A request to be placed in a visit; it takes so many milliseconds."""
-    found = canonical(url)
-    assert found is not None and found.text == url
+def ask(
+    url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **changes: Any
+) -> RequestRow:
+    """Return a request for a visit; `took` is its duration in milliseconds."""
+    parsed = canonical(url)
+    assert parsed is not None and parsed.text == url
     row = RequestRow(
         visit=0,
         seq=0,
         domain=0,
         kind=kind,
         url=url,
-        fingerprint=found.fingerprint,
+        fingerprint=parsed.fingerprint,
         started=0.0,
         began=0,
         ended=took,
@@ -118,18 +119,18 @@ def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **ch
     return row.replace(**changes)
 
 
-def ask_robots(origin: str, **changes: Any) -> Any:
-    """A request for a robots.txt that does not bring one."""
+def ask_robots(origin: str, **changes: Any) -> RequestRow:
+    """Return a request for a robots.txt that does not deliver one."""
     return ask(f"{origin}/robots.txt", kind=RequestKind.ROBOTS, **changes)
 
 
-def hop(url: str, **changes: Any) -> Any:
-    """A request for where a robots.txt has led."""
+def hop(url: str, **changes: Any) -> RequestRow:
+    """Return a request for the redirect target of a robots.txt."""
     return ask(url, kind=RequestKind.ROBOTS, **changes)
 
 
 def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion:
-    """An exclusion that holds from so many seconds after T0 on."""
+    """Return an exclusion that holds from `at` seconds after T0."""
     return Exclusion(
         pattern=pattern,
         at=T0 + round(at * 1000),
@@ -140,22 +141,17 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
     )
 
 
-def as_past(row: RequestRow) -> RequestRow:
-    """The request as a version left it that kept no ledger."""
-    return row.replace(process=0, delay=0.0, settlement=Settlement.SETTLED, content_hash=None)
-
-
 def _host(url: str) -> str:
-    found = canonical(url)
-    assert found is not None
-    return found.host
+    parsed = canonical(url)
+    assert parsed is not None
+    return parsed.host
 
 
 def polite() -> Ledger:
-    """A visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
-    found = Ledger()
-    found.visit(0, found.robots(A, RULES), ask(f"{A}/"))
-    return found
+    """Return a ledger with a visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
+    ledger = Ledger()
+    ledger.visit(0, ledger.robots(A, RULES), ask(f"{A}/"))
+    return ledger
 
 
 def test_a_polite_ledger() -> None:

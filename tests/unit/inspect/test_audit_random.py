@@ -1,6 +1,6 @@
-"""Ledgers that a small polite scheduler makes at random: nothing is found in them, and one break always is.
+"""Random ledgers of a small polite scheduler have no violations, and one planted violation is always found.
 
-And what an audit holds in memory: what the domain under way needs, however long the ledger.
+Also: the memory of an audit is bounded by the current domain, however long the ledger is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVERY_DAY = 86_400.0
 
 
 class Scheduler:
-    """Visits one domain after the other as rove does: robots.txt where it is needed, then a page, then the delay."""
+    """Visits one domain after the other as rove does: robots.txt if needed, then a page, then the delay."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -112,7 +112,7 @@ def _pages(ledger: Ledger) -> list[int]:
 
 
 def break_delay(crawl: Scheduler, random: Random) -> None:
-    """A visit is moved into the delay of the one before it."""
+    """Move a visit into the delay of the previous one."""
     rows = crawl.ledger.rows
     later = [n for n in range(1, len(rows)) if rows[n].seq == 0]
     number = random.choice([n for n in later if rows[n - 1].domain == rows[n].domain])
@@ -124,7 +124,7 @@ def break_delay(crawl: Scheduler, random: Random) -> None:
 
 
 def break_robots(crawl: Scheduler, random: Random) -> None:
-    """The robots.txt that a page was judged by could not be had after all."""
+    """Make the robots.txt of a page unreachable."""
     rows = crawl.ledger.rows
     number = random.choice(_pages(crawl.ledger))
     origin = rows[number].url[: rows[number].url.index("/", 8)]
@@ -134,21 +134,21 @@ def break_robots(crawl: Scheduler, random: Random) -> None:
 
 
 def break_page_before_robots(crawl: Scheduler, random: Random) -> None:
-    """A page is of an origin that was never asked."""
+    """Move a page to an origin whose robots.txt was never requested."""
     number = random.choice(_pages(crawl.ledger))
     row = crawl.ledger.rows[number]
     crawl.ledger.rows[number] = row.replace(url=row.url.replace("://", "://new."))
 
 
 def break_excluded(crawl: Scheduler, random: Random) -> None:
-    """A host was excluded while the crawl went on."""
+    """Exclude a host while the crawl runs."""
     row = random.choice([row for row in crawl.ledger.rows if row.began > T0 + 6_000])
     pattern = row.url.partition("://")[2].partition("/")[0]
     crawl.exclusions.append(exclusion(f"={pattern}", (row.began - T0) / 1000 - 5.001))
 
 
 def break_twice(crawl: Scheduler, random: Random) -> None:
-    """A page was answered, and is asked for again."""
+    """Request a page again that was answered."""
     rows = crawl.ledger.rows
     number = random.choice(_pages(crawl.ledger))
     rows[number] = rows[number].replace(settlement=Settlement.SETTLED, status=200, error="")
@@ -157,7 +157,7 @@ def break_twice(crawl: Scheduler, random: Random) -> None:
 
 
 def break_order(crawl: Scheduler, random: Random) -> None:
-    """A request is missing."""
+    """Drop a request."""
     rows = crawl.ledger.rows
     number = random.randrange(len(rows))
     visit = rows[number].visit
@@ -191,7 +191,7 @@ def test_one_break_is_found(
 
 
 def held(auditor: Auditor) -> tuple[int, int]:
-    """How many objects an auditor keeps alive, and their bytes; classes and modules are everybody's."""
+    """Return the number of objects that an auditor keeps alive and their bytes, without classes and modules."""
     shared = (type, ModuleType, FunctionType, MethodType)
     seen: dict[int, Any] = {}
     waiting: list[Any] = [auditor]
@@ -204,7 +204,7 @@ def held(auditor: Auditor) -> tuple[int, int]:
 
 
 async def test_a_long_ledger_is_not_held() -> None:
-    """200,000 requests of 50,000 domains: what is held is bounded by the caches, which fill early."""
+    """200,000 requests to 50,000 domains: memory is bounded by the caches, which fill early."""
     ledger = Ledger()
     robots = ledger.robots("https://a.test", BODY)
     page = ask("https://a.test/")

@@ -1,4 +1,4 @@
-"""What `rove audit` says, to people and to programs, and how it ends."""
+"""The output and the exit code of `rove audit`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from rove.cli.audit import audit
+from rove.cli.webmasters import audit
 from rove.frontier.contract import Exclusion
-from rove.inspect.audit_findings import MAX_KEPT, Check, Unverifiable
+from rove.inspect.audit_findings import MAX_FINDINGS, Check, Unverifiable
 from rove.inspect.audit_text import MAX_SHOWN, as_json, as_lines
-from tests.unit.inspect.test_audit_ledger import A, Ledger, as_past, ask, exclusion, hop, polite
+from rove.model.ledger import Settlement
+from tests.unit.inspect.test_audit_ledger import A, Ledger, ask, exclusion, hop, polite
 
 
 def lines(ledger: Ledger) -> list[str]:
@@ -27,14 +28,14 @@ def test_a_polite_crawl_for_people() -> None:
     ledger = polite()
     ledger.visit(71.2, ask(f"{A}/b"))
     text = """\
-no violation in 3 requests of 2 visits to 1 domain
-delay               1 gap between visits: no violation
-robots              2 pages judged anew: no violation
-page-before-robots  2 pages: no violation
-excluded            3 requests: no violation
-twice               2 pages: no violation
-order               3 requests: no violation
-smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay in force (delay) was 70.000 s
+no violations in 3 requests of 2 visits to 1 domain
+delay               1 gap between visits: no violations
+robots              2 pages judged again: no violations
+page-before-robots  2 pages: no violations
+excluded            3 requests: no violations
+twice               2 pages: no violations
+order               3 requests: no violations
+smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay was 70.000 s, set by the operator
                     visit 1 ended 2023-11-14 22:13:20.200 UTC
                     visit 2 began 2023-11-14 22:14:31.200 UTC
 """
@@ -44,10 +45,10 @@ smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay in fo
 def test_violations_for_people() -> None:
     ledger = polite()
     ledger.visit(60, ask(f"{A}/private/x", status=404))
-    found = lines(ledger)
+    shown = lines(ledger)
     text = """
 delay: 1 violation
-  a.test: visit 2 began 59.800 s after the end of visit 1; the delay in force (delay) was 70.000 s
+  a.test: visit 2 began 59.800 s after the end of visit 1; the delay was 70.000 s, set by the operator
     visit 1, request 1  page  2023-11-14 22:13:20.100 UTC for 0.100 s  200  https://a.test/
     visit 2, request 0  page  2023-11-14 22:14:20.000 UTC for 0.100 s  status-404  https://a.test/private/x
 
@@ -56,8 +57,8 @@ robots: 1 violation
     visit 1, request 0  robots  at 1,700,000,000,000 ms of the crawl's clock  https://a.test/robots.txt
     visit 2, request 0  page  2023-11-14 22:14:20.000 UTC for 0.100 s  status-404  https://a.test/private/x
 """
-    assert found[0] == "2 violations in 3 requests of 2 visits to 1 domain"
-    assert found[-len(text.splitlines()) :] == text.splitlines()
+    assert shown[0] == "2 violations in 3 requests of 2 visits to 1 domain"
+    assert shown[-len(text.splitlines()) :] == text.splitlines()
 
 
 def test_what_a_server_wrote_does_not_steer_the_terminal() -> None:
@@ -68,28 +69,26 @@ def test_what_a_server_wrote_does_not_steer_the_terminal() -> None:
     assert "1 violation" in text and "\\x1b[2J" in text and "\x1b" not in text
 
 
-def test_what_could_not_be_verified_is_said() -> None:
+def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger = polite()
-    ledger.rows = [as_past(row) for row in ledger.rows]
-    ledger.visit(1, ask(f"{A}/b"))
     to = "https://b.test/robots.txt"
     ledger.visit(
         90, hop(f"{A}/robots.txt", status=301, target=to), hop(to), ask(f"{A}/c"), delay=10.0
     )
+    ledger.visit(170, ask(f"{A}/d"), delay=0.0, settlement=Settlement.LOST)
+    ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
     text = lines(ledger)
     assert [
         line.removeprefix("not verifiable").strip() for line in text if "verifiable" in line
     ] == [
-        "2 requests from before the ledger: held against 'twice' only",
-        "1 gap between visits, one of which was before the ledger",
-        "1 page whose robots.txt was asked for before the ledger, if at all",
-        "1 page whose robots.txt was read, but no copy of it is kept",
+        "2 pages whose robots.txt was read, but of which no copy was stored",
+        "1 gap after a visit that was lost before its delay was recorded",
     ]
-    assert "out of turn         1 request to another domain, where a robots.txt led" in text
+    assert "out of turn         1 request to another domain that a robots.txt redirected to" in text
 
 
 def many(count: int) -> Ledger:
-    """So many visits too early."""
+    """Return a ledger with `count` visits that came too early."""
     ledger = polite()
     for number in range(count):
         ledger.visit(1 + number, ask(f"{A}/{number}"))
@@ -105,22 +104,22 @@ def test_of_many_violations_the_first_are_shown() -> None:
     assert text[-1] == "  and 1,234 more"
 
 
-def test_of_very_many_violations_some_are_kept_and_all_are_counted() -> None:
-    found = as_json(many(MAX_KEPT + 5).audit())
-    assert len(found["violations"]) == MAX_KEPT
-    assert found["violations_total"] == found["checks"]["delay"]["violations"] == MAX_KEPT + 5
+def test_of_very_many_violations_some_are_reported_and_all_are_counted() -> None:
+    record = as_json(many(MAX_FINDINGS + 5).audit())
+    assert len(record["violations"]) == MAX_FINDINGS
+    assert record["violations_total"] == record["checks"]["delay"]["violations"] == MAX_FINDINGS + 5
 
 
 def test_the_object_for_programs() -> None:
     ledger = polite()
     ledger.visit(60, ask(f"{A}/b", error="tls"))
-    found = msgspec.json.decode(msgspec.json.encode(as_json(ledger.audit())))
-    assert found["polite"] is False
-    assert (found["requests"], found["visits"], found["domains"]) == (3, 2, 1)
-    assert found["requests_elsewhere"] == 0 and found["violations_total"] == 1
-    assert set(found["checks"]) == set(Check)
-    assert found["checks"]["delay"] == {"checked": 1, "violations": 1}
-    assert found["unverifiable"] == dict.fromkeys(map(str, Unverifiable), 0)
+    record = msgspec.json.decode(msgspec.json.encode(as_json(ledger.audit())))
+    assert record["polite"] is False
+    assert (record["requests"], record["visits"], record["domains"]) == (3, 2, 1)
+    assert record["requests_elsewhere"] == 0 and record["violations_total"] == 1
+    assert set(record["checks"]) == set(Check)
+    assert record["checks"]["delay"] == {"checked": 1, "violations": 1}
+    assert record["unverifiable"] == dict.fromkeys(map(str, Unverifiable), 0)
     request = {
         "visit": 2,
         "seq": 0,
@@ -132,22 +131,22 @@ def test_the_object_for_programs() -> None:
         "status": 0,
         "error": "tls",
     }
-    margin = found["smallest_margin"]
+    margin = record["smallest_margin"]
     assert (margin["domain"], margin["margin_s"], margin["gap_s"]) == ("a.test", -10.2, 59.8)
     assert margin["requests"][1] == request
-    violation = found["violations"][0]
+    violation = record["violations"][0]
     assert (violation["check"], violation["domain"]) == ("delay", "a.test")
     assert violation["margin_s"] == -10.2 and violation["requests"][1] == request
 
 
 def test_an_empty_crawl_for_programs() -> None:
-    found = as_json(Ledger().audit())
-    assert found["polite"] is True and found["smallest_margin"] is None
+    record = as_json(Ledger().audit())
+    assert record["polite"] is True and record["smallest_margin"] is None
 
 
 @pytest.fixture
 def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """The crawl that the command opens; c.test is excluded from the beginning on."""
+    """Return the crawl that the command opens; c.test is excluded from the start."""
     ledger = polite()
 
     async def exclusion_history() -> list[Exclusion]:
@@ -159,7 +158,7 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
         catalog = SimpleNamespace(exclusion_history=exclusion_history)
         yield SimpleNamespace(reader=ledger, catalog=catalog)
 
-    # By its name in sys.modules: in the package, the command may stand where its module did.
+    # By its name in sys.modules, because in the package the command may hide its module.
     monkeypatch.setattr(sys.modules[audit.callback.__module__], "opened", opened)
     return ledger
 
@@ -167,7 +166,7 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
 def test_the_command_ends_well_if_nothing_is_found(crawl: Ledger) -> None:
     result = CliRunner().invoke(audit, ["--data-dir", "here"])
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("no violation in 2 requests of 1 visit to 1 domain\n")
+    assert result.output.startswith("no violations in 2 requests of 1 visit to 1 domain\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

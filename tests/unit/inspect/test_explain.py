@@ -1,4 +1,4 @@
-"""Why a URL is fetched or not: every verdict, and what it is said to rest on."""
+"""Why a URL is fetched or not: every verdict, and the facts that explain prints."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from rove.cli import complaints
+from rove.cli import webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
 from rove.frontier.runs import Participant
-from rove.inspect.explain import ExplainVerdict, Explanation, explanation
+from rove.inspect.display import one_line, whole_text
+from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
-from rove.inspect.known import HISTORY_SHOWN, Past, UrlFacts, read_known
-from rove.inspect.pages import url_given
-from rove.inspect.requests import one_line, whole_text
+from rove.inspect.lookup import url_given
+from rove.inspect.url_facts import HISTORY_SHOWN, UrlFacts, UrlHistory, read_url_facts
 from rove.model.ledger import (
     DelaySource,
     RequestKind,
@@ -83,264 +83,267 @@ ROW = RequestRow(
     size=100,
     delay=70.0,
 )
-KNOWN = UrlFacts(
+FACTS = UrlFacts(
     settings=SETTINGS,
     record=RECORD,
     domain=DOMAIN,
     origin=ORIGIN,
     exclusions=(),
-    past=Past(),
+    history=UrlHistory(),
     is_running=True,
 )
 
 
 def explained(**changes: Any) -> Explanation:
-    return explanation(URL.text, URL, replace(KNOWN, **changes), now=NOW)
+    return explain_url(URL.text, URL, replace(FACTS, **changes), now=NOW)
 
 
 def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]:
-    """A URL that was settled by the visit of ROW."""
+    """Return the facts of a URL that was settled by the visit of ROW."""
     record = replace(RECORD, state=state, reason=reason, visit=7)
-    return {"record": record, "past": Past(requests=1, newest=[ROW]), **changes}
+    return {"record": record, "history": UrlHistory(requests=1, newest=[ROW]), **changes}
 
 
 FETCHED_ON = "was fetched on 2027-01-15 07:43:20 UTC"
 UNREACHABLE = ORIGIN.replace(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
 DAY_LONG = replace(DOMAIN, crawl_delay=MAX_CRAWL_DELAY + 1)
-FALLBACK = "if robots.txt, asked for first, allows it"
-ACCEPTED = "is not known to this crawl; it would be accepted from a page that links to it"
-REFUSED = "is not known to this crawl; it would be refused: "
+FALLBACK = "if robots.txt, which is fetched first, allows it"
+ACCEPTED = "is not known to this crawl; a link to it would be accepted"
+REFUSED = "is not known to this crawl; a link to it would be refused"
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict", "sentence"),
     [
-        ({}, ExplainVerdict.FETCH, "would be fetched when its domain is due, in 43.0 s"),
+        ({}, UrlVerdict.FETCH, "would be fetched when its domain is due, in 43.0 s"),
         (
             {"domain": replace(DOMAIN, ready_in=-5.0)},
-            ExplainVerdict.FETCH,
-            "would be fetched when its domain is due, which it is",
+            UrlVerdict.FETCH,
+            "would be fetched when its domain is due, which is now",
         ),
         (
             {"domain": replace(DOMAIN, ready_in=None, free_in=20.0)},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             "would be fetched when its domain is due, in 20.0 s",
         ),
         (
             {"domain": replace(DOMAIN, is_leased=True)},
-            ExplainVerdict.FETCH,
-            "would be fetched in the visit that its domain has now, or in a later one",
+            UrlVerdict.FETCH,
+            "would be fetched in the current visit to its domain or in a later one",
         ),
         (
             {"is_running": False},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s (but the crawl is not running)",
         ),
         (
             {"origin": None},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
             {"origin": ORIGIN.replace(valid_for=0.0)},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
             {"origin": ORIGIN.replace(status=RobotsStatus.NONE, body=b"")},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s",
         ),
         (
             {"origin": FORBIDDING},
-            ExplainVerdict.FORBIDDEN,
+            UrlVerdict.FORBIDDEN,
             "would not be fetched: robots.txt forbids it",
         ),
         (
             {"origin": FORBIDDING.replace(valid_for=-1.0)},
-            ExplainVerdict.FORBIDDEN,
-            "would not be fetched: robots.txt forbade it 1 h 46 min ago, but is asked for again first",
+            UrlVerdict.FORBIDDEN,
+            (
+                "would not be fetched: robots.txt forbade it 1 h 46 min ago; "
+                "rove fetches robots.txt again before it decides"
+            ),
         ),
         (
             {"origin": UNREACHABLE},
-            ExplainVerdict.HELD,
-            "would not be fetched now: robots.txt could not be had; it is asked for again in 2 min 20 s",
+            UrlVerdict.HELD,
+            "would not be fetched now: robots.txt could not be fetched; rove tries again in 2 min 20 s",
         ),
         (
             {"origin": UNREACHABLE.replace(valid_for=-1.0)},
-            ExplainVerdict.FETCH,
+            UrlVerdict.FETCH,
             f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
         ),
         (
             {"domain": DAY_LONG},
-            ExplainVerdict.LEFT_ALONE,
-            "would not be fetched: its domain asks to be left alone",
+            UrlVerdict.LEFT_ALONE,
+            "would not be fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (
             {"origin": ORIGIN.replace(crawl_delay=MAX_CRAWL_DELAY + 1)},
-            ExplainVerdict.LEFT_ALONE,
-            "would not be fetched: its domain asks to be left alone",
+            UrlVerdict.LEFT_ALONE,
+            "would not be fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (
             {"domain": replace(DOMAIN, is_capped=True)},
-            ExplainVerdict.CAPPED,
-            "would not be fetched: its domain has had as many pages as --max-pages-per-domain allows",
+            UrlVerdict.CAPPED,
+            "would not be fetched: its domain has reached --max-pages-per-domain",
         ),
         (
             {"exclusions": [EXCLUSION]},
-            ExplainVerdict.EXCLUDED,
-            "is excluded: it would not be fetched",
+            UrlVerdict.EXCLUDED,
+            "is excluded and would not be fetched",
         ),
         (
             {"domain": replace(DOMAIN, is_excluded=True)},
-            ExplainVerdict.EXCLUDED,
-            "is excluded: it would not be fetched",
+            UrlVerdict.EXCLUDED,
+            "is excluded and would not be fetched",
         ),
         (
             settled(UrlState.DONE, exclusions=[EXCLUSION]),
-            ExplainVerdict.EXCLUDED,
-            f"is excluded; it {FETCHED_ON} before",
+            UrlVerdict.EXCLUDED,
+            f"is excluded, but {FETCHED_ON}",
         ),
         (
             {"exclusions": [EXCLUSION], "record": None, "domain": None},
-            ExplainVerdict.EXCLUDED,
-            "is excluded: it would not be fetched",
+            UrlVerdict.EXCLUDED,
+            "is excluded and would not be fetched",
         ),
-        (settled(UrlState.DONE), ExplainVerdict.FETCHED, f"{FETCHED_ON}; a URL is fetched once"),
+        (settled(UrlState.DONE), UrlVerdict.FETCHED, f"{FETCHED_ON}; a URL is fetched only once"),
         (
-            settled(UrlState.DONE, past=Past()),
-            ExplainVerdict.FETCHED,
-            "was fetched; a URL is fetched once",
+            settled(UrlState.DONE, history=UrlHistory()),
+            UrlVerdict.FETCHED,
+            "was fetched; a URL is fetched only once",
         ),
         (
             settled(UrlState.READ),
-            ExplainVerdict.FETCHED,
-            f"{FETCHED_ON} as a sitemap; a URL is fetched once",
+            UrlVerdict.FETCHED,
+            f"{FETCHED_ON} as a sitemap; a URL is fetched only once",
         ),
         (
             settled(UrlState.REDIRECTED, "https://b.test/"),
-            ExplainVerdict.REDIRECTED,
-            f"{FETCHED_ON} and leads to https://b.test/",
+            UrlVerdict.REDIRECTED,
+            f"{FETCHED_ON} and redirects to https://b.test/",
         ),
         (
-            settled(UrlState.REDIRECTED, "http://www.a.test/x", past=Past()),
-            ExplainVerdict.REDIRECTED,
-            "gave way to http://www.a.test/x",
+            settled(UrlState.REDIRECTED, "http://www.a.test/x", history=UrlHistory()),
+            UrlVerdict.REDIRECTED,
+            "was replaced by http://www.a.test/x",
         ),
-        (settled(UrlState.FAILED, "status 404"), ExplainVerdict.FAILED, "is given up: status 404"),
+        (settled(UrlState.FAILED, "status 404"), UrlVerdict.FAILED, "was given up: status 404"),
         (
             settled(UrlState.FAILED),
-            ExplainVerdict.FAILED,
-            "is given up: it could not be fetched",
+            UrlVerdict.FAILED,
+            "was given up: it could not be fetched",
         ),
         (
             settled(UrlState.BLOCKED, "robots.txt", origin=FORBIDDING),
-            ExplainVerdict.FORBIDDEN,
-            "is not fetched: robots.txt forbids it",
+            UrlVerdict.FORBIDDEN,
+            "was not fetched: robots.txt forbids it",
         ),
         (
             settled(UrlState.BLOCKED, "robots.txt"),
-            ExplainVerdict.FORBIDDEN,
+            UrlVerdict.FORBIDDEN,
             (
-                "is not fetched: robots.txt forbade it when its turn came; "
-                "the copy held now allows it, but a URL is judged once"
+                "was not fetched: robots.txt forbade it; the present copy allows it, "
+                "but rove checks a URL only once"
             ),
         ),
         (
             settled(UrlState.BLOCKED, "noindex"),
-            ExplainVerdict.BLOCKED,
-            f"{FETCHED_ON} and not kept: the page says noindex",
+            UrlVerdict.BLOCKED,
+            f"{FETCHED_ON} but not stored: the page says noindex",
         ),
         (
             settled(UrlState.BLOCKED, "excluded"),
-            ExplainVerdict.BLOCKED,
-            "is not fetched: it was excluded when its turn came",
+            UrlVerdict.BLOCKED,
+            "was not fetched: it was excluded at that time",
         ),
         (
             settled(UrlState.BLOCKED, "Crawl-delay over a day"),
-            ExplainVerdict.LEFT_ALONE,
-            "is not fetched: its domain asks to be left alone",
+            UrlVerdict.LEFT_ALONE,
+            "was not fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (
             settled(UrlState.BLOCKED, "why\x1b[2J"),
-            ExplainVerdict.BLOCKED,
-            r"is not fetched: why\x1b[2J",
+            UrlVerdict.BLOCKED,
+            r"was not fetched: why\x1b[2J",
         ),
-        ({"record": None}, ExplainVerdict.ACCEPTED, ACCEPTED),
-        ({"record": None, "domain": None, "origin": None}, ExplainVerdict.ACCEPTED, ACCEPTED),
+        ({"record": None}, UrlVerdict.ACCEPTED, ACCEPTED),
+        ({"record": None, "domain": None, "origin": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=3)},
-            ExplainVerdict.ACCEPTED,
-            f"{ACCEPTED}, at most 3 links from a seed",
+            UrlVerdict.ACCEPTED,
+            f"{ACCEPTED} from pages less than 3 links away from a seed",
         ),
         (
             {"record": None, "settings": replace(SETTINGS, seeds_only=True)},
-            ExplainVerdict.ACCEPTED,
+            UrlVerdict.ACCEPTED,
             ACCEPTED,
         ),
         (
             {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
-            ExplainVerdict.REFUSED,
+            UrlVerdict.REFUSED,
             (
-                f"{REFUSED}only links into the domains of the seeds are followed, "
-                "and a.test is none of them"
+                f"{REFUSED}: only links into the domains of the seeds are followed, "
+                "and a.test is not one of them"
             ),
         ),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=0)},
-            ExplainVerdict.REFUSED,
-            f"{REFUSED}only seeds are fetched (--max-depth 0)",
+            UrlVerdict.REFUSED,
+            f"{REFUSED}: only seeds are fetched (--max-depth 0)",
         ),
         (
             {"record": None, "origin": FORBIDDING},
-            ExplainVerdict.ACCEPTED,
-            f"{ACCEPTED}, but not fetched: robots.txt forbids it",
+            UrlVerdict.ACCEPTED,
+            f"{ACCEPTED}, but the URL would not be fetched: robots.txt forbids it",
         ),
         (
             {"record": None, "domain": replace(DOMAIN, pending=148_112)},
-            ExplainVerdict.REFUSED,
+            UrlVerdict.REFUSED,
             (
-                f"{REFUSED}its domain has 148,112 URLs pending of room for 148,112, unless a page links to it "
-                "that is nearer to a seed than those that led to the last of them"
+                f"{REFUSED}: its domain already has 148,112 URLs pending and no room for more; "
+                "only a link nearer to a seed than the last of them would be accepted"
             ),
         ),
         (
             {"record": None, "domain": replace(DOMAIN, pending=148_111)},
-            ExplainVerdict.ACCEPTED,
+            UrlVerdict.ACCEPTED,
             ACCEPTED,
         ),
         (
             {"record": None, "domain": DAY_LONG},
-            ExplainVerdict.ACCEPTED,
-            f"{ACCEPTED}, but not fetched: its domain asks to be left alone",
+            UrlVerdict.ACCEPTED,
+            f"{ACCEPTED}, but the URL would not be fetched: its domain asks for a Crawl-delay of more than a day",
         ),
         (
             {"record": None, "domain": replace(DOMAIN, is_capped=True)},
-            ExplainVerdict.ACCEPTED,
+            UrlVerdict.ACCEPTED,
             (
-                f"{ACCEPTED}, but not fetched: its domain has had as many pages "
-                "as --max-pages-per-domain allows"
+                f"{ACCEPTED}, but the URL would not be fetched: its domain has reached "
+                "--max-pages-per-domain"
             ),
         ),
     ],
 )
-def test_the_verdict(changes: dict[str, Any], verdict: ExplainVerdict, sentence: str) -> None:
-    found = explained(**changes)
-    assert (found.verdict, found.sentence) == (verdict, sentence)
-    assert as_lines(found)[0] == f"{URL.text} {sentence}."
-    as_object = as_json(found)
+def test_the_verdict(changes: dict[str, Any], verdict: UrlVerdict, sentence: str) -> None:
+    answer = explained(**changes)
+    assert (answer.verdict, answer.sentence) == (verdict, sentence)
+    assert as_lines(answer)[0] == f"{URL.text} {sentence}."
+    as_object = as_json(answer)
     assert as_object["verdict"] == verdict.value
     assert msgspec.json.decode(msgspec.json.encode(as_object)) == as_object
 
 
 def test_every_verdict_is_tested() -> None:
     (mark,) = (mark for mark in test_the_verdict.pytestmark if mark.name == "parametrize")
-    assert {verdict for _, verdict, _ in mark.args[1]} == set(ExplainVerdict)
+    assert {verdict for _, verdict, _ in mark.args[1]} == set(UrlVerdict)
 
 
-def section(found: Explanation, name: str) -> list[str]:
-    """The lines of a part of the answer, without its name."""
-    lines = as_lines(found)
+def section(answer: Explanation, name: str) -> list[str]:
+    """Return the lines of one part of the output, without its name."""
+    lines = as_lines(answer)
     start = next(i for i, line in enumerate(lines[2:], 2) if line.startswith(f"{name:<14}"))
     end = next((i for i in range(start + 1, len(lines)) if lines[i][0] != " "), len(lines))
     assert all(line[13] == " " and line[14] != " " for line in lines[start:end]), "aligned"
@@ -357,44 +360,46 @@ def test_the_parts_come_in_their_order() -> None:
 
 def test_the_canonical_form_is_shown_where_it_differs() -> None:
     assert section(explained(), "url") == [URL.text]
-    found = explanation("HTTPS://WWW.a.test:443/x#y", URL, KNOWN, now=NOW)
-    assert section(found, "url") == [URL.text, "canonical form of HTTPS://WWW.a.test:443/x#y"]
-    assert section(found, "domain") == ["a.test (host www.a.test)"]
+    answer = explain_url("HTTPS://WWW.a.test:443/x#y", URL, FACTS, now=NOW)
+    assert section(answer, "url") == [URL.text, "canonical form of HTTPS://WWW.a.test:443/x#y"]
+    assert section(answer, "domain") == ["a.test (host www.a.test)"]
 
 
-def test_what_the_canonical_form_drops_is_named() -> None:
+def test_ignored_parameters_are_named() -> None:
     given = "www.a.test/x;jsessionid=1?utm_source=a&utm_source=b&gclid=\x1b"
-    found = explanation(given, URL, KNOWN, now=NOW)
-    assert section(found, "url")[2] == "without jsessionid, utm_source, gclid"
-    assert as_json(found)["dropped"] == ["jsessionid", "utm_source", "gclid"]
+    answer = explain_url(given, URL, FACTS, now=NOW)
+    assert section(answer, "url")[2] == "without jsessionid, utm_source, gclid"
+    assert as_json(answer)["dropped"] == ["jsessionid", "utm_source", "gclid"]
     assert as_json(explained())["dropped"] == []
 
 
 def test_the_signs_of_a_trap_are_named() -> None:
-    unknown = replace(KNOWN, record=None)
-    found = explanation("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
-    assert found.verdict is ExplainVerdict.ACCEPTED
-    assert section(found, "trap signs") == [
-        "a path segment that is there 3 times (4)",
+    unknown = replace(FACTS, record=None)
+    answer = explain_url(
+        "a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW
+    )
+    assert answer.verdict is UrlVerdict.ACCEPTED
+    assert section(answer, "trap signs") == [
+        "a path segment that occurs 3 times (4)",
         "parameters that sort or filter: 1 (1)",
-        "it comes behind links that are 5 further from a seed",
+        "it waits like a URL that is 5 links deeper",
     ]
     assert as_json(explained())["trap"] == {"penalty": 0, "refused": False, "signs": []}
 
 
 def test_a_trap_would_not_be_accepted() -> None:
     url = url_given("a.test/calendar/2099/01")
-    found = explanation(url.text, url, replace(KNOWN, record=None), now=NOW)
-    assert found.verdict is ExplainVerdict.REFUSED
-    assert found.sentence == (
-        "is not known to this crawl; it would be refused, unless as a seed: it looks like a trap"
+    answer = explain_url(url.text, url, replace(FACTS, record=None), now=NOW)
+    assert answer.verdict is UrlVerdict.REFUSED
+    assert answer.sentence == (
+        "is not known to this crawl; a link to it would be refused, unless it is a seed: it looks like a trap"
     )
-    assert section(found, "trap signs")[-1] == "a link to it is not accepted"
-    trap = as_json(found)["trap"]
+    assert section(answer, "trap signs")[-1] == "a link to it is not accepted"
+    trap = as_json(answer)["trap"]
     assert trap["refused"] and trap["signs"] == [
-        {"what": "a calendar 70 years too late", "penalty": 20}
+        {"what": "a calendar 70 years too far ahead", "penalty": 20}
     ]
-    assert explanation(url.text, url, KNOWN, now=NOW).verdict is ExplainVerdict.FETCH, (
+    assert explain_url(url.text, url, FACTS, now=NOW).verdict is UrlVerdict.FETCH, (
         "a seed is no trap"
     )
 
@@ -412,43 +417,43 @@ def test_a_trap_would_not_be_accepted() -> None:
         ),
         (
             [replace(EXCLUSION, pattern="w*.a.test", at=0, wall=0.0, who="", reason="")],
-            "yes, by w*.a.test since before any request",
+            "yes, by w*.a.test since before the crawl",
         ),
         (
             [replace(EXCLUSION, lifted_at=9, lifted_wall=NOW - 60, lifted_by="bob")],
             (
-                "no more; it was, by a.test since 2027-01-15 07:00:00 UTC until 2027-01-15 07:59:00 UTC, "
+                "no longer; it was, by a.test since 2027-01-15 07:00:00 UTC until 2027-01-15 07:59:00 UTC, "
                 "by alice, lifted by bob: asked by mail"
             ),
         ),
     ],
 )
 def test_who_excluded_it_and_why(exclusions: Sequence[Exclusion], expected: str) -> None:
-    found = explained(exclusions=exclusions)
-    assert section(found, "excluded") == [expected]
-    assert (as_json(found)["exclusion"] is not None) is expected.startswith("yes")
+    answer = explained(exclusions=exclusions)
+    assert section(answer, "excluded") == [expected]
+    assert (as_json(answer)["exclusion"] is not None) is expected.startswith("yes")
 
 
 def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
     lifted = replace(EXCLUSION, pattern="www.a.test", lifted_at=9, lifted_wall=NOW)
-    found = explained(exclusions=[EXCLUSION, lifted])
-    assert found.verdict is ExplainVerdict.EXCLUDED
-    assert found.exclusion == EXCLUSION
+    answer = explained(exclusions=[EXCLUSION, lifted])
+    assert answer.verdict is UrlVerdict.EXCLUDED
+    assert answer.exclusion == EXCLUSION
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, ["depth 2, any is allowed"]),
-        ({"settings": replace(SETTINGS, max_depth=3)}, ["depth 2, 3 at most"]),
+        ({}, ["depth 2 (no limit)"]),
+        ({"settings": replace(SETTINGS, max_depth=3)}, ["depth 2 (at most 3)"]),
         ({"record": None}, ["links are followed to any depth"]),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=3)},
-            ["links are followed to depth 3; that of this URL is not known yet"],
+            ["links are followed to depth 3"],
         ),
         (
             {"settings": replace(SETTINGS, seeds_only=True)},
-            ["depth 2, any is allowed", "only domains of the seeds; a.test is one"],
+            ["depth 2 (no limit)", "only domains of the seeds; a.test is one"],
         ),
         (
             {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
@@ -460,15 +465,15 @@ def test_the_scope(changes: dict[str, Any], expected: list[str]) -> None:
     assert section(explained(**changes), "scope") == expected
 
 
-ASKED = "asked for 2027-01-15 06:13:20 UTC, 1 h 46 min ago; "
-VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
+REQUESTED = "requested 2027-01-15 06:13:20 UTC, 1 h 46 min ago; "
+VALID = f"{REQUESTED}next request in 22 h 13 min at the earliest"
 
 
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [
-        (None, ["never asked for at https://www.a.test"]),
-        (ORIGIN, ["has rules", "no line is about this URL: it is allowed", VALID]),
+        (None, ["never requested from https://www.a.test"]),
+        (ORIGIN, ["has rules", "no line applies to this URL: it is allowed", VALID]),
         (
             FORBIDDING,
             ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID],
@@ -484,23 +489,23 @@ VALID = f"{ASKED}asked for again in 22 h 13 min at the earliest"
         (
             UNREACHABLE,
             [
-                "could not be had: nothing is asked until it can, 2 times in a row",
-                f"{ASKED}asked for again in 2 min 20 s at the earliest",
+                "could not be fetched: nothing else is requested until it can (2 failures in a row)",
+                f"{REQUESTED}next request in 2 min 20 s at the earliest",
             ],
         ),
         (
             ORIGIN.replace(valid_for=-1.0),
             [
                 "has rules",
-                "no line is about this URL: it is allowed",
-                f"{ASKED}no longer valid: asked for again before the next page",
+                "no line applies to this URL: it is allowed",
+                f"{REQUESTED}expired: requested again before the next page",
             ],
         ),
         (
             ORIGIN.replace(source="https://b.test/robots.txt"),
             [
                 "has rules",
-                "no line is about this URL: it is allowed",
+                "no line applies to this URL: it is allowed",
                 VALID,
                 "redirected to https://b.test/robots.txt",
             ],
@@ -518,39 +523,39 @@ def test_the_deciding_rule_for_programs() -> None:
     assert as_json(explained(origin=None))["robots"]["status"] == "never-asked"
 
 
-def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
+def test_a_robots_txt_cannot_control_the_terminal() -> None:
     body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
     (_, line, _) = section(
         explained(origin=ORIGIN.replace(body=body + b"Disallow: /x")), "robots.txt"
     )
     assert "\x1b" not in line
-    found = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
-    assert section(found, "state") == [r"failed (a\x1b[31m\u202eb)"]
+    answer = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
+    assert section(answer, "state") == [r"failed (a\x1b[31m\u202eb)"]
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, ["70 s: chosen by who runs the crawl"]),
+        ({}, ["70 s: set by the operator"]),
         (
             {"domain": replace(DOMAIN, crawl_delay=300.0)},
             [
                 "300 s: the Crawl-delay of robots.txt",
-                "(shorter: 70 s, chosen by who runs the crawl)",
+                "(shorter: 70 s, set by the operator)",
             ],
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(backoff=140.0))},
             [
                 "140 s: it answered 429 or 503",
-                "(shorter: 70 s, chosen by who runs the crawl)",
+                "(shorter: 70 s, set by the operator)",
             ],
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(failures=3))},
             [
                 "280 s: it did not answer",
-                "(shorter: 70 s, chosen by who runs the crawl)",
+                "(shorter: 70 s, set by the operator)",
                 "3 visits in a row without an answer",
             ],
         ),
@@ -559,7 +564,7 @@ def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
             [
                 "200 s: it did not answer",
                 "(shorter: 100 s, the Crawl-delay of robots.txt)",
-                "(shorter: 70 s, chosen by who runs the crawl)",
+                "(shorter: 70 s, set by the operator)",
                 "2 visits in a row without an answer",
             ],
         ),
@@ -567,23 +572,23 @@ def test_what_a_robots_txt_says_cannot_steer_a_terminal() -> None:
             {"domain": DAY_LONG},
             [
                 "24 h 00 min: the Crawl-delay of robots.txt",
-                "a Crawl-delay of more than a day: the domain is left alone",
-                "(shorter: 70 s, chosen by who runs the crawl)",
+                "a Crawl-delay of more than a day: rove does not visit the domain",
+                "(shorter: 70 s, set by the operator)",
             ],
         ),
-        ({"settings": replace(SETTINGS, delay=0.0)}, ["0 s: chosen by who runs the crawl"]),
+        ({"settings": replace(SETTINGS, delay=0.0)}, ["0 s: set by the operator"]),
     ],
 )
 def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: list[str]) -> None:
     assert section(explained(**changes), "delay") == expected
 
 
-def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
+def test_the_delay_of_the_last_visit_is_in_force_until_it_ends() -> None:
     last = ROW.replace(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
-    found = explained(past=Past(last_of_domain=last))
-    assert section(found, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
-    assert as_json(found)["delay"]["from"] == "retry-after"
-    over = explained(past=Past(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
+    answer = explained(history=UrlHistory(last_of_domain=last))
+    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
+    assert as_json(answer)["delay"]["from"] == "retry-after"
+    over = explained(history=UrlHistory(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
     assert as_json(over)["delay"] == {
         "seconds": 70.0,
         "from": "delay",
@@ -593,7 +598,7 @@ def test_what_the_last_visit_led_to_is_in_force_while_it_lasts() -> None:
     }
 
 
-WAITING = "12 URLs wait; a visit fetches one page"
+WAITING = "12 URLs pending; a visit fetches one page"
 
 
 @pytest.mark.parametrize(
@@ -601,7 +606,7 @@ WAITING = "12 URLs wait; a visit fetches one page"
     [
         ({}, ["not before 2027-01-15 08:00:43 UTC, in 43.0 s", WAITING]),
         ({"domain": replace(DOMAIN, ready_in=0.0)}, ["possible now", WAITING]),
-        ({"domain": replace(DOMAIN, is_leased=True)}, ["being visited now"]),
+        ({"domain": replace(DOMAIN, is_leased=True)}, ["in progress"]),
         (
             {"domain": replace(DOMAIN, ready_in=0.0), "is_running": False},
             ["possible now", WAITING, "the crawl is not running"],
@@ -616,7 +621,7 @@ WAITING = "12 URLs wait; a visit fetches one page"
         ),
     ],
 )
-def test_when_the_domain_is_next_asked(changes: dict[str, Any], expected: list[str]) -> None:
+def test_the_next_visit(changes: dict[str, Any], expected: list[str]) -> None:
     assert section(explained(**changes), "next visit") == expected
 
 
@@ -641,17 +646,17 @@ def test_the_history() -> None:
         ROW.replace(visit=3, status=0, error="timeout-connect", settlement=Settlement.LATE),
         ROW.replace(visit=5, started=NOW - 10, status=301, target="/\x1by"),
     ]
-    lines = section(explained(past=Past(requests=2, newest=rows)), "history")
+    lines = section(explained(history=UrlHistory(requests=2, newest=rows)), "history")
     assert lines == [
         "2 requests",
         "2027-01-15 07:43:20 UTC  timeout-connect     page     visit 3  too late to count",
         r"2027-01-15 07:59:50 UTC  301                 page     visit 5  -> /\x1by",
     ]
-    assert section(explained(), "history") == ["never asked for"]
+    assert section(explained(), "history") == ["never requested"]
 
 
 class Reader:
-    """As much of a reader as is needed."""
+    """A reader that knows one URL."""
 
     def __init__(
         self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()
@@ -677,8 +682,8 @@ class Reader:
             yield row
 
 
-async def known_from(reader: Reader, text: str = URL.text) -> UrlFacts:
-    return await read_known(
+async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
+    return await read_url_facts(
         cast(FrontierReader, reader),
         url_given(text),
         settings=SETTINGS,
@@ -687,10 +692,10 @@ async def known_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     )
 
 
-async def test_what_is_known_is_read() -> None:
-    known = await known_from(Reader())
-    assert known == replace(KNOWN, exclusions=[EXCLUSION], past=replace(Past(), newest=[]))
-    other = await known_from(Reader(), "https://b.test/")
+async def test_all_facts_are_read() -> None:
+    facts = await facts_from(Reader())
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+    other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
 
@@ -704,33 +709,33 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
             others.replace(visit=visit, seq=2, started=NOW + visit),
         )
     ]
-    past = (await known_from(Reader(rows))).past
-    assert past.requests == 30
-    assert [row.visit for row in past.newest] == list(range(10, 30))
-    assert len(past.newest) == HISTORY_SHOWN
-    assert past.last_of_domain == rows[-1]
-    found = explained(past=past)
-    assert section(found, "history")[0] == "30 requests, the last 20 of them"
-    assert len(as_json(found)["history"]) == 20
+    history = (await facts_from(Reader(rows))).history
+    assert history.requests == 30
+    assert [row.visit for row in history.newest] == list(range(10, 30))
+    assert len(history.newest) == HISTORY_SHOWN
+    assert history.last_of_domain == rows[-1]
+    answer = explained(history=history)
+    assert section(answer, "history")[0] == "30 requests; the last 20:"
+    assert len(as_json(answer)["history"]) == 20
 
 
-async def test_requests_that_came_from_elsewhere_count() -> None:
+async def test_requests_of_visits_to_other_domains_count() -> None:
     own = [ROW.replace(visit=1, started=NOW), ROW.replace(visit=2, started=NOW + 20)]
     led_here = [ROW.replace(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
-    past = (await known_from(Reader(own, led_here))).past
-    assert [row.visit for row in past.newest] == [1, 9, 2]
-    assert past.requests == 3
-    assert past.last_of_domain == own[-1], "a visit to another site has no delay for this one"
+    history = (await facts_from(Reader(own, led_here))).history
+    assert [row.visit for row in history.newest] == [1, 9, 2]
+    assert history.requests == 3
+    assert history.last_of_domain == own[-1], "a visit to another site has no delay for this one"
 
 
-def test_text_from_elsewhere_is_harmless() -> None:
+def test_untrusted_text_is_escaped() -> None:
     assert one_line("a\x00\x7f\x9b\u2028\ud800b") == r"a\x00\x7f\x9b\u2028\ud800b"
     assert one_line("größe 日本") == "größe 日本"
     assert whole_text(b"\xef\xbb\xbfa\r\nb\rc\n\td\xff\x1b") == "a\nb\nc\n\td\ufffd\\x1b"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """`rove explain` in a crawl that runs, if only on another machine."""
+    """Run `rove explain` on a crawl that runs on another machine."""
     reader = Reader([ROW])
     running = Participant(
         node="b:/data",
@@ -764,8 +769,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         )
 
     reader.participants = participants  # type: ignore[attr-defined]
-    monkeypatch.setattr(complaints, "opened", opened)
-    return CliRunner().invoke(complaints.explain, words)
+    monkeypatch.setattr(webmasters, "opened", opened)
+    return CliRunner().invoke(webmasters.explain, words)
 
 
 def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -779,12 +784,12 @@ def test_the_command_explains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_command_explains_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "https://b.test/", "--json")
-    found = msgspec.json.decode(result.stdout)
-    assert (result.exit_code, found["verdict"]) == (0, "unknown-would-be-accepted")
-    assert (found["record"], found["next_visit"], found["running"]) == (None, None, True)
+    answer = msgspec.json.decode(result.stdout)
+    assert (result.exit_code, answer["verdict"]) == (0, "unknown-would-be-accepted")
+    assert (answer["record"], answer["next_visit"], answer["running"]) == (None, None, True)
 
 
-def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_url_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "two words")
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == "'two words' is not a URL"
@@ -793,14 +798,17 @@ def test_what_is_no_url_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("http://a.test:6379/", "from a page of a.test at the same port: port 6379 is not one of"),
-        ("http://a.test:25/", "refused: port 25 belongs to something else than the web"),
+        (
+            "http://a.test:6379/",
+            "on a page of a.test at the same port: port 6379 is not a usual port",
+        ),
+        ("http://a.test:25/", "refused: port 25 does not belong to web servers"),
     ],
 )
 def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) -> None:
-    found = explanation(given, url_given(given), replace(KNOWN, record=None), now=NOW)
-    assert found.verdict is ExplainVerdict.REFUSED and words in found.sentence
+    answer = explain_url(given, url_given(given), replace(FACTS, record=None), now=NOW)
+    assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
     web = url_given("http://a.test:8080/")
-    assert explanation(web.text, web, replace(KNOWN, record=None), now=NOW).verdict is (
-        ExplainVerdict.ACCEPTED
+    assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (
+        UrlVerdict.ACCEPTED
     )

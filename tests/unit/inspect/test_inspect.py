@@ -1,4 +1,4 @@
-"""What the inspecting commands say of a crawl."""
+"""What status, pages and show print about a crawl."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ import msgspec
 import pytest
 
 from rove.errors import UsageError
-from rove.frontier.contract import Vitals
-from rove.inspect.pages import (
-    domain_id,
-    iso_time,
-    page_json,
-    page_line,
-    settling_request,
-    url_given,
-)
+from rove.frontier.runs import Vitals
+from rove.inspect.display import iso_time
+from rove.inspect.lookup import settling_request, site_given, url_given
+from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
 from rove.model.ledger import (
     Counts,
@@ -31,7 +26,7 @@ from rove.model.ledger import (
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
-from tests.unit.crawl.scripted import World, crawl_url, offered
+from tests.unit.crawl.scripted import World, crawl_url, new_url
 
 COUNTS = Counts(
     urls={state: 10 * state.value + 1 for state in UrlState},
@@ -55,8 +50,8 @@ NOTHING = Status(running=False, since=None, elapsed=0.0, rate=0.0, counts=EMPTY)
 
 
 def test_the_status_object_has_what_programs_rely_on() -> None:
-    found = as_json(STATUS)
-    assert found["urls"] == {
+    record = as_json(STATUS)
+    assert record["urls"] == {
         "pending": 1,
         "done": 11,
         "blocked": 21,
@@ -64,17 +59,17 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
         "redirected": 41,
         "read": 51,
     }
-    assert found["domains"] == {"idle": 1, "waiting": 2, "ready": 3, "leased": 4, "excluded": 5}
-    assert (found["pages"], found["bytes"], found["elapsed_s"]) == (11, 5_000_000, 3700.123)
-    assert set(found) == {
+    assert record["domains"] == {"idle": 1, "waiting": 2, "ready": 3, "leased": 4, "excluded": 5}
+    assert (record["pages"], record["bytes"], record["elapsed_s"]) == (11, 5_000_000, 3700.123)
+    assert set(record) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
         *("leases", "leases_without_request", "blocked", "marks", "copies"),
     }
-    assert found["running"] is True and found["pages_per_s"] == 1.24
-    assert found["not_accepted"] == {"too-deep": 3, "excluded": 4000}
-    assert found["errors"] == {"status-404": 2, "dns": 7}
-    assert found["blocked"] == {"robots.txt": 20, "noindex": 1}
+    assert record["running"] is True and record["pages_per_s"] == 1.24
+    assert record["not_accepted"] == {"too-deep": 3, "excluded": 4000}
+    assert record["errors"] == {"status-404": 2, "dns": 7}
+    assert record["blocked"] == {"robots.txt": 20, "noindex": 1}
 
 
 @pytest.mark.parametrize("status", [STATUS, NOTHING])
@@ -83,16 +78,16 @@ def test_the_status_object_is_json(status: Status) -> None:
     assert msgspec.json.decode(text) == as_json(status)
 
 
-def test_pages_with_a_text_stored_before_are_counted() -> None:
+def test_copies_are_counted() -> None:
     copies = replace(STATUS, counts=replace(COUNTS, copies=1_200))
     assert as_json(copies)["copies"] == 1_200
-    assert "(1.2/s), 1,200 of them with a text stored before, 4.8 MiB" in as_lines(copies)[1]
+    assert "(1.2/s), 1,200 of them copies of stored texts, 4.8 MiB" in as_lines(copies)[1]
     assert "stored before" not in as_lines(STATUS)[1]
 
 
 def test_the_status_for_people() -> None:
     text = "\n".join(as_lines(STATUS))
-    assert text.startswith("running, begun ")
+    assert text.startswith("running, started ")
     for part in (
         "crawled for 1 h 01 min",
         "11 (1.2/s), 4.8 MiB received in 1,234 requests",
@@ -104,9 +99,9 @@ def test_the_status_for_people() -> None:
         assert part in text
 
 
-def test_the_status_of_nothing() -> None:
+def test_the_status_of_a_crawl_that_was_never_started() -> None:
     lines = as_lines(NOTHING)
-    assert lines[0] == "not running, begun not started, crawled for 0.0 s"
+    assert lines[0] == "not running, never started, crawled for 0.0 s"
     assert len(lines) == 4, "nothing to say of errors and what was not taken"
 
 
@@ -134,28 +129,27 @@ async def test_the_status_of_a_crawl(world: World) -> None:
         ]
     )
     await world.frontier.claim(1)
-    status = await read_status(world.harness.reader(), running=False)
-    found = as_json(status)
+    status = await read_status(world.harness.reader(), in_use=False)
+    record = as_json(status)
     expected = {"pending": 2, "done": 1, "blocked": 0, "failed": 1, "redirected": 0, "read": 0}
-    assert found["urls"] == expected
-    assert (found["pages"], found["bytes"], found["requests"]) == (1, 100, 2)
-    assert found["elapsed_s"] == 50.0
-    assert found["pages_per_s"] == pytest.approx(1 / 50)
-    assert found["not_accepted"] == {"too-deep": 2}
-    assert found["errors"] == {"status-404": 1}
+    assert record["urls"] == expected
+    assert (record["pages"], record["bytes"], record["requests"]) == (1, 100, 2)
+    assert record["elapsed_s"] == 50.0
+    assert record["pages_per_s"] == pytest.approx(1 / 50)
+    assert record["not_accepted"] == {"too-deep": 2}
+    assert record["errors"] == {"status-404": 1}
     assert status.since == pytest.approx(time.time(), abs=60)
-    assert sum(found["domains"].values()) == 3
+    assert sum(record["domains"].values()) == 3
 
 
 async def test_the_elapsed_time_is_that_of_all_runs(world: World) -> None:
     for seconds in (30, 40):
         await world.open(f"http://h{seconds}.test/")
-        lease = await world.claim()
-        assert lease is not None
+        lease = (await world.claim()).lease
         world.advance(seconds)
         await world.frontier.settle([visited(lease, UrlState.DONE)])
         world.advance(1000)
-    assert (await read_status(world.harness.reader(), running=False)).elapsed == 70.0
+    assert (await read_status(world.harness.reader(), in_use=False)).elapsed == 70.0
 
 
 async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(world: World) -> None:
@@ -165,14 +159,14 @@ async def test_while_it_runs_the_rate_is_that_of_the_processes_that_are_alive(wo
     for rate in (1.5, 2.25):
         await world.open()
         await world.frontier.note_alive(Vitals(pages=1, pages_per_second=rate))
-    status = await read_status(world.harness.reader(), running=True)
+    status = await read_status(world.harness.reader(), in_use=True)
     assert status.rate == pytest.approx(3.75)
 
 
-async def test_a_crawl_that_has_asked_nothing_has_no_rate(world: World) -> None:
+async def test_a_crawl_without_requests_has_no_rate(world: World) -> None:
     await world.open("http://a.test/")
-    for running in (False, True):
-        assert (await read_status(world.harness.reader(), running=running)).rate == 0.0
+    for in_use in (False, True):
+        assert (await read_status(world.harness.reader(), in_use=in_use)).rate == 0.0
 
 
 ROW = RequestRow(
@@ -227,9 +221,9 @@ def test_a_page_as_an_object() -> None:
     ],
 )
 def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) -> None:
-    found = page_json(row)
-    assert {key: found[key] for key in expected} == expected
-    assert msgspec.json.decode(msgspec.json.encode(found)) == found
+    record = page_json(row)
+    assert {key: record[key] for key in expected} == expected
+    assert msgspec.json.decode(msgspec.json.encode(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -262,7 +256,8 @@ def test_times_are_utc() -> None:
     ],
 )
 def test_a_domain_that_a_person_names(name: str, expected: str) -> None:
-    assert domain_id(name) == fingerprint(expected)
+    site = site_given(name)
+    assert (site.name, site.id) == (expected, fingerprint(expected))
 
 
 @pytest.mark.parametrize(
@@ -280,27 +275,26 @@ def test_a_url_that_a_person_names(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "two words", "ftp://a.test/", "http://"])
-def test_what_is_no_url_is_said(text: str) -> None:
+def test_an_invalid_url_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not a URL"):
         url_given(text)
 
 
-def test_what_is_no_domain_is_said() -> None:
+def test_an_invalid_domain_is_an_error() -> None:
     with pytest.raises(UsageError, match="'two words' is not a domain"):
-        domain_id("two words")
+        site_given("two words")
 
 
-def test_an_argument_that_is_no_utf_8_is_said() -> None:
+def test_an_argument_that_is_not_utf_8_is_an_error() -> None:
     with pytest.raises(UsageError, match="is not a URL"):
         url_given("http://a.test/\udcff")
 
 
 async def test_the_request_that_settled_a_url(world: World) -> None:
     await world.open(
-        "http://a.test/", *(offered(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt"))
+        "http://a.test/", *(new_url(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt"))
     )
-    lease = await world.claim()
-    assert lease is not None
+    lease = (await world.claim()).lease
     lease = lease.replace(urls=await first_urls(world.frontier, lease, 3))
     rows = [
         page_row(lease, "http://a.test/robots.txt", 0).replace(kind=RequestKind.ROBOTS),
@@ -313,12 +307,12 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
     reader = world.harness.reader()
 
     async def settled_by(text: str) -> RequestRow | None:
-        found = crawl_url(text)
-        record = await reader.url(found.domain, found.fingerprint)
+        url = crawl_url(text)
+        record = await reader.url(url.domain, url.fingerprint)
         assert record is not None
         return await settling_request(reader, record)
 
-    assert await settled_by("http://a.test/robots.txt") is None, "it was not asked for as a page"
+    assert await settled_by("http://a.test/robots.txt") is None, "it was not requested as a page"
     row = await settled_by("http://a.test/")
     assert row is not None and (row.seq, row.status) == (2, 200)
     assert await settled_by("http://a.test/blocked") is None
@@ -327,7 +321,7 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
 async def test_a_url_that_is_pending_was_settled_by_nothing(world: World) -> None:
     await world.open("http://a.test/")
     reader = world.harness.reader()
-    found = crawl_url("http://a.test/")
-    record = await reader.url(found.domain, found.fingerprint)
+    url = crawl_url("http://a.test/")
+    record = await reader.url(url.domain, url.fingerprint)
     assert record is not None and record.visit is None
     assert await settling_request(reader, record) is None

@@ -1,4 +1,4 @@
-"""Machines, put together from the processes that they have and had."""
+"""Machines, grouped from their processes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from rove.frontier.runs import Participant
-from rove.inspect.nodes import (
-    ALIVE_SECONDS,
-    NodeStatus,
-    as_json,
-    as_line,
-    is_alive,
-    nodes_of,
-    runs_elsewhere,
-)
+from rove.inspect.nodes import NodeStatus, as_json, as_line, is_alive, nodes_of, runs_elsewhere
 
 
 def process(number: int = 1, **changes: Any) -> Participant:
     values: dict[str, Any] = {
-        "place": "one:/data",
+        "node": "one:/data",
         "is_here": False,
         "process": number,
         "pid": 1000 + number,
@@ -44,36 +36,36 @@ def node_of(*processes: Participant) -> NodeStatus:
     ("has_left", "silent_for", "expected"),
     [
         (False, 0.0, True),
-        (False, ALIVE_SECONDS - 0.01, True),
-        (False, ALIVE_SECONDS, False),
+        (False, 14.9, True),
+        (False, 15.0, False),
         (True, 0.0, False),
         (True, 1e6, False),
     ],
 )
-def test_a_process_is_alive_while_it_is_heard_of(
+def test_a_process_is_alive_while_it_reports(
     has_left: bool, silent_for: float, expected: bool
 ) -> None:
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
 
 
-def test_only_a_living_process_on_another_machine_runs_elsewhere() -> None:
+def test_only_a_running_process_on_another_machine_runs_elsewhere() -> None:
     assert runs_elsewhere([process(is_here=True), process()])
     assert not runs_elsewhere([process(is_here=True), process(has_left=True)])
-    assert not runs_elsewhere([process(silent_for=ALIVE_SECONDS)])
+    assert not runs_elsewhere([process(silent_for=15.0)])
 
 
 def test_without_processes_there_are_no_machines() -> None:
     assert nodes_of([]) == []
 
 
-def test_machines_come_in_the_order_in_which_they_first_came() -> None:
-    places = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
-    found = nodes_of([process(i, place=place) for i, place in enumerate(places)])
-    assert [node.place for node in found] == ["b:/x", "a:/x", "c:/x"]
-    assert [[p.process for p in node.processes] for node in found] == [[0, 2], [1, 4], [3]]
+def test_machines_come_in_the_order_in_which_they_joined() -> None:
+    names = ["b:/x", "a:/x", "b:/x", "c:/x", "a:/x"]
+    nodes = nodes_of([process(i, node=name) for i, name in enumerate(names)])
+    assert [node.name for node in nodes] == ["b:/x", "a:/x", "c:/x"]
+    assert [[p.process for p in node.processes] for node in nodes] == [[0, 2], [1, 4], [3]]
 
 
-def test_what_its_living_processes_do_is_summed_up() -> None:
+def test_the_rates_of_running_processes_add_up() -> None:
     node = node_of(
         process(1, pages_per_second=2.5, in_flight=4, since=50.0, silent_for=3.0),
         process(2, pages_per_second=1.5, in_flight=6, since=80.0, silent_for=2.0),
@@ -81,8 +73,8 @@ def test_what_its_living_processes_do_is_summed_up() -> None:
     assert node.state == "running"
     assert node.pages_per_second == pytest.approx(4.0)
     assert node.in_flight == 10
-    assert node.since == 80.0, "the first of them"
-    assert node.silent_for == 2.0, "the last sign of any"
+    assert node.since == 80.0, "the oldest process"
+    assert node.silent_for == 2.0, "the latest report"
 
 
 def test_the_pages_of_dead_processes_count_and_their_rates_do_not() -> None:
@@ -96,7 +88,7 @@ def test_the_pages_of_dead_processes_count_and_their_rates_do_not() -> None:
     assert node.since == 20.0, "those that are gone do not make it older"
 
 
-def test_a_machine_that_ended_in_good_order_has_left() -> None:
+def test_a_machine_that_shut_down_cleanly_has_left() -> None:
     node = node_of(
         process(1, silent_for=500.0, since=900.0),
         process(2, silent_for=40.0, since=300.0, has_left=True),
@@ -111,15 +103,15 @@ def test_it_has_left_at_once() -> None:
 
 
 def test_a_machine_that_fell_silent_has_disappeared() -> None:
-    """Even if it had left in good order at an earlier time."""
+    """Even if it had shut down cleanly before."""
     node = node_of(
         process(1, silent_for=500.0, has_left=True),
-        process(2, silent_for=ALIVE_SECONDS + 1),
+        process(2, silent_for=16.0),
     )
     assert (node.state, node.processes, node.in_flight) == ("disappeared", [], 0)
 
 
-def test_one_process_that_is_heard_of_keeps_it_running() -> None:
+def test_one_process_that_reports_keeps_it_running() -> None:
     node = node_of(
         process(1, silent_for=0.5, has_left=True),
         process(2, silent_for=5.0),
@@ -138,9 +130,9 @@ def test_the_object_for_programs() -> None:
         process(8, pages_per_second=1.0, since=5.0, silent_for=2.0, is_here=True),
         process(9, silent_for=99.0),
     )
-    found = json.loads(json.dumps(as_json(node)))
-    processes = found.pop("processes")
-    assert found == {
+    record = json.loads(json.dumps(as_json(node)))
+    processes = record.pop("processes")
+    assert record == {
         "place": "one:/data",
         "here": True,
         "state": "running",
@@ -150,7 +142,7 @@ def test_the_object_for_programs() -> None:
         "pages_per_s": 2.23,
         "in_flight": 8,
     }
-    assert [entry["process"] for entry in processes] == [7, 8], "the living ones"
+    assert [entry["process"] for entry in processes] == [7, 8], "the running ones"
     assert processes[0] == {
         "process": 7,
         "pid": 1007,

@@ -1,4 +1,4 @@
-"""Where the text of a page is found, its own or another's, here or on another machine."""
+"""Where the text of a page is stored: in its own record or in another's, here or on another machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-import rove.inspect.open_crawl
 from rove.inspect.open_crawl import Archive
-from rove.inspect.pages import copy_json, page_json
+from rove.inspect.request_rows import copy_json, page_json
 from rove.model.ledger import (
     Content,
     Location,
@@ -35,7 +34,7 @@ ROW = RequestRow(
     text=OWN,
 )
 TEXT = Content(
-    hash=7, checked=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0
+    hash=7, sha1_64=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0
 )
 
 
@@ -51,29 +50,32 @@ class Reader:
         return {hash: self.contents_of[hash] for hash in hashes if hash in self.contents_of}
 
 
-def archive(*contents: Content) -> tuple[Archive, Reader]:
+def archive(*contents: Content, cache_size: int = 100) -> tuple[Archive, Reader]:
     reader = Reader(*contents)
     nothing: Any = None
     pages = WarcReader(Path("none"))
     made: Any = reader
-    return Archive(data=nothing, place="", reader=made, catalog=nothing, pages=pages), reader
+    crawl = Archive(
+        data=nothing, place="", reader=made, catalog=nothing, pages=pages, cache_size=cache_size
+    )
+    return crawl, reader
 
 
 async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
-    found, reader = archive(TEXT)
-    stored = await found.text_of(ROW.replace(node="m2:/data"))
+    crawl, reader = archive(TEXT)
+    stored = await crawl.text_of(ROW.replace(node="m2:/data"))
     assert (stored.where, stored.place, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
     assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
-    assert found.read(await found.text_of(ROW.replace(text=None))) is None
+    assert crawl.read(await crawl.text_of(ROW.replace(text=None))) is None
 
 
 @pytest.mark.parametrize(("of_row", "of_text"), [("", "m2:/data"), ("m2:/data", "")])
 async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
-    found, reader = archive(TEXT.replace(node=of_text))
+    crawl, reader = archive(TEXT.replace(node=of_text))
     row = ROW.replace(is_copy=True, node=of_row)
     for _ in range(2):
-        stored = await found.text_of(row)
+        stored = await crawl.text_of(row)
         assert (stored.where, stored.place, stored.copy_of) == (SHARED, of_text, "http://b.test/")
     assert reader.asked == 1
     record = {**page_json(row), **copy_json(stored.content, row)}
@@ -83,22 +85,23 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
 
 
 async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
-    found, _ = archive(TEXT.replace(url=ROW.url))
-    stored = await found.text_of(ROW.replace(is_copy=True))
+    crawl, _ = archive(TEXT.replace(url=ROW.url))
+    stored = await crawl.text_of(ROW.replace(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
     assert "copy_of" not in copy_json(stored.content, ROW)
 
 
 async def test_a_copy_of_what_was_deleted_has_no_text() -> None:
-    found, _ = archive()
-    stored = await found.text_of(ROW.replace(is_copy=True))
-    assert stored.where is None and found.read(stored) is None
+    crawl, _ = archive()
+    stored = await crawl.text_of(ROW.replace(is_copy=True))
+    assert stored.where is None and crawl.read(stored) is None
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rove.inspect.open_crawl, "CONTENTS_REMEMBERED", 3)
-    found, reader = archive(*(TEXT.replace(hash=n) for n in range(10)))
-    for number in range(10):
-        await found.text_of(ROW.replace(is_copy=True, content_hash=number))
-        assert len(found._contents) <= 3
-    assert reader.asked == 10
+async def test_the_cache_of_texts_is_bounded() -> None:
+    crawl, reader = archive(*(TEXT.replace(hash=n) for n in range(4)), cache_size=3)
+    for number in (0, 1, 2, 0):
+        await crawl.text_of(ROW.replace(is_copy=True, content_hash=number))
+    assert reader.asked == 3, "three texts fit"
+    for number in (3, 0):
+        await crawl.text_of(ROW.replace(is_copy=True, content_hash=number))
+    assert reader.asked == 5, "the fourth displaced the others"

@@ -1,4 +1,4 @@
-"""What a webmaster who asks is given: all of it, and nothing in it that could do harm."""
+"""The report for a webmaster is complete, and nothing in it can do harm."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ import pytest
 from click.testing import CliRunner, Result
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from rove.cli import complaints
+from rove.cli import webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
-from rove.inspect import report as report_module
-from rove.inspect import report_html
+from rove.inspect.lookup import site_given
 from rove.inspect.report import (
     MOST_COPIES,
     MOST_GAPS,
+    GapSample,
+    SiteReport,
     Totals,
-    WebmasterReport,
     read_report,
-    site_given,
 )
+from rove.inspect.report_chart import MOST_SPANS, Timeline, as_svg
 from rove.inspect.report_html import html_parts, write_html
-from rove.inspect.report_text import MOST_ROBOTS_TEXT, json_records, text_lines
-from rove.inspect.timeline import MOST_SPANS, Timeline, as_svg
+from rove.inspect.report_text import json_records, text_lines
 from rove.model.ledger import (
     DelaySource,
     Location,
@@ -42,7 +41,7 @@ from rove.model.ledger import (
     Settlement,
 )
 from rove.model.visits import Pace
-from rove.policy.constants import user_agent
+from rove.policy.identity import user_agent
 from rove.urls.fingerprint import fingerprint, fingerprint_bytes
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
@@ -67,7 +66,7 @@ STORED = Location(file="x.warc.gz", offset=1, length=2)
 
 
 class Reader:
-    """As much of a reader as is needed; requests may be made as they are read."""
+    """A reader of made-up requests, which may be generated while they are read."""
 
     def __init__(
         self,
@@ -102,7 +101,7 @@ class Reader:
 def row(
     visit: int, at: float, url: str = "https://a.test/", seq: int = 0, **more: Any
 ) -> RequestRow:
-    """A request that was begun so many seconds after NOW and took half a second."""
+    """Return a request that began `at` seconds after NOW and took half a second."""
     values: dict[str, Any] = {
         "visit": visit,
         "seq": seq,
@@ -139,14 +138,19 @@ LED_HERE = [robots_row(9, 50, domain=5, other_domain=SITE.id)]
 
 
 async def report_of(
-    reader: Reader, *, settings: Settings = SETTINGS, exclusions: Sequence[Exclusion] = ()
-) -> WebmasterReport:
+    reader: Reader,
+    *,
+    settings: Settings = SETTINGS,
+    exclusions: Sequence[Exclusion] = (),
+    max_gaps: int = MOST_GAPS,
+) -> SiteReport:
     return await read_report(
         cast(FrontierReader, reader),
         SITE,
         settings=settings,
         exclusions=exclusions,
         now=NOW + 1_000,
+        max_gaps=max_gaps,
     )
 
 
@@ -161,15 +165,16 @@ async def records_of(reader: Reader, **given: Any) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], json.loads(json.dumps(records)))
 
 
-async def html_of(reader: Reader, **given: Any) -> str:
+async def html_of(reader: Reader, *, max_rows: int = 10_000, **given: Any) -> str:
     report = await report_of(reader, **given)
-    return "".join([part async for part in html_parts(report, cast(FrontierReader, reader))])
+    parts = html_parts(report, cast(FrontierReader, reader), max_rows=max_rows)
+    return "".join([part async for part in parts])
 
 
 def first(page: LexborHTMLParser | LexborNode, selector: str) -> LexborNode:
-    found = page.css_first(selector)
-    assert found is not None, selector
-    return found
+    node = page.css_first(selector)
+    assert node is not None, selector
+    return node
 
 
 async def totals_of(*rows: RequestRow, elsewhere: Sequence[RequestRow] = ()) -> Totals:
@@ -187,23 +192,23 @@ async def totals_of(*rows: RequestRow, elsewhere: Sequence[RequestRow] = ()) -> 
     ],
 )
 def test_the_site_that_a_person_names(text: str, name: str) -> None:
-    found = site_given(text)
-    assert (found.name, found.id) == (name, fingerprint(name))
+    site = site_given(text)
+    assert (site.name, site.id) == (name, fingerprint(name))
 
 
-def test_what_is_no_site_is_said() -> None:
+def test_an_invalid_site_is_an_error() -> None:
     with pytest.raises(UsageError, match="'two words' is not a domain"):
         site_given("two words")
 
 
-async def test_the_sums() -> None:
+async def test_the_totals() -> None:
     totals = await totals_of(*VISITS, elsewhere=LED_HERE)
     assert (totals.requests, totals.visits, totals.pages, totals.elsewhere) == (5, 3, 1, 1)
     assert totals.bytes == 3000
     assert (totals.first, totals.last) == (NOW, NOW + 301)
     assert totals.outcomes == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
-    assert totals.shortest == pytest.approx(70.5), "from the end of the one before"
-    assert totals.middle == pytest.approx((70.5 + 227.5) / 2)
+    assert totals.gaps.shortest == pytest.approx(70.5), "from the end of the previous visit"
+    assert totals.gaps.median == pytest.approx((70.5 + 227.5) / 2)
     assert (totals.kept, totals.broken) == (2, 0)
 
 
@@ -212,28 +217,34 @@ async def test_requests_that_went_to_another_site_are_listed_but_do_not_count() 
     totals = await totals_of(*rows)
     assert (totals.requests, totals.rows, totals.bytes) == (1, 2, 1000)
     assert totals.outcomes == {"301": 1}
-    assert len(totals.copies) == 1, "the rules that are kept to"
+    assert len(totals.copies) == 1, "the rules that rove obeys"
     assert "192.0.2.7 (another site)" in await text_of(Reader(rows))
-    assert "another site was asked" in await html_of(Reader(rows))
+    assert "sent to another site" in await html_of(Reader(rows))
     led_here = Reader([], LED_HERE)
     assert "another site" not in (await text_of(led_here)).partition("192.0.2.7")[2]
-    assert "another site was asked" not in await html_of(led_here)
+    assert "sent to another site" not in await html_of(led_here)
     requests = [r for r in await records_of(Reader(rows)) if r["record"] == "request"]
     assert [request["asked_here"] for request in requests] == [True, False]
 
 
 @pytest.mark.parametrize(
     ("gap", "delay", "kept"),
-    [(70.0, 70.0, True), (69.96, 70.0, True), (69.0, 70.0, False), (-5.0, 70.0, False)],
+    [
+        (70.0, 70.0, True),
+        (69.96, 70.0, True),
+        (69.0, 70.0, False),
+        (-5.0, 70.0, False),
+        (2.5, 0.0, True),
+    ],
 )
 async def test_whether_a_delay_was_kept(gap: float, delay: float, kept: bool) -> None:
-    """To the accuracy of the clocks."""
+    """Within the accuracy of the clocks."""
     reader = Reader([row(1, 0, delay=delay), row(2, 0.5 + gap)])
     (visit,) = (r for r in await records_of(reader) if r["record"] == "visit" and r["visit"] == 2)
     assert (visit["kept"], visit["gap_s"]) == (kept, pytest.approx(gap))
     assert ("NOT KEPT" in await text_of(reader)) is not kept
     marked = LexborHTMLParser(await html_of(reader)).css("strong.bad")
-    assert len(marked) == (0 if kept else 2), "in short, and at the visit"
+    assert len(marked) == (0 if kept else 2), "in the summary, and at the visit"
 
 
 async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> None:
@@ -253,28 +264,27 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
     text = await text_of(reader)
     assert "visit 1, 2027-01-15 08:00:00 UTC, the first" in text
     assert (
-        "visit 2, 2027-01-15 08:11:40 UTC, 11 min 40 s after the one before "
+        "visit 2, 2027-01-15 08:11:40 UTC, 11 min 40 s after the previous visit "
         "(delay 10 min 00 s, the Retry-After of its answer: kept)" in text
     )
-    assert "99.5 s after the one before (delay 70 s, chosen by who runs the crawl: kept)" in text
+    assert "99.5 s after the previous visit (delay 70 s, set by the operator: kept)" in text
 
 
-@pytest.mark.parametrize("more", [{"process": 0}, {"settlement": Settlement.LOST}])
-async def test_a_delay_that_is_not_on_record_is_not_judged(more: dict[str, Any]) -> None:
-    reader = Reader([row(1, 0, delay=0.0, **more), row(2, 3)])
+async def test_a_delay_that_is_not_on_record_is_not_judged() -> None:
+    reader = Reader([row(1, 0, delay=0.0, settlement=Settlement.LOST), row(2, 3)])
     totals = (await report_of(reader)).totals
-    assert (totals.kept, totals.broken, totals.shortest) == (0, 0, 2.5)
-    assert "2.5 s after the one before (the delay is not on record)" in await text_of(reader)
+    assert (totals.kept, totals.broken, totals.gaps.shortest) == (0, 0, 2.5)
+    assert "2.5 s after the previous visit (the delay is not on record)" in await text_of(reader)
 
 
 async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
     late = row(1, 0, ended=round((NOW + 500) * 1000), settlement=Settlement.LATE)
     totals = await totals_of(late, row(2, 200), row(3, 571))
-    assert totals.shortest == pytest.approx(-300.0)
+    assert totals.gaps.shortest == pytest.approx(-300.0)
     assert (totals.kept, totals.broken) == (1, 1)
-    assert totals.middle == pytest.approx((-300 + 71) / 2)
+    assert totals.gaps.median == pytest.approx((-300 + 71) / 2)
     text = await text_of(Reader([late, row(2, 200), row(3, 571)]))
-    assert "300 s before the end of the one before" in text
+    assert "300 s before the end of the previous visit" in text
     assert "visits overlapped; " in text
     assert "too late to count" in text
 
@@ -282,7 +292,7 @@ async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
 async def test_the_text() -> None:
     text = await text_of(Reader(VISITS, LED_HERE))
     lines = text.splitlines()
-    assert lines[0] == "Requests of rove to a.test, as of 2027-01-15 08:16:40 UTC"
+    assert lines[0] == "Requests by rove to a.test, as of 2027-01-15 08:16:40 UTC"
     for line in (
         "  contact       ops@example.org",
         f"  User-Agent    {user_agent(SETTINGS.email, SETTINGS.info_url)}",
@@ -294,10 +304,10 @@ async def test_the_text() -> None:
         "  pages stored  1",
         "  answers       200 (3), 404 (1), 301 (1), timeout-total (1)",
         (
-            "  delays        at least 70.5 s between two visits, 149 s in the median; "
-            "the delay was kept each time"
+            "  delays        at least 70.5 s between two visits, median 149 s; "
+            "the delay was kept every time"
         ),
-        "  still to come 12 URLs, at most one page a visit",
+        "  pending       12 URLs, at most one page per visit",
         "  excluded      no",
         "      User-agent: rove",
         "      Disallow: /",
@@ -320,11 +330,11 @@ async def test_the_text() -> None:
     assert sum("2027-01-15 08:" in line and " B  " in line for line in lines) == 6
 
 
-async def test_a_site_that_was_never_asked() -> None:
+async def test_a_site_without_requests() -> None:
     reader = Reader(domain=None)
     text = await text_of(reader)
     assert "  requests      no request was ever made" in text.splitlines()
-    assert "  still to come nothing" in text.splitlines()
+    assert "  pending       nothing" in text.splitlines()
     assert max(map(len, text.splitlines())) <= 100
     assert "How to opt out" in text and "by visit" not in text and "as it was read" not in text
     (record,) = await records_of(reader)
@@ -346,15 +356,15 @@ async def test_one_visit_has_no_gap() -> None:
     [
         ([], False, 0, "no"),
         ([replace(EXCLUSION, pattern="b.test")], False, 0, "no"),
-        ([EXCLUSION], True, 1, "yes: the site is not asked any more"),
-        ([replace(EXCLUSION, pattern="test")], True, 1, "yes: the site is not asked any more"),
+        ([EXCLUSION], True, 1, "yes: rove no longer visits this site"),
+        ([replace(EXCLUSION, pattern="test")], True, 1, "yes: rove no longer visits this site"),
         (
             [replace(EXCLUSION, pattern="www.a.test")],
-            *(False, 1, "in part: the hosts below are not asked any more"),
+            *(False, 1, "in part: rove no longer visits the hosts below"),
         ),
         (
             [replace(EXCLUSION, pattern="=a.test")],
-            *(False, 1, "in part: the hosts below are not asked any more"),
+            *(False, 1, "in part: rove no longer visits the hosts below"),
         ),
         ([replace(EXCLUSION, lifted_at=9, lifted_wall=NOW)], False, 1, "no"),
     ],
@@ -370,9 +380,9 @@ async def test_whether_the_site_is_excluded(
     assert text.count("by alice: asked by mail") == listed
 
 
-async def test_nothing_is_to_come_for_a_site_that_is_excluded() -> None:
+async def test_nothing_is_pending_for_an_excluded_site() -> None:
     text = await text_of(Reader(VISITS), exclusions=[EXCLUSION])
-    assert "  still to come nothing" in text.splitlines()
+    assert "  pending       nothing" in text.splitlines()
 
 
 async def test_copies_of_robots_txt() -> None:
@@ -399,10 +409,10 @@ async def test_copies_of_robots_txt() -> None:
         ("https://www.a.test/robots.txt", 1, NOW + 400, NOW + 400),
     ]
     for text in (await text_of(reader), LexborHTMLParser(await html_of(reader)).text()):
-        assert "he same text as that of https://a.test/robots.txt" in text
-        assert f"(the first {MOST_ROBOTS_TEXT:,} of 80,000 characters)" in text
+        assert "the same text as https://a.test/robots.txt" in text
+        assert "(the first 20,000 of 80,000 characters)" in text
         assert "(it is empty)" in text
-        assert "(its text was not kept)" in text
+        assert "(its text is not stored)" in text
         assert text.count("Disallow: /private") == 1, "the same text is shown once"
     robots = [record for record in await records_of(reader) if record["record"] == "robots"]
     assert [record["text"] for record in robots] == [
@@ -455,19 +465,19 @@ async def test_the_html() -> None:
     text = await html_of(Reader(VISITS, LED_HERE), exclusions=[EXCLUSION])
     page = LexborHTMLParser(text)
     assert text.startswith("<!doctype html>")
-    assert first(page, "title").text() == "Requests of rove to a.test"
+    assert first(page, "title").text() == "Requests by rove to a.test"
     assert [heading.text() for heading in page.css("h2")] == [
-        *("Who asks", "In short", "Visits over time", "How to opt out"),
+        *("Who runs the crawl", "Summary", "Visits over time", "How to opt out"),
         *("robots.txt, as it was read", "Requests, by visit", "Requests on behalf of other sites"),
     ]
     facts = {first(r, "th").text(): first(r, "td").text() for r in page.css(".facts tr")}
     assert facts["contact"] == "ops@example.org"
     assert facts["requests"].startswith("5 requests in 3 visits")
-    assert facts["excluded"] == "yes: the site is not asked any more"
+    assert facts["excluded"] == "yes: rove no longer visits this site"
     assert facts["exclusion"].endswith("by alice: asked by mail")
     by_visit, led_here = page.css("table.requests")
     assert [th.text() for th in by_visit.css("thead th")] == [
-        *("Time", "Kind", "Answer", "Bytes", "Address asked", "URL")
+        *("Time", "Kind", "Answer", "Bytes", "Address", "URL")
     ]
     assert len(by_visit.css("tbody")) == 3
     rows = [
@@ -480,7 +490,7 @@ async def test_the_html() -> None:
     assert len(rows) == 5
     assert len(led_here.css("tbody tr")) == 1
     assert page.css_first("pre:last-of-type") is not None
-    assert len(page.css("svg rect")) == 3, "visits so far apart have a mark each"
+    assert len(page.css("svg rect")) == 3, "visits so far apart have a bar each"
 
 
 async def test_the_html_needs_nothing_and_runs_nothing() -> None:
@@ -503,7 +513,7 @@ async def test_the_html_needs_nothing_and_runs_nothing() -> None:
 
 
 async def test_what_is_hostile_stays_text() -> None:
-    """In every place where something of the web, or of a person, gets into the file."""
+    """Checks every place where text from the web or from a person gets into the file."""
     nasty = f"\"'>{HOSTILE}<!--\x1b\u202e\ud800"
     rows = [
         robots_row(1, 0, url=f"https://a.test/{nasty}", address=nasty),
@@ -530,10 +540,9 @@ def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
     )
 
 
-async def test_of_many_requests_the_html_has_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_html, "MOST_ROWS", 100)
+async def test_of_many_requests_the_html_has_the_newest() -> None:
     led_here = [r.replace(other_domain=SITE.id) for r in many(150)()]
-    page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here)))
+    page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here), max_rows=100))
     by_visit, elsewhere = page.css("table.requests")
     urls = [cell.text() for cell in by_visit.css("td.url")]
     assert urls == [f"https://a.test/{i}" for i in range(904, 1003)], "whole visits, in order"
@@ -545,7 +554,7 @@ async def test_of_many_requests_the_html_has_the_newest(monkeypatch: pytest.Monk
     assert "These are the last 100 of 150 requests" in text
 
 
-async def test_what_comes_in_while_the_report_is_made_is_left_for_the_next() -> None:
+async def test_requests_made_while_the_report_is_written_are_left_out() -> None:
     rows, led_here = list(VISITS), list(LED_HERE)
     reader = Reader(rows, led_here)
     report = await report_of(reader)
@@ -559,13 +568,11 @@ async def test_what_comes_in_while_the_report_is_made_is_left_for_the_next() -> 
         assert "https://a.test/slow" in "".join(found)
 
 
-async def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_module, "MOST_GAPS", 100)
-
+async def test_memory_does_not_grow_with_the_requests() -> None:
     async def peak(count: int) -> int:
         reader = Reader(many(count))
         tracemalloc.start()
-        report = await report_of(reader)
+        report = await report_of(reader, max_gaps=100)
         for parts in (html_parts, text_lines, json_records):
             async for _ in parts(report, cast(FrontierReader, reader)):
                 pass
@@ -573,18 +580,17 @@ async def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.Monkey
         tracemalloc.stop()
         return most
 
-    await peak(50)  # what is read and compiled once
+    await peak(50)  # caches and imports
     assert await peak(2_000) < 2 * await peak(500)
 
 
-async def test_the_median_of_very_many_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_module, "MOST_GAPS", 10)
-    gaps = report_module._Gaps()
+def test_the_median_of_very_many_gaps() -> None:
+    gaps = GapSample(10)
     for number in range(1001):
-        gaps.note(float(number))
+        gaps.add(float(number))
     assert gaps.shortest == 0.0
-    assert gaps.middle == pytest.approx(500, abs=60)
-    assert len(gaps._kept) <= 10
+    assert gaps.median == pytest.approx(500, abs=60)
+    assert len(gaps) <= 10
     assert MOST_GAPS > 10_000, "exact for any site that was not visited for weeks on end"
 
 
@@ -647,7 +653,7 @@ async def test_a_report_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing/report.html", "file/report.html", ""])
-async def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, name: str) -> None:
+async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     report = await report_of(Reader(VISITS))
     path = tmp_path / name
@@ -658,7 +664,7 @@ async def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, name: str) 
 
 
 class Catalog:
-    """As much of a catalog as the commands need."""
+    """A catalog with one exclusion."""
 
     async def exclusion_history(self) -> list[Exclusion]:
         return [EXCLUSION]
@@ -674,14 +680,14 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
 
-    monkeypatch.setattr(complaints, "opened", opened)
-    return CliRunner().invoke(complaints.report, words)
+    monkeypatch.setattr(webmasters, "opened", opened)
+    return CliRunner().invoke(webmasters.report, words)
 
 
 def test_the_command_prints_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, "https://www.a.test/x")
     assert result.exit_code == 0, result.exception
-    assert result.stdout.startswith("Requests of rove to a.test, as of ")
+    assert result.stdout.startswith("Requests by rove to a.test, as of ")
     assert result.stdout.count("https://a.test/slow") == 1
 
 
@@ -706,13 +712,15 @@ def test_the_command_writes_html(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         (["a.test", "--json", "--html", "x.html"], "give --html or --json, not both"),
     ],
 )
-def test_bad_usage_is_said(monkeypatch: pytest.MonkeyPatch, words: list[str], said: str) -> None:
+def test_bad_usage_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
     result = run(monkeypatch, *words)
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == said
 
 
-async def test_a_link_stays_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+async def test_a_symbolic_link_stays_and_a_pipe_is_refused(tmp_path: Path) -> None:
     report = await report_of(Reader(VISITS))
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     target.write_text("old")
@@ -720,6 +728,6 @@ async def test_a_link_stays_and_what_is_no_file_is_left_alone(tmp_path: Path) ->
     await write_html(report, cast(FrontierReader, Reader(VISITS)), link)
     assert link.is_symlink() and "old" not in target.read_text()
     os.mkfifo(pipe)
-    with pytest.raises(UsageError, match="it is no ordinary file"):
+    with pytest.raises(UsageError, match="it is not an ordinary file"):
         await write_html(report, cast(FrontierReader, Reader(VISITS)), pipe)
     assert pipe.is_fifo()

@@ -30,14 +30,20 @@ COLUMNS: dict[str, type[enum.StrEnum]] = {
     "fate": Settlement,
     "status": RobotsStatus,
 }
-COUNTERS = {f"urls.{state.name.lower()}" for state in UrlState}
-FREE = {"key"}
-"""Columns of free texts."""
+COUNTERS = {"visits", "adds", *(f"urls.{state.name.lower()}" for state in UrlState)}
+FREE = {"key", "data_type", "type"}
+"""Columns of free texts, and of the catalogs of the databases."""
 
 SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
-_COMPARED = re.compile(r"(\w+)\s*(?:=|<>|!=|\bIS\b|\bIN\s*\()\s*'([^']+)'", re.IGNORECASE)
+_COMPARED = re.compile(
+    r"(\w+)\s*(?:=|<>|!=|\bIS\b|(?:\bNOT\s+)?\bIN\s*\()\s*'([^']+)'", re.IGNORECASE
+)
 _DEFAULT = re.compile(r"(\w+)\s+text\b[^,;]*?\bDEFAULT\s+'([^']+)'", re.IGNORECASE)
-_STATE = re.compile(r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)(?:\s+AND\s+(?:\w\.)?reason\s*=\s*'(\w+)')?")
+_STATE = re.compile(
+    r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)"
+    r"(?:\s+AND\s+(?:\w\.)?reason\s*=\s*'(\w+)'|\) AS \"(\w+) URLs\")?"
+)
+"""A state, and the reason or the label beside it."""
 
 
 def _sql(path: Path) -> str:
@@ -64,8 +70,8 @@ def test_texts_in_sql_are_members_of_their_enum(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_state_numbers_in_sql_are_those_of_the_enum(path: Path) -> None:
-    for number, reason in _STATE.findall(_sql(path)):
-        expected = UrlState.BLOCKED if reason else UrlState.PENDING
+    for number, reason, label in _STATE.findall(_sql(path)):
+        expected = UrlState.BLOCKED if reason else UrlState[label.upper() or "PENDING"]
         assert UrlState(int(number)) is expected
 
 
@@ -74,7 +80,7 @@ def test_the_queries_compare_reasons() -> None:
     for backend in ("sqlite", "postgres"):
         sql = _sql(next(p for p in SQL_FILES if p.match(f"{backend}/queries.sql")))
         assert ("reason", "excluded") in _COMPARED.findall(sql)
-        assert ("2", "excluded") in _STATE.findall(sql)
+        assert ("2", "excluded", "") in _STATE.findall(sql)
 
 
 def test_reasons_with_a_parameter() -> None:

@@ -1,6 +1,6 @@
-"""Pages that are made to take an HTML parser long, of any size.
+"""Pages of any size that are crafted to slow down an HTML parser.
 
-Found by experiment: for each a few megabytes would take minutes, or gigabytes, or did in some parser once.
+Found by experiment: a few megabytes of each take minutes or gigabytes, at least in some parser.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Page = Callable[[int], bytes]
 
 
 def repeated(unit: str, size: int) -> bytes:
-    """A unit, with '#' for the number of each, until the size is reached."""
+    """Repeat a unit until the size is reached; '#' is replaced by a counter."""
     if "#" not in unit:
         raw = unit.encode()
         return raw * (size // len(raw) + 1)
@@ -28,7 +28,7 @@ def repeated(unit: str, size: int) -> bytes:
 
 
 def _words(text: str) -> list[str]:
-    """What stands between spaces; '_' is a space inside of it."""
+    """Split at white space; '_' stands for a space inside a word."""
     return [word.replace("_", " ") for word in text.split()]
 
 
@@ -59,7 +59,7 @@ _HALVES = _words("""
 
 
 def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
-    """A tag with as many attributes as fit into a part of the page, and something many times after it."""
+    """Make a tag whose attributes fill part of the page, followed by a unit repeated many times."""
 
     def page(size: int) -> bytes:
         tag = before.encode() + repeated(unit, size // share) + b">"
@@ -69,7 +69,7 @@ def _attributes(before: str, unit: str, after: str, share: int = 1) -> Page:
 
 
 def _long_link(share: float, unit: str) -> Page:
-    """A link with a long address, and blocks that it goes on in."""
+    """Make a link with a long address that stays open in many blocks."""
 
     def page(size: int) -> bytes:
         link = b'<p><a href="' + repeated(unit, int(size * share)) + b'">'
@@ -78,7 +78,7 @@ def _long_link(share: float, unit: str) -> Page:
     return page
 
 
-def _two_halves(first: str, second: str, size: int) -> bytes:
+def _halves(first: str, second: str, size: int) -> bytes:
     return b"<p>" + repeated(first, size // 2) + repeated(second, size // 2)
 
 
@@ -87,11 +87,11 @@ def _all() -> Iterator[tuple[str, Page]]:
         yield unit, partial(repeated, unit)
     for both in _HALVES:
         first, _, second = both.partition("|")
-        yield both, partial(_two_halves, first, second)
+        yield both, partial(_halves, first, second)
     for before in ("<a ", "<p><a ", "<p><b ", "<svg ", "<html ", "</a "):
         for unit in (
             *("a# ", "a#/", 'a#="" ', 'a#=">"', "a#='>'", 'a# x=">" ', "a<# "),
-            "a#=\v\" b#='\" >' ",  # a vertical tab is no white space
+            "a#=\v\" b#='\" >' ",  # a vertical tab is not white space
         ):
             for share in (1, 8, 40):
                 yield f"{before}{unit}1/{share}", _attributes(before, unit, "<p>x", share)

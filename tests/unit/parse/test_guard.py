@@ -1,4 +1,4 @@
-"""Pages that are read in the event loop take little of its time, whatever they were made for."""
+"""Pages that are read in the event loop take little time, even crafted ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rove.parse.html import PageSource, read_html_at_once
 from tests.unit.parse.evil_pages import EVIL_PAGES
 
 MOST_SECONDS = 0.3
-"""Three times what is promised: CPU time too varies, with what else the machine does."""
+"""Three times the promised time, because CPU time also varies with the load of the machine."""
 SIZES = (4_096, 8_000, 16_000, 48_000, MAX_PLAIN_BYTES)
 
 
@@ -21,12 +21,12 @@ def answer(body: bytes) -> PageSource:
 
 @pytest.fixture(scope="module", autouse=True)
 def domains_are_known() -> None:
-    """The list of public suffixes is read at the first link."""
+    """Load the public suffix list before the measurements."""
     read_html_at_once(answer(b"<a href=http://a.example/>"))
 
 
 def seconds_for(body: bytes) -> float:
-    """CPU time of the loop's thread, the shorter of two: a page that is too slow is so each time."""
+    """Return the CPU time of the thread, the shorter of two attempts."""
     taken = []
     for _ in range(2):
         started = time.thread_time()
@@ -37,7 +37,7 @@ def seconds_for(body: bytes) -> float:
     return min(taken)
 
 
-def test_no_evil_page_holds_up_the_event_loop() -> None:
+def test_no_evil_page_blocks_the_event_loop() -> None:
     slow = {
         (name, size): taken
         for name, page in EVIL_PAGES.items()
@@ -89,7 +89,7 @@ def test_long_pages_are_not_plain() -> None:
     assert read_html_at_once(answer(b"x" * (MAX_PLAIN_BYTES + 1))) is None
 
 
-def test_a_page_that_grows_in_the_parser_is_left() -> None:
-    """Formatting elements that are left open are made anew in every block."""
+def test_a_page_with_too_many_nodes_is_not_read_at_once() -> None:
+    """Open formatting elements are created again in every block."""
     body = EVIL_PAGES["formatting"](6_000)
     assert is_plain(body) and read_html_at_once(answer(body)) is None

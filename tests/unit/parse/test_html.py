@@ -1,4 +1,4 @@
-"""A page as a whole: title, robots meta, and that no bytes are too strange to be read."""
+"""Title and robots directives of a page, and that any bytes can be read."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_robots(metas: str, noindex: bool, nofollow: bool) -> None:
     assert document.text == "t"
 
 
-def test_encoding_is_told_and_used() -> None:
+def test_the_declared_encoding_is_used() -> None:
     html = "<meta charset=koi8-r><title>Привет</title><p>мир<a href=мир>"
     document = read(html.encode("koi8-r"), None)
     assert (document.title, document.text) == ("Привет", "мир")
@@ -131,7 +131,7 @@ def test_strange_pages(html: bytes, text: str) -> None:
 
 
 def test_tags_are_known_to_the_parser_by_fixed_numbers() -> None:
-    """A tag that the parser does not know has another number in each document."""
+    """An unknown tag has another number in each document."""
     tree = LexborHTMLParser("<unknown-1><unknown-2>")
     names = " ".join(_TAGS.values()).split()
     assert len(names) == len(set(names))

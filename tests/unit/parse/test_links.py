@@ -1,4 +1,4 @@
-"""Which URLs a page leads to."""
+"""The links of a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def site(*paths: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("html", "found"),
+    ("html", "expected"),
     [
         ('<a href="x">', site("/dir/x")),
         ("<A HREF=x>", site("/dir/x")),
@@ -49,8 +49,8 @@ def site(*paths: str) -> list[str]:
         ('<link rel=next href="n"><a href="x">', site("/dir/n", "/dir/x")),
     ],
 )
-def test_followed(html: str, found: list[str]) -> None:
-    assert links(html) == found
+def test_followed(html: str, expected: list[str]) -> None:
+    assert links(html) == expected
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_page_itself_is_known_by_its_fingerprint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "found"),
+    ("base", "expected"),
     [
         ('<base href="/other/">', "https://site.example/other/x"),
         ('<base href="sub/">', "https://site.example/dir/sub/x"),
@@ -146,8 +146,8 @@ def test_page_itself_is_known_by_its_fingerprint() -> None:
         ('<body><base href="/other/">', "https://site.example/other/x"),
     ],
 )
-def test_base(base: str, found: str) -> None:
-    assert links(f'{base}<a href="x">') == [found]
+def test_base(base: str, expected: str) -> None:
+    assert links(f'{base}<a href="x">') == [expected]
 
 
 def test_base_counts_for_links_before_it() -> None:
@@ -196,7 +196,7 @@ def test_refresh_target(content: str, target: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("html", "found"),
+    ("html", "expected"),
     [
         ('<meta http-equiv="refresh" content="0;url=x">', site("/dir/x")),
         ("<META HTTP-EQUIV=Refresh CONTENT=\"0; URL='x'\">", site("/dir/x")),
@@ -209,22 +209,22 @@ def test_refresh_target(content: str, target: str | None) -> None:
         ('<meta http-equiv=other content="0;url=x">', []),
     ],
 )
-def test_refresh(html: str, found: list[str]) -> None:
-    assert links(html) == found
+def test_refresh(html: str, expected: list[str]) -> None:
+    assert links(html) == expected
 
 
-def test_at_most_so_many() -> None:
+def test_the_number_of_links_is_limited() -> None:
     html = "".join(f'<a href="{number}">x</a>' for number in range(DEFAULT_MAX_LINKS + 10))
     assert links(html) == site(*(f"/dir/{number}" for number in range(DEFAULT_MAX_LINKS)))
 
 
-def test_unfit_links_are_not_tried_for_ever() -> None:
+def test_the_number_of_unusable_links_is_limited() -> None:
     unfit = [f"zork:{number}" for number in range(5_000)]
     assert resolve([*unfit, "x"], url=PAGE) == ((), True)
     assert [link.text for link in resolve([*unfit[1:], "x"], url=PAGE)[0]] == site("/dir/x")
 
 
-def test_links_carry_what_the_frontier_needs() -> None:
+def test_links_are_crawl_urls() -> None:
     ((link,), _) = resolve(["http://www.other.example:8080/x"], url=PAGE)
     assert (link.host, link.origin) == ("www.other.example", "http://www.other.example:8080")
     assert link.domain_name == "other.example"

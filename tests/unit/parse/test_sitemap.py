@@ -1,4 +1,4 @@
-"""Which URLs a sitemap lists, and which of them it may list."""
+"""The URLs in a sitemap, and which of them it may list."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ def test_a_cut_sitemap_lists_whole_urls_only(cut: int) -> None:
     whole = urlset(*(f"<![CDATA[{A}/{n}]]>" if n % 2 else f"{A}/{n}" for n in range(8)))
     all_urls = read(whole).urls
     assert len(all_urls) == 8
-    found = read(whole[:cut]).urls
-    assert found == all_urls[: len(found)]
+    urls = read(whole[:cut]).urls
+    assert urls == all_urls[: len(urls)]
     packed = gzip.compress(whole.encode())
-    found = read(packed[: len(packed) * cut // 400]).urls
-    assert found == all_urls[: len(found)]
+    urls = read(packed[: len(packed) * cut // 400]).urls
+    assert urls == all_urls[: len(urls)]
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
@@ -140,7 +140,7 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
         "<!DOCTYPE urlset <!ENTITY x 'y'>>",
     ],
 )
-def test_documents_with_entities_of_their_own_are_refused(doctype: str) -> None:
+def test_documents_that_declare_entities_are_ignored(doctype: str) -> None:
     assert read(f"{HEAD}{doctype}<urlset><loc>{A}</loc><loc>&l9;&x;</loc></urlset>") == EMPTY
 
 
@@ -219,19 +219,19 @@ def test_gzip() -> None:
     whole = gzip.compress(plain)
     assert read(whole) == read(plain) == Sitemap(urls=(A, B))
     assert decompressed(gzip.compress(plain[:50]) + gzip.compress(plain[50:])) == plain
-    assert decompressed(whole + b"rubbish") == plain
-    assert decompressed(b"\x1f\x8b rubbish") == b""
+    assert decompressed(whole + b"garbage") == plain
+    assert decompressed(b"\x1f\x8b garbage") == b""
     assert decompressed(b"\x1f\x8b") == b""
     assert decompressed(whole[:-8]) == decompressed(whole[:-1]) == plain
     assert decompressed(gzip.compress(whole)) == whole
 
 
-def test_a_broken_gzip_file_gives_what_is_before_the_fault() -> None:
+def test_a_damaged_gzip_file_is_read_up_to_the_damage() -> None:
     plain = urlset(*(f"{A}/{n * 7919}" for n in range(40_000))).encode()
     packed = bytearray(gzip.compress(plain))
     packed[len(packed) // 2] ^= 0xFF
-    found = read(bytes(packed)).urls
-    assert found[:1_000] == tuple(f"{A}/{n * 7919}" for n in range(1_000))
+    urls = read(bytes(packed)).urls
+    assert urls[:1_000] == tuple(f"{A}/{n * 7919}" for n in range(1_000))
 
 
 def test_a_bomb_costs_nothing() -> None:
@@ -245,14 +245,14 @@ def test_a_bomb_costs_nothing() -> None:
     assert len(decompressed(gzip.compress(b"") * 50_000 + packed)) == 0
 
 
-def test_what_is_over_the_size_is_cut() -> None:
+def test_a_long_sitemap_is_cut() -> None:
     padding = " " * (MAX_SITEMAP_BYTES - len(urlset(A)))
     body = urlset(A).replace("</urlset>", padding + f"<loc>{B}</loc></urlset>")
     assert len(body) > MAX_SITEMAP_BYTES
     assert read(body).urls == read(gzip.compress(body.encode(), 1)).urls == (A,)
 
 
-def test_at_most_so_many() -> None:
+def test_the_number_of_urls_is_limited() -> None:
     locs = [f"{A}/{n}" for n in range(MAX_SITEMAP_URLS + 10)]
     assert read(urlset(*locs)).urls == tuple(locs[:MAX_SITEMAP_URLS])
     assert read("\n".join(locs)).urls == tuple(locs[:MAX_SITEMAP_URLS])
@@ -269,13 +269,13 @@ def test_long_urls_are_dropped() -> None:
 
 
 def test_a_full_sitemap_is_read_quickly_and_in_a_thread() -> None:
-    """Ten times what it takes; four at a time, to show that they share nothing."""
+    """Allow ten times the usual time. Four run at once, to show that they share no state."""
     body = urlset(*(f"{A}/{n}?x=1&amp;y=2" for n in range(MAX_SITEMAP_URLS)))
     started = time.process_time()
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(read, [body] * 4))
+        sitemaps = list(pool.map(read, [body] * 4))
     assert time.process_time() - started < 4
-    assert all(len(sitemap.urls) == MAX_SITEMAP_URLS for sitemap in found)
+    assert all(len(sitemap.urls) == MAX_SITEMAP_URLS for sitemap in sitemaps)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_full_sitemap_is_read_quickly_and_in_a_thread() -> None:
         ("", "\xff"),
     ],
 )
-def test_hostile_sitemaps_take_time_in_proportion(start: str, repeated: str) -> None:
+def test_hostile_sitemaps_take_linear_time(start: str, repeated: str) -> None:
     body = (start + repeated * (MAX_SITEMAP_BYTES // len(repeated))).encode("latin-1")
     started = time.process_time()
     read(body)
@@ -352,12 +352,12 @@ def test_hostile_sitemaps_take_time_in_proportion(start: str, repeated: str) -> 
     ],
 )
 def test_hosts(text: str, permitted: str | None) -> None:
-    """robots.txt of www.site.example has named a sitemap on maps.example."""
+    """The robots.txt of www.site.example names a sitemap on maps.example."""
     url, host = "https://maps.example/for/site.xml", "www.site.example"
     expected = [] if permitted is None else [permitted]
-    assert [found.text for found in listed(Sitemap(urls=(text,)), url=url, host=host)] == expected
+    assert [item.text for item in listed(Sitemap(urls=(text,)), url=url, host=host)] == expected
     index = Sitemap(sitemaps=(text,))
-    assert [found.text for found in children(index, url=url, host=host)] == expected
+    assert [item.text for item in children(index, url=url, host=host)] == expected
     assert listed(index, url=url, host=host) == children(Sitemap(urls=(text,)), url=url, host=host)
 
 
@@ -372,9 +372,9 @@ LOC = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max
 
 
 @given(st.lists(LOC, max_size=10), st.booleans())
-def test_agrees_with_a_parser_of_xml(locs: list[str], verbatim: bool) -> None:
+def test_the_scan_agrees_with_an_xml_parser(locs: list[str], verbatim: bool) -> None:
     wrapped = [f"<![CDATA[{loc.replace('>', '')}]]>" if verbatim else escape(loc) for loc in locs]
-    # XML 1.0 has no place for U+FFFE and U+FFFF, and no way to write them.
+    # XML 1.0 does not allow U+FFFE and U+FFFF, not even as references.
     body = urlset(*wrapped).replace("\ufffe", "").replace("\uffff", "")
     root = ElementTree.fromstring(body.encode())
     texts = [
@@ -408,8 +408,8 @@ def check(sitemap: Sitemap) -> None:
     for texts in (sitemap.urls, sitemap.sitemaps):
         assert len(set(texts)) == len(texts)
         assert all(text == text.strip() and 0 < len(text) <= MAX_URL_LENGTH for text in texts)
-    for found in listed(sitemap, url=URL, host="h") + children(sitemap, url=URL, host="h"):
-        assert found.host in ("h", "site.example")
+    for item in listed(sitemap, url=URL, host="h") + children(sitemap, url=URL, host="h"):
+        assert item.host in ("h", "site.example")
 
 
 @given(st.sampled_from(["<urlset>", "<sitemapindex>", "<rss>", "<feed>", ""]), st.lists(PIECES))

@@ -1,4 +1,4 @@
-"""The text of a page: what is in it, where lines end, and that it is clean."""
+"""The text of a page: its content, its line breaks, and that it is clean."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ CHARACTERS = st.one_of(
 
 
 def one_by_one(text: str) -> str:
-    """What tidy() does, without its haste: a look at each character of each line."""
+    """A slow reference version of tidy() that looks at each character."""
 
     def meant(char: str) -> str:
         if char in "\t\n\v\f\r\x1c\x1d\x1f\xa0":
@@ -230,7 +230,7 @@ def one_by_one(text: str) -> str:
 @example("a\x85\xa0b\x7f")
 @example("Ж\x85\xa0b\x7f\n\tc")
 @example(f"\x85 {KEPT}\x85{KEPT}a \x85")
-def test_every_character_is_dealt_with(text: str) -> None:
+def test_every_character_is_handled(text: str) -> None:
     assert tidy(text) == one_by_one(text).encode()
     assert tidy_line(text, 10) == " ".join(one_by_one(text[:50]).split())[:10].rstrip()
 
@@ -267,7 +267,7 @@ def test_plain(body: bytes, content_type: str | None, shown: str) -> None:
     assert plain(body, content_type).text == shown
 
 
-def test_plain_text_has_nothing_else() -> None:
+def test_plain_text_has_no_title_and_no_links() -> None:
     document = plain(b"<title>t</title><a href=http://e.example/>", "text/plain")
     assert (document.title, document.links, document.noindex, document.nofollow) == (
         "",

@@ -1,4 +1,4 @@
-"""What a pattern of domains and hosts never to be touched means."""
+"""The meaning of exclusion patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rove.urls.domain import domain_of, is_address
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"),
+    ("written", "normal"),
     [
         ("example.com", "example.com"),
         ("www.example.com", "www.example.com"),
@@ -65,13 +65,13 @@ from rove.urls.domain import domain_of, is_address
         ("192.0.2.*", "192.0.2.*"),
     ],
 )
-def test_a_pattern_as_it_is_kept(written: str, kept: str) -> None:
-    assert parse_pattern(written) == kept
-    assert parse_pattern(kept) == kept, "what is kept means itself"
+def test_the_normal_form_of_a_pattern(written: str, normal: str) -> None:
+    assert parse_pattern(written) == normal
+    assert parse_pattern(normal) == normal, "the normal form is stable"
 
 
 @pytest.mark.parametrize("text", ["*", "**", "*.*", "*.*.*", "*.**", "***.*"])
-def test_what_would_exclude_everything_is_refused(text: str) -> None:
+def test_a_pattern_that_excludes_everything_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="would exclude everything"):
         parse_pattern(text)
 
@@ -87,7 +87,7 @@ def test_what_would_exclude_everything_is_refused(text: str) -> None:
         *("xn--", "a*..b", ".a*", "a*."),
     ],
 )
-def test_what_means_nothing_is_refused(text: str) -> None:
+def test_texts_that_are_no_pattern_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a domain"):
         parse_pattern(text)
 
@@ -95,21 +95,21 @@ def test_what_means_nothing_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["/etc/hosts", "/tmp/list.txt", "a.test\0", "a\ntest", "exa\tmple.com"]
 )
-def test_what_only_a_url_parser_reads_as_a_host_is_refused(text: str) -> None:
-    """A path, or what is hidden in a name, would exclude something else than was meant."""
+def test_hosts_that_only_a_url_parser_accepts_are_refused(text: str) -> None:
+    """A path or a user name would exclude something else than the person meant."""
     with pytest.raises(UsageError, match="is not a domain"):
         parse_pattern(text)
 
 
 @pytest.mark.parametrize("text", ["%2A", "＊", "%2a.com", "＊.a.test", "http://%2A/", "%3Da.test"])
-def test_a_sign_that_means_more_does_not_come_in_by_another_spelling(text: str) -> None:
-    """A URL parser resolves escapes and wide letters in a host: a «*» made so would exclude everything."""
+def test_special_characters_cannot_be_smuggled_in_by_escapes(text: str) -> None:
+    """A URL parser resolves escapes and full-width characters; a `*` made this way would exclude everything."""
     with pytest.raises(UsageError):
         parse_pattern(text)
 
 
 @pytest.mark.parametrize("text", ["a b", "*", "http://"])
-def test_a_refusal_names_what_was_written(text: str) -> None:
+def test_an_error_quotes_the_text(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_pattern(text)
     assert repr(text) in str(caught.value)
@@ -207,14 +207,14 @@ ANY_HOST = st.one_of(HOSTS, ADDRESSES)
 @given(st.lists(PATTERNS, max_size=8), ANY_HOST)
 def test_covers_and_covering_agree(patterns: list[str], host: str) -> None:
     exclusions = Exclusions(patterns)
-    found = exclusions.covering(host)
-    assert exclusions.covers(host) is (found is not None)
-    assert found is None or (found in patterns and Exclusions([found]).covers(host))
+    pattern = exclusions.covering(host)
+    assert exclusions.covers(host) is (pattern is not None)
+    assert pattern is None or (pattern in patterns and Exclusions([pattern]).covers(host))
     assert exclusions.covers(host) is any(Exclusions([one]).covers(host) for one in patterns)
 
 
 def plainly_covers(pattern: str, host: str) -> bool:
-    """What the patterns mean, without a thought for time."""
+    """Return whether a pattern covers a host, by the plainest algorithm."""
     if pattern.startswith("="):
         return host == pattern[1:]
     if is_address(host) and "*" not in pattern:
@@ -237,9 +237,7 @@ def test_a_plain_reading_agrees(pattern: str, host: str) -> None:
 
 
 @given(PATTERNS, HOSTS, LABELS)
-def test_what_is_below_a_host_that_is_covered_is_covered(
-    pattern: str, host: str, label: str
-) -> None:
+def test_subdomains_of_a_covered_host_are_covered(pattern: str, host: str, label: str) -> None:
     assume(not pattern.startswith("="))
     exclusions = Exclusions([pattern])
     assert not exclusions.covers(host) or exclusions.covers(f"{label}.{host}")
@@ -262,8 +260,8 @@ def test_any_text_is_a_pattern_or_an_error(text: str) -> None:
     assert len(Exclusions([kept])) == 1
     if "*" not in kept:
         host = kept.removeprefix("=")
-        found = canonical(f"http://{host}/")
-        assert found is not None and found.host == host
+        url = canonical(f"http://{host}/")
+        assert url is not None and url.host == host
         assert Exclusions([kept]).covers(host)
 
 
@@ -320,7 +318,7 @@ def seconds_for(exclusions: Exclusions, hosts: list[str]) -> float:
 
 LONG_HOST = ".".join(["a" * 60] * 4)
 LONGEST_HOST = ".".join(["a" * 60] * 31)
-"""As long as a URL that is taken can have it: DNS would never know it."""
+"""As long as a canonical URL allows; DNS allows far less."""
 
 
 def test_a_thousand_patterns_of_each_kind_stay_fast() -> None:
@@ -353,6 +351,6 @@ def test_no_pattern_takes_long_for_any_host(pattern: str, host: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["!!", "a_b!.test", "a,b.test", "(a).test", "=x!.test"])
-def test_what_no_host_is_called_is_no_pattern(text: str) -> None:
+def test_a_text_that_no_host_matches_is_no_pattern(text: str) -> None:
     with pytest.raises(UsageError, match="is not a domain"):
         parse_pattern(text)

@@ -1,4 +1,4 @@
-"""Exclusions, scope and robots.txt, decided without I/O."""
+"""What may enter the frontier and what may be requested: exclusions, scope and robots.txt."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections import Counter
 import pytest
 
 from rove.errors import UsageError
+from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, NotAccepted
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions, parse_exclusions
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
-from rove.policy.retry import HOLDS_BEFORE_FAILING
 from tests.unit.crawl.scripted import crawl_url
 
 EXCLUDED = ["example.org", "www.only.test", "192.0.2.1", "[2001:db8::1]", "gov", "4"]
@@ -62,9 +61,9 @@ def test_no_exclusions_cover_nothing() -> None:
         (1, 0, 0, NotAccepted.TOO_DEEP),
         (3, 0, 3, None),
         (4, 0, 3, NotAccepted.TOO_DEEP),
-        (0, MAX_REDIRECT_CHAIN, None, None),
-        (0, MAX_REDIRECT_CHAIN + 1, None, NotAccepted.REDIRECTS),
-        (4, MAX_REDIRECT_CHAIN + 1, 3, NotAccepted.TOO_DEEP),
+        (0, 20, None, None),
+        (0, 21, None, NotAccepted.REDIRECTS),
+        (4, 21, 3, NotAccepted.TOO_DEEP),
     ],
 )
 def test_what_may_enter_the_frontier(
@@ -114,12 +113,12 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
     refused: dict[str, int] = {NotAccepted.TRAP: 2}
     offers = gate.admitted(links, depth=depth, source=source, refused=refused)
     assert offers == [
-        link.new_url(depth=depth, penalty=found)
-        for link, found in zip(links, one_by_one, strict=True)
-        if not isinstance(found, NotAccepted)
+        link.new_url(depth=depth, penalty=answer)
+        for link, answer in zip(links, one_by_one, strict=True)
+        if not isinstance(answer, NotAccepted)
     ]
     assert all(isinstance(offer, NewUrl) for offer in offers)
-    refusals = Counter(found for found in one_by_one if isinstance(found, NotAccepted))
+    refusals = Counter(answer for answer in one_by_one if isinstance(answer, NotAccepted))
     assert refused == refusals + Counter({NotAccepted.TRAP: 2})
 
 
@@ -182,19 +181,19 @@ OURS = b"User-agent: rove\nDisallow: /page\n\nUser-agent: *\nDisallow: /private\
         ("/page", origin(NONE, valid_for=-5.0), NeedsRobots()),
         ("/page", origin(RULES), Allowed()),
         ("/page", origin(RULES, body=PRIVATE), Allowed()),
-        ("/private", origin(RULES, body=PRIVATE), Blocked("robots.txt")),
-        ("/private/x?y", origin(RULES, body=PRIVATE), Blocked("robots.txt")),
+        ("/private", origin(RULES, body=PRIVATE), Blocked(BlockReason.ROBOTS)),
+        ("/private/x?y", origin(RULES, body=PRIVATE), Blocked(BlockReason.ROBOTS)),
         ("/robots.txt", origin(RULES, body=b"User-agent: *\nDisallow: /"), Allowed()),
-        ("/page", origin(RULES, body=OURS), Blocked("robots.txt")),
+        ("/page", origin(RULES, body=OURS), Blocked(BlockReason.ROBOTS)),
         ("/private", origin(RULES, body=OURS), Allowed()),
         ("/private", origin(RULES, body=PRIVATE, valid_for=0.0), NeedsRobots()),
         ("/page", origin(UNREACHABLE, failures=1, valid_for=9.5), Held(9.5, failing=False)),
         (
             "/page",
-            origin(UNREACHABLE, failures=HOLDS_BEFORE_FAILING - 1),
+            origin(UNREACHABLE, failures=2),
             Held(100.0, failing=False),
         ),
-        ("/page", origin(UNREACHABLE, failures=HOLDS_BEFORE_FAILING), Held(100.0, failing=True)),
+        ("/page", origin(UNREACHABLE, failures=3), Held(100.0, failing=True)),
         ("/page", origin(UNREACHABLE, failures=7, valid_for=0.0), NeedsRobots()),
         ("/page", origin(UNREACHABLE, failures=7, valid_for=-1.0), NeedsRobots()),
     ],
@@ -210,7 +209,7 @@ def test_an_excluded_host_is_blocked_whatever_its_robots_txt_says(
     record: OriginRecord | None,
 ) -> None:
     gate = Gate(Exclusions(["a.test"]))
-    assert gate.judge(crawl_url("http://www.a.test/"), record) == Blocked("excluded")
+    assert gate.judge(crawl_url("http://www.a.test/"), record) == Blocked(BlockReason.EXCLUDED)
 
 
 def test_exclusions_may_be_replaced() -> None:
@@ -219,12 +218,12 @@ def test_exclusions_may_be_replaced() -> None:
     gate.exclusions = Exclusions(["a.test"])
     assert gate.excludes(url)
     assert gate.refuses(url, depth=0) is NotAccepted.EXCLUDED
-    assert gate.judge(url, origin(NONE)) == Blocked("excluded")
+    assert gate.judge(url, origin(NONE)) == Blocked(BlockReason.EXCLUDED)
     gate.exclusions = Exclusions()
     assert gate.judge(url, origin(NONE)) == Allowed()
 
 
-TOO_LONG = Blocked("Crawl-delay over a day")
+TOO_LONG = Blocked(BlockReason.CRAWL_DELAY)
 DAY = 86_400.0
 
 
@@ -252,7 +251,7 @@ def test_a_crawl_delay_over_a_day_may_have_changed_when_robots_txt_has_run_out()
     record = origin(RULES, valid_for=0.0).replace(crawl_delay=10 * DAY)
     gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
     assert gate.judge(url, record, crawl_delay=10 * DAY) == NeedsRobots()
-    assert gate.judge(url, None, crawl_delay=10 * DAY) == Blocked("Crawl-delay over a day")
+    assert gate.judge(url, None, crawl_delay=10 * DAY) == Blocked(BlockReason.CRAWL_DELAY)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""robots.txt by chance: generated texts and URLs, judged by rove, by a plain reading of the RFC, and by protego."""
+"""Random robots.txt files and URLs, judged by rove, by a plain reading of the RFC, and by protego."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rove.policy.robots import MAX_SITEMAPS, PRODUCT_TOKEN, Rules
 ORIGIN = "https://example.com"
 
 
-# --- RFC 9309, section 2.2, as plainly as it can be written: no code is shared with rove.
+# --- RFC 9309, section 2.2, written as plainly as possible. It shares no code with rove.
 
 UNRESERVED = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 RESERVED = set(":/?#[]@!$&'()*+,;=")
@@ -30,7 +30,7 @@ class Group:
 
 
 def read_groups(text: str) -> list[Group]:
-    """Section 2.1 and the grammar of 2.2; records that are not in it are passed over (2.2.4)."""
+    """Section 2.1 and the grammar of 2.2; other records are skipped (2.2.4)."""
     groups: list[Group] = []
     for line in re.split("\r\n|\r|\n", text):
         key, colon, value = line.split("#")[0].partition(":")
@@ -54,8 +54,8 @@ def rules_for(token: str, groups: list[Group]) -> list[tuple[bool, str]]:
 
 
 def octets(text: str) -> list[str]:
-    """Each octet in the spelling in which section 2.2.2 compares it."""
-    found = []
+    """Return each octet in the spelling that section 2.2.2 compares."""
+    octets = []
     data = text.encode()
     position = 0
     while position < len(data):
@@ -63,16 +63,16 @@ def octets(text: str) -> list[str]:
         escaped = re.match(rb"[0-9A-Fa-f]{2}", data[position:]) if octet == ord("%") else None
         if escaped:
             octet, position = int(escaped[0], 16), position + 2
-            found.append(chr(octet) if chr(octet) in UNRESERVED else f"%{octet:02X}")
+            octets.append(chr(octet) if chr(octet) in UNRESERVED else f"%{octet:02X}")
         elif chr(octet) in UNRESERVED or (chr(octet) in RESERVED and chr(octet) not in "*$"):
-            found.append(chr(octet))
+            octets.append(chr(octet))
         else:
-            found.append(f"%{octet:02X}")
-    return found
+            octets.append(f"%{octet:02X}")
+    return octets
 
 
 def matches(pattern: list[str], path: list[str], exactly: bool) -> bool:
-    """Section 2.2.3: every place in the path that the pattern can have come to, octet by octet."""
+    """Section 2.2.3: follow the pattern octet by octet, with all positions in the path that it may have reached."""
     places = {0}
     for wanted in pattern:
         if wanted == ANYTHING:
@@ -85,7 +85,7 @@ def matches(pattern: list[str], path: list[str], exactly: bool) -> bool:
 
 
 def reference_allows(text: str, path: str) -> bool:
-    """Section 2.2.2: the match with the most octets, and of equals the one that allows."""
+    """Section 2.2.2: the match with the most octets decides; of equal ones the one that allows."""
     if path == "/robots.txt":
         return True
     best = (0, True)
@@ -103,7 +103,7 @@ def reference_allows(text: str, path: str) -> bool:
     return best[1]
 
 
-# --- What is generated. A query has escapes of its own (the second line of the RFC's table): those are tested apart.
+# --- Generated cases. Escapes in a query (the second line of the RFC's table) have a test of their own.
 
 PIECES = ["/", "a", "b", "ab", "~", "%7E", "%7e", "%61", "é", "%C3%A9", "%c3%a9", "%2A", "%24"]
 ODD_PIECES = [
@@ -135,7 +135,7 @@ def joined(pieces: list[str], most: int) -> st.SearchStrategy[str]:
 def cases(
     draw: st.DrawFn, pieces: list[str], *, others: list[str], agents: list[str], keys: list[str]
 ) -> tuple[str, list[str]]:
-    """A robots.txt with rules about a path and some like it, and these paths."""
+    """Generate a robots.txt with rules for a path and similar ones, and these paths."""
     path = draw(st.lists(st.sampled_from(pieces), min_size=1, max_size=6))
     like_it = st.lists(st.sampled_from([*path, *path, *pieces, "*", "*"]), max_size=3)
     patterns = st.builds(
@@ -219,7 +219,7 @@ def test_what_is_data_in_a_query_may_be_escaped(rule: str, query: str, escaped: 
     assert Rules(text.encode()).allows(f"{ORIGIN}/a?{spelt(query)}") is verdict
 
 
-# --- protego departs from RFC 9309 in these, which are therefore not offered to it:
+# --- protego departs from RFC 9309 in the following cases, which are left out here:
 # - an agent that begins like ours ('ro') counts as ours;
 # - a Crawl-delay between agents ends their group;
 # - a '$' also counts as itself, and '/index.html' as '/': '$' only ends a rule, and no path has it;
@@ -254,7 +254,7 @@ def test_protego_agrees_for_long(case: tuple[str, list[str]]) -> None:
     check_against_protego(*case)
 
 
-# --- What holds for any text.
+# --- Properties of any text.
 
 
 @settings(max_examples=200, deadline=None)
@@ -262,16 +262,16 @@ def test_protego_agrees_for_long(case: tuple[str, list[str]]) -> None:
 def test_the_rule_that_is_shown_is_the_one_that_decides(case: tuple[str, list[str]]) -> None:
     text, (*_, path) = case
     rules = Rules(text.encode())
-    found = rules.deciding_rule(ORIGIN + path)
-    if found is None:
+    rule = rules.deciding_rule(ORIGIN + path)
+    if rule is None:
         assert rules.allows(ORIGIN + path)
         return
-    line = re.split("\r\n|\r|\n", text)[found.line - 1]
-    assert found.text == line.strip()[:200]
+    line = re.split("\r\n|\r|\n", text)[rule.line - 1]
+    assert rule.text == line.strip()[:200]
     assert rules.allows(ORIGIN + path) is line.lower().startswith("allow")
     owners = [group.agents for group in read_groups(text)]
-    assert any(found.group in agents for agents in owners)
-    # Alone in its group, it decides as well.
+    assert any(rule.group in agents for agents in owners)
+    # Alone in its group, the rule decides too.
     alone = Rules(f"User-agent: *\n{line}".encode()).deciding_rule(ORIGIN + path)
     assert alone is not None
 
@@ -302,6 +302,6 @@ def test_no_body_raises(body: bytes, path: str) -> None:
     rules = Rules(body)
     rules.allows(ORIGIN + path)
     assert 0 <= rules.crawl_delay <= 864_000
-    found = rules.deciding_rule(ORIGIN + path)
-    assert found is None or (1 <= found.line <= len(body) + 1 and len(found.text) <= 200)
+    rule = rules.deciding_rule(ORIGIN + path)
+    assert rule is None or (1 <= rule.line <= len(body) + 1 and len(rule.text) <= 200)
     assert len(rules.sitemaps) <= MAX_SITEMAPS

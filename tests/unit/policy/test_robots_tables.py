@@ -1,4 +1,4 @@
-"""robots.txt, table by table: what RFC 9309 and the large engines' documentation say, section by section."""
+"""robots.txt as RFC 9309 and the documentation of the large search engines define it, section by section."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_section_2_2_lines(text: str, allowed: bool) -> None:
     assert allows(text, "/a") is allowed
 
 
-# Section 2.2.1: the token is compared without case; groups that name it are one; '*' is for all others.
+# Section 2.2.1: the token ignores case; all groups that name it form one; '*' applies to all other agents.
 @pytest.mark.parametrize(
     ("text", "path", "allowed"),
     [
@@ -110,7 +110,7 @@ def test_section_2_2_1_the_user_agent_line(text: str, path: str, allowed: bool) 
     assert allows(text, path) is allowed
 
 
-# Section 2.2.2: the most octets win, of equals the one that allows; no match means allowed.
+# Section 2.2.2: the match with the most octets wins, of equal ones the one that allows; no match allows.
 @pytest.mark.parametrize(
     ("rules", "path", "allowed"),
     [
@@ -143,7 +143,7 @@ def test_section_2_2_2_the_most_specific_rule(rules: str, path: str, allowed: bo
     assert allows(f"user-agent: *\n{rules}", path) is allowed
 
 
-# Section 2.2.2, the table, and what follows from its paragraphs: each spelling meets each.
+# Section 2.2.2: the table and its consequences, with every spelling against every other.
 @pytest.mark.parametrize(
     ("rule", "path", "matches"),
     [
@@ -161,7 +161,7 @@ def test_section_2_2_2_the_most_specific_rule(rules: str, path: str, allowed: bo
         ("/Å", "/%C3%86", NO),
         ("/foo/bar/%62%61%7A", "/foo/bar/baz", YES),
         ("/foo/bar/baz", "/foo/bar/%62%61%7A", YES),
-        # reserved octets outside the query, and what separates its parts, are not their escapes
+        # reserved octets outside the query, and separators inside it, differ from their escapes
         ("/a%2Fb", "/a/b", NO),
         ("/a/b", "/a%2Fb", NO),
         ("/a%3Fb", "/a?b", NO),
@@ -172,7 +172,7 @@ def test_section_2_2_2_the_most_specific_rule(rules: str, path: str, allowed: bo
         ("/a%3Bb", "/a%3bb", YES),
         ("/*%2F", "/a?b=%2F", YES),
         ("/*=/", "/a?b=%2F", YES),
-        # neither reserved nor unreserved: escaped, however written
+        # octets that are neither reserved nor unreserved equal their escapes
         ("/a<b>", "/a%3Cb%3E", YES),
         ("/a%3cb%3e", "/a<b>", YES),
         ('/a"b"', "/a%22b%22", YES),
@@ -188,7 +188,7 @@ def test_section_2_2_2_percent_encoding(rule: str, path: str, matches: bool) -> 
     assert allows(f"user-agent: *\ndisallow: /\nallow: {rule}*", path) is matches
 
 
-# Section 2.2.3: '#', '$' and '*', and how they are written to be taken for themselves.
+# Section 2.2.3: '#', '$' and '*', and how to write them literally.
 @pytest.mark.parametrize(
     ("rule", "path", "matches"),
     [
@@ -230,7 +230,7 @@ def test_section_2_2_3_special_characters(rule: str, path: str, matches: bool) -
     assert allows(f"user-agent: *\ndisallow: {rule}", path) is not matches
 
 
-# Section 2.2.4: other records neither end a group nor are taken for rules.
+# Section 2.2.4: other records neither end a group nor count as rules.
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
@@ -252,7 +252,7 @@ def test_section_2_2_4_other_records(text: str, allowed: bool) -> None:
     assert allows(text, "/a") is allowed
 
 
-# Section 2.3: UTF-8; what is no robots.txt at all says nothing.
+# Section 2.3: UTF-8; a text that is no robots.txt has no rules.
 RULES = b"User-agent: *\nDisallow: /a\n"
 
 
@@ -283,7 +283,7 @@ RULES = b"User-agent: *\nDisallow: /a\n"
         (b"<title>404</title>\n" + RULES, YES),
         (b"<script>\n" + RULES, YES),
         (b"<urlset xmlns='x'>\n" + RULES, YES),
-        # no document, and rules that somebody meant
+        # not a document: the rules count
         (b"<!-- closed -->\n" + RULES, NO),
         (b"<br />\n<b>Warning</b>: Cannot modify header information<br />\n" + RULES, NO),
         (b"<htmlx>\n" + RULES, NO),
@@ -297,7 +297,7 @@ def test_section_2_3_access(body: bytes, allowed: bool) -> None:
     assert allows(body, "/a") is allowed
 
 
-# Section 2.5: 500 KiB are read, and no more of it.
+# Section 2.5: rove reads 500 KiB.
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_section_2_5_limits(end: bytes) -> None:
     comment = b"# " + b"x" * 98 + end
@@ -311,7 +311,7 @@ def test_section_2_5_limits(end: bytes) -> None:
     assert allows(outside, "/a")
 
 
-# Section 5.1, a simple example with several groups, and 5.2, the longest match; written anew, with our token.
+# Sections 5.1 (several groups) and 5.2 (the longest match), rewritten with our token.
 GROUPS = """\
 User-Agent: *
 Disallow: *.gif$
@@ -358,7 +358,7 @@ def test_section_5_examples(text: str, path: str, allowed: bool) -> None:
     assert allows(text, path) is allowed
 
 
-# Google's documentation of how its crawlers match paths, and which of several rules they take.
+# Google's documentation: how its crawlers match paths and choose between rules.
 GOOGLE_PATHS = {
     "/": ["/", "/fish", "/fish.html?x"],
     "/*": ["/", "/fish", "/fish.html?x"],
@@ -418,7 +418,7 @@ def test_google_does_not_match(rule: str, path: str) -> None:
         ("allow: /page\ndisallow: /*.ph", "/page.php5", YES),
         ("allow: /$\ndisallow: /", "/", YES),
         ("allow: /$\ndisallow: /", "/page.htm", NO),
-        # a sitemap line between two agents leaves them in one group
+        # a sitemap line between two agents does not split their group
         (
             "disallow: /b\nuser-agent: x\nsitemap: https://e.test/s\nuser-agent: rove\ndisallow: /a",
             "/a",
@@ -435,7 +435,7 @@ def test_google_precedence(rules: str, path: str, allowed: bool) -> None:
     assert allows(f"user-agent: *\n{rules}", path) is allowed
 
 
-# Bing: a group of one's own replaces that for all, and a Crawl-delay is obeyed.
+# Bing: a specific group replaces the one for all agents, and a Crawl-delay is obeyed.
 @pytest.mark.parametrize(
     ("text", "path", "allowed", "delay"),
     [
@@ -456,7 +456,7 @@ def test_bing(text: str, path: str, allowed: bool, delay: float) -> None:
     assert Rules(text.encode()).crawl_delay == delay
 
 
-# Yandex: prefixes sorted by length, '*' implied at the end of a rule unless '$' says otherwise.
+# Yandex: rules are sorted by length, and end with an implied '*' unless they end with '$'.
 @pytest.mark.parametrize(
     ("rules", "path", "allowed"),
     [

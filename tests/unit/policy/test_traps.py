@@ -1,4 +1,4 @@
-"""The signs of traps in URLs: none in ordinary ones, and the clear cases are not accepted."""
+"""The signs of traps in URLs: ordinary URLs have none, and clear traps are refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ A = "https://www.a.test"
 
 
 def form(path: str) -> str:
-    found = canonical(A + path)
-    assert found is not None
-    return found.text
+    url = canonical(A + path)
+    assert url is not None
+    return url.text
 
 
 GOOD = [
@@ -173,7 +173,7 @@ def test_ordinary_urls_have_no_penalty(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", SUSPECT)
-def test_what_may_be_a_trap_waits_behind_the_rest(path: str) -> None:
+def test_suspicious_urls_have_a_penalty(path: str) -> None:
     assert 0 < penalty(form(path), YEAR) < REFUSED, signs(form(path), YEAR)
 
 
@@ -182,11 +182,11 @@ def test_clear_cases_are_refused(path: str) -> None:
     assert penalty(form(path), YEAR) >= REFUSED, signs(form(path), YEAR)
 
 
-def test_signs_say_what_they_saw() -> None:
-    found = signs(form("/a/b/a/b/a/b?sort=x&page=20000"), YEAR)
-    assert [sign.what for sign in found] == [
-        "a path segment that is there 3 times",
-        "2 path segments that are each there 3 times",
+def test_signs_name_what_was_found() -> None:
+    trap_signs = signs(form("/a/b/a/b/a/b?sort=x&page=20000"), YEAR)
+    assert [sign.what for sign in trap_signs] == [
+        "a path segment that occurs 3 times",
+        "2 path segments that each occur 3 times",
         "parameters that sort or filter: 1",
         "page number 20,000",
     ]
@@ -195,7 +195,7 @@ def test_signs_say_what_they_saw() -> None:
 @pytest.mark.parametrize(
     ("year", "expected"), [(2026, 6), (2028, 6), (2029, 0), (2040, 0), (2010, REFUSED)]
 )
-def test_calendars_are_held_against_the_year(year: int, expected: int) -> None:
+def test_calendars_are_compared_with_the_current_year(year: int, expected: int) -> None:
     assert penalty(form("/calendar/2031/05"), year) == expected
 
 
@@ -206,10 +206,10 @@ def test_calendars_are_held_against_the_year(year: int, expected: int) -> None:
 @example("http://a.test/?&&&", 2026)
 @example("http://a.test/?page=²³", 2026)
 def test_any_text_has_a_penalty(text: str, year: int) -> None:
-    found = signs(text, year)
-    assert penalty(text, year) == sum(sign.penalty for sign in found)
-    assert all(sign.penalty > 0 for sign in found)
-    assert signs(text, year) == found
+    trap_signs = signs(text, year)
+    assert penalty(text, year) == sum(sign.penalty for sign in trap_signs)
+    assert all(sign.penalty > 0 for sign in trap_signs)
+    assert signs(text, year) == trap_signs
 
 
 SEGMENTS = st.lists(st.text("abcxyz-12", min_size=1, max_size=6), min_size=1, max_size=4)
@@ -238,8 +238,8 @@ def test_repeating_a_query_never_helps(parameters: list[str], times: int) -> Non
     assert penalty(repeated(3), YEAR) >= REFUSED
 
 
-def test_the_time_that_it_takes_is_bounded() -> None:
-    """Patterns are scanned once, whatever the text is made of: a second pass over every start would take minutes."""
+def test_long_urls_take_linear_time() -> None:
+    """Every pattern scans the text once; a scan from every position would take minutes."""
     for unit in ("=/%2f", "%25", "/page/", "/calendar/1", "a=%2F&", "/2087/", "[=%3"):
         penalty("https://a.test/calendar?" + unit * 40_000, YEAR)
         penalty("https://a.test/calendar/" + unit * 40_000, YEAR)

@@ -1,11 +1,13 @@
-"""Pages for the tests of the store, and readings of what it wrote by tools that are not ours."""
+"""Pages for the tests of the store, and readers of WARC files by other tools."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import resource
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ def page(
     status_line: str = "HTTP/1.1 200 OK",
     truncated: bool = False,
 ) -> Page:
-    """A page; its number is in its URL."""
+    """Make a page with its number in its URL."""
     url = f"https://example.com/{number}"
     response = Response(
         url=url, status=200, status_line=status_line, headers=headers, address="192.0.2.7"
@@ -46,12 +48,12 @@ def page(
 
 
 def store(directory: Path, keep: Keep = Keep.TEXT, **options: Any) -> WarcStore:
-    """A store in a directory."""
+    """Open a store in a directory."""
     return WarcStore(directory, keep=keep, name="crawl", software="rove/test", **options)
 
 
 def write(directory: Path, pages: Sequence[Page], keep: Keep = Keep.TEXT) -> list[Stored]:
-    """Write one group and close."""
+    """Write one batch and close the store."""
 
     async def run() -> list[Stored]:
         writer = store(directory, keep)
@@ -63,18 +65,18 @@ def write(directory: Path, pages: Sequence[Page], keep: Keep = Keep.TEXT) -> lis
 
 
 def files(directory: Path) -> list[str]:
-    """The names in a directory."""
+    """Return the names in a directory."""
     return sorted(path.name for path in directory.iterdir())
 
 
 def whole_file(directory: Path) -> Path:
-    """The only file in a directory."""
+    """Return the only file in a directory."""
     (path,) = directory.iterdir()
     return path
 
 
 def texts(data: bytes) -> list[str]:
-    """All texts in a WARC file, as fastwarc reads them."""
+    """Read all texts of a WARC file with fastwarc."""
     return [
         record.reader.read().decode()
         for record in FastWarcIterator(io.BytesIO(data))
@@ -83,24 +85,35 @@ def texts(data: bytes) -> list[str]:
 
 
 def warcio_records(path: Path) -> list[tuple[Any, bytes]]:
-    """All records of a WARC file as warcio reads them, with their contents; digests are verified."""
+    """Read all records of a WARC file with warcio, which verifies their digests."""
     with path.open("rb") as stream:
-        found = []
+        records = []
         for record in WarcioIterator(stream, check_digests="raise"):
             content = record.content_stream().read()
-            found.append((record, content))
-        return found
+            records.append((record, content))
+        return records
 
 
 def member(path: Path, location: Location) -> bytes:
-    """The bytes that a location points to."""
+    """Return the bytes at a location."""
     return path.read_bytes()[location.offset : location.offset + location.length]
 
 
 def passes_warcio_check(path: Path) -> bool:
-    """What `warcio check` says of a file."""
+    """Return the output of `warcio check` for a file."""
     try:
         warcio_main(["check", str(path)])
     except SystemExit as end:
         return not end.code
     return True
+
+
+@contextmanager
+def max_file_size(size: int) -> Iterator[None]:
+    """Limit the size of files, which fails like a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,4 +1,4 @@
-"""A text is stored once: later pages have a revisit record, which tools that are not ours understand."""
+"""A text is stored once. Later pages with the same text have a revisit record, which other tools understand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write(
 def content(text: str = LONG, **more: Any) -> Content:
     values: dict[str, Any] = {
         "hash": fingerprint(text),
-        "checked": text_block(text.encode()).checked,
+        "sha1_64": text_block(text.encode()).sha1_64,
         "domain": 1,
         "visit": 2,
         "where": Location(file="other.warc.gz", offset=0, length=1),
@@ -69,12 +69,12 @@ def kinds(directory: Path) -> list[str]:
     return [record.rec_type for record, _ in warcio_records(whole_file(directory))][1:]
 
 
-def test_of_a_group_the_first_is_stored_and_the_others_refer_to_it(tmp_path: Path) -> None:
+def test_within_a_batch_later_copies_refer_to_the_first(tmp_path: Path) -> None:
     stored = write(tmp_path, [known_page(1), known_page(2, LONG + "!"), known_page(3)])
     path = whole_file(tmp_path)
     assert kinds(tmp_path) == ["conversion", "conversion", "revisit"]
     assert [where.is_copy for where in stored] == [False, False, True]
-    assert stored[0].checked == stored[2].checked == text_block(LONG.encode()).checked
+    assert stored[0].sha1_64 == stored[2].sha1_64 == text_block(LONG.encode()).sha1_64
     first, _, copy = [record for record, _ in warcio_records(path)][1:]
     headers = copy.rec_headers
     assert headers.get_header("WARC-Target-URI") == "https://example.com/3"
@@ -103,8 +103,8 @@ def test_a_known_text_is_not_stored_again(tmp_path: Path) -> None:
 
 
 def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
-    """The hash that is looked up can be aimed at; the digest that is compared cannot."""
-    other = content(checked=text_block(b"another").checked)
+    """An attacker can find a text with a given 64-bit hash, but not with a given SHA-1 digest as well."""
+    other = content(sha1_64=text_block(b"another").sha1_64)
     pages = [known_page(1), known_page(2)]
     stored = write(tmp_path, pages, known={other.hash: other})
     assert [where.is_copy for where in stored] == [False, False]
@@ -114,9 +114,9 @@ def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "is_copy"), [("x" * SHORTEST_SHARED, True), ("x" * (SHORTEST_SHARED - 1), False)]
 )
-def test_short_texts_are_stored_each_by_itself(tmp_path: Path, text: str, is_copy: bool) -> None:
+def test_short_texts_are_always_stored(tmp_path: Path, text: str, is_copy: bool) -> None:
     first, second = write(tmp_path, [known_page(1, text), known_page(2, text)])
-    assert second.is_copy is is_copy and (first.checked is not None) is is_copy
+    assert second.is_copy is is_copy and (first.sha1_64 is not None) is is_copy
     if not is_copy:
         assert second.text is not None
         assert WarcReader(tmp_path).read_text(second.text) == text
@@ -124,13 +124,13 @@ def test_short_texts_are_stored_each_by_itself(tmp_path: Path, text: str, is_cop
 
 def test_a_page_without_a_hash_is_always_stored(tmp_path: Path) -> None:
     stored = write(tmp_path, [page(1, LONG), page(2, LONG)])
-    assert not any(where.is_copy or where.checked for where in stored)
+    assert not any(where.is_copy or where.sha1_64 for where in stored)
 
 
-def test_raw_answers_are_stored_each_by_itself(tmp_path: Path) -> None:
+def test_raw_responses_are_always_stored(tmp_path: Path) -> None:
     first, second = write(tmp_path / "raw", [known_page(1), known_page(2)], Keep.RAW)
     assert kinds(tmp_path / "raw") == ["response", "response"]
-    assert not second.is_copy and first.checked is None
+    assert not second.is_copy and first.sha1_64 is None
     write(tmp_path / "both", [known_page(1), known_page(2)], Keep.BOTH)
     assert kinds(tmp_path / "both") == ["response", "conversion", "response", "revisit"]
     _, _, _, answer, copy = [
@@ -146,14 +146,14 @@ def test_a_shared_text_is_read_and_its_digest_compared(tmp_path: Path) -> None:
     assert stored.text is not None
     assert reader.read_content(content(where=stored.text)) == LONG
     with pytest.raises(StoreError, match="is another text"):
-        reader.read_content(content(where=stored.text, checked=1))
+        reader.read_content(content(where=stored.text, sha1_64=1))
     (copy,) = write(tmp_path / "copy", [known_page(1)], known={content().hash: content()})
     assert copy.text is not None
     with pytest.raises(StoreError, match="'revisit' record, not a 'conversion'"):
         WarcReader(tmp_path / "copy").read_text(copy.text)
 
 
-def test_a_revisit_record_can_be_made_to_name_no_other_page(tmp_path: Path) -> None:
+def test_a_revisit_record_can_lose_its_reference(tmp_path: Path) -> None:
     pages = [known_page(1), known_page(2)]
     stored = write(tmp_path, pages, Keep.BOTH)[1]
     assert stored.text is not None

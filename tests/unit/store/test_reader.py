@@ -1,4 +1,4 @@
-"""The reader: one clear sentence for whatever is wrong with a record."""
+"""The reader returns records, or says in one sentence what is wrong with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.store.pages import page, whole_file, write
 
 @pytest.fixture
 def text(tmp_path: Path) -> Location:
-    """The location of the second of three texts."""
+    """Store three texts and return the location of the second."""
     _, stored, _ = write(tmp_path, [page(n, f"text {n}") for n in range(3)], Keep.BOTH)
     assert stored.text is not None
     return stored.text
@@ -44,7 +44,7 @@ def test_a_record_of_another_url_is_refused(tmp_path: Path, text: Location) -> N
     assert "https://example.com/2" in message
 
 
-def test_a_missing_file_is_said(tmp_path: Path, text: Location) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, text: Location) -> None:
     whole_file(tmp_path).unlink()
     assert "missing" in complaint(tmp_path, text)
 
@@ -55,7 +55,7 @@ def test_a_file_that_is_still_open_is_read(tmp_path: Path, text: Location) -> No
     assert WarcReader(tmp_path).read_text(text) == "text 1"
 
 
-def test_a_file_finished_while_it_is_looked_for_is_read(
+def test_a_file_that_is_being_finished_is_read(
     tmp_path: Path, text: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     final = whole_file(tmp_path)
@@ -73,16 +73,16 @@ def test_a_file_finished_while_it_is_looked_for_is_read(
 
 
 @pytest.mark.parametrize("change", [-1, 1, 1_000_000])
-def test_a_wrong_offset_is_said(tmp_path: Path, text: Location, change: int) -> None:
+def test_a_wrong_offset_is_reported(tmp_path: Path, text: Location, change: int) -> None:
     assert "damaged" in complaint(tmp_path, replace(text, offset=text.offset + change))
 
 
 @pytest.mark.parametrize("change", [-1, 1])
-def test_a_wrong_length_is_said(tmp_path: Path, text: Location, change: int) -> None:
+def test_a_wrong_length_is_reported(tmp_path: Path, text: Location, change: int) -> None:
     assert "damaged" in complaint(tmp_path, replace(text, length=text.length + change))
 
 
-def test_a_damaged_record_is_said_and_its_neighbours_are_read(tmp_path: Path) -> None:
+def test_a_damaged_record_does_not_affect_its_neighbours(tmp_path: Path) -> None:
     places = [
         item.text for item in write(tmp_path, [page(n, f"text {n}") for n in range(3)]) if item.text
     ]
@@ -107,7 +107,7 @@ def _first_length(directory: Path) -> int:
     return data.index(b"\x1f\x8b\x08", 3)
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, text: Location) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, text: Location) -> None:
     path = whole_file(tmp_path)
     path.unlink()
     path.mkdir()

@@ -1,4 +1,4 @@
-"""The bytes of a record: read back by warcio and fastwarc, whatever a server put into its head."""
+"""Records are read back by warcio and fastwarc, whatever headers the server sent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
 
 
 def http_head(**options: Any) -> list[str]:
-    """The head of the stored answer, line by line."""
+    """Return the lines of the stored response's head."""
     block = decompress(compress(response_record(page(**options), record_id=ID), 1)).block
     return block.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
 
@@ -58,11 +58,11 @@ def test_a_text_record_is_as_in_a_wet_file() -> None:
     assert rest == "Grüße\r\n\r\n".encode()
 
 
-def test_a_text_alone_refers_to_nothing() -> None:
+def test_a_text_without_a_response_refers_to_nothing() -> None:
     assert b"WARC-Refers-To" not in text_record(page(), refers_to=None)
 
 
-def test_a_response_record_says_what_is_known_of_it() -> None:
+def test_the_headers_of_a_response_record() -> None:
     record = decompress(compress(response_record(page(truncated=True), record_id=ID), 1))
     assert record.headers["warc-type"] == "response"
     assert record.headers["warc-record-id"] == ID
@@ -72,7 +72,7 @@ def test_a_response_record_says_what_is_known_of_it() -> None:
     assert record.headers["warc-payload-digest"] != record.headers["warc-block-digest"]
 
 
-def test_an_answer_that_is_whole_is_not_called_truncated() -> None:
+def test_a_complete_response_is_not_marked_truncated() -> None:
     assert b"WARC-Truncated" not in response_record(page(), record_id=ID)
 
 
@@ -104,9 +104,7 @@ def test_an_answer_that_is_whole_is_not_called_truncated() -> None:
         ),
     ],
 )
-def test_the_head_is_true_of_the_body_that_is_stored(
-    sent: list[tuple[str, str]], kept: list[str]
-) -> None:
+def test_the_head_fits_the_stored_body(sent: list[tuple[str, str]], kept: list[str]) -> None:
     assert http_head(headers=sent, body=b"12345") == ["HTTP/1.1 200 OK", *kept]
 
 
@@ -158,15 +156,15 @@ def test_no_head_can_break_a_record(
     body: bytes,
 ) -> None:
     directory = tmp_path_factory.mktemp("hostile")
-    # A declared content coding is undone by the readers: that is theirs to fail at.
+    # Readers decode a declared content coding and may fail at that.
     headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
     source = page(headers=headers, status_line=status_line, body=body)
     write(directory, [source, page(1)], Keep.BOTH)
     path = whole_file(directory)
-    found = warcio_records(path)
-    kinds = [record.rec_type for record, _ in found]
+    records = warcio_records(path)
+    kinds = [record.rec_type for record, _ in records]
     assert kinds == ["warcinfo", "response", "conversion", "response", "conversion"]
-    assert found[1][1] == body
+    assert records[1][1] == body
     assert passes_warcio_check(path)
     with path.open("rb") as stream:
         fast = [
@@ -176,7 +174,7 @@ def test_no_head_can_break_a_record(
     assert len(fast) == 5
 
 
-def test_both_readers_agree_on_an_answer_with_a_coded_body(tmp_path: Path) -> None:
+def test_both_readers_agree_on_a_response_with_a_content_coding(tmp_path: Path) -> None:
     coded = gzip.compress(b"<p>Hello</p>" * 50)
     headers = [
         ("Content-Type", "text/html"),
@@ -220,7 +218,7 @@ GOOD = text_record(page(), refers_to=None)
         compress(GOOD.partition(b"\r\n\r\n")[0], 1),
     ],
 )
-def test_what_is_not_one_whole_record_is_refused(member: bytes) -> None:
+def test_anything_but_one_whole_record_is_rejected(member: bytes) -> None:
     with pytest.raises(NotARecord):
         decompress(member)
 

@@ -1,4 +1,4 @@
-"""Recovery: whatever a crash leaves of an open file, exactly its whole records stay."""
+"""Recovery keeps exactly the whole records of an open file, whatever a crash left of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAME = "crawl-20240101000000-00000.warc.gz"
 
 
 def whole_records(directory: Path, count: int, keep: Keep = Keep.TEXT) -> tuple[bytes, list[int]]:
-    """A file of so many pages as bytes, and where its records end."""
+    """Return a file's bytes, and the ends of its records."""
     directory.mkdir()
     pages = [page(n, f"text {n} " * (n % 5)) for n in range(count)]
     stored = write(directory, pages, keep)
@@ -44,7 +44,7 @@ def whole_records(directory: Path, count: int, keep: Keep = Keep.TEXT) -> tuple[
 
 
 def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | None]:
-    """Recover a directory in which a crash left one file; the report, and the file after it."""
+    """Recover a directory with one open file; return the report and the file's content."""
     path = directory / NAME
     path.unlink(missing_ok=True)
     (directory / f"{NAME}.open").write_bytes(left)
@@ -54,7 +54,7 @@ def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | Non
 
 
 def check_cut(directory: Path, data: bytes, ends: list[int], at: int) -> None:
-    """What is kept of a file that was cut at some byte."""
+    """Recover a file that was cut at some byte."""
     kept = [end for end in ends if end <= at]
     report, left = recovered(directory, data[:at])
     if kept:
@@ -156,7 +156,7 @@ def test_finished_files_and_others_are_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path) == ["notes.open", "whole.warc.gz"]
 
 
-def test_no_directory_is_nothing_to_recover(tmp_path: Path) -> None:
+def test_a_missing_directory_has_nothing_to_recover(tmp_path: Path) -> None:
     assert recover(tmp_path / "none") == RecoveryReport()
 
 
@@ -180,7 +180,7 @@ def test_no_finished_file_is_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == data
 
 
-def test_a_file_that_cannot_be_recovered_is_said(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_recovered_is_reported(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.open").mkdir()
     with pytest.raises(StoreError, match="Is a directory"):
         recover(tmp_path)
@@ -222,7 +222,7 @@ asyncio.run(run())
 
 @pytest.mark.system
 @pytest.mark.parametrize("lines", [1, 400, 3_000])
-def test_after_kill_nothing_is_missing_that_write_returned_for(tmp_path: Path, lines: int) -> None:
+def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -1,15 +1,13 @@
-"""The store: what it writes is where it says, whole, durable, and readable by other tools."""
+"""Stored pages are complete, durable, at the returned locations, and readable by other tools."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import os
-import resource
 import stat
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from rove.store.reader import WarcReader
 from rove.store.record import decompress
 from tests.unit.store.pages import (
     files,
+    max_file_size,
     member,
     page,
     passes_warcio_check,
@@ -45,7 +44,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("keep", Keep)
-def test_what_is_asked_for_is_kept_and_read_back(tmp_path: Path, keep: Keep) -> None:
+def test_the_requested_parts_are_stored_and_read_back(tmp_path: Path, keep: Keep) -> None:
     stored = write(tmp_path, PAGES, keep)
     reader = WarcReader(tmp_path)
     for item, source in zip(stored, PAGES, strict=True):
@@ -57,8 +56,7 @@ def test_what_is_asked_for_is_kept_and_read_back(tmp_path: Path, keep: Keep) -> 
         if keep is Keep.TEXT:
             assert item.raw is None
         else:
-            assert item.raw is not None
-            assert source.source is not None
+            assert item.raw is not None and source.source is not None
             message = reader.read_raw(item.raw, source.url)
             assert message.partition(b"\r\n\r\n")[2] == source.source.wire_body
     path = whole_file(tmp_path)
@@ -74,7 +72,7 @@ def test_what_is_asked_for_is_kept_and_read_back(tmp_path: Path, keep: Keep) -> 
     ]
 
 
-def test_a_text_names_the_answer_it_was_taken_from(tmp_path: Path) -> None:
+def test_a_text_record_refers_to_its_response_record(tmp_path: Path) -> None:
     write(tmp_path, PAGES[:2], Keep.BOTH)
     _, raw, text, *_ = (record.rec_headers for record, _ in warcio_records(whole_file(tmp_path)))
     assert text.get_header("WARC-Refers-To") == raw.get_header("WARC-Record-ID")
@@ -92,7 +90,7 @@ def test_locations_are_exact(tmp_path: Path) -> None:
     assert ends[-1] == path.stat().st_size
 
 
-def test_each_file_opens_with_what_wrote_it(tmp_path: Path) -> None:
+def test_each_file_starts_with_a_warcinfo_record(tmp_path: Path) -> None:
     async def run() -> None:
         writer = store(tmp_path, info={"operator": "someone@example.com"})
         await writer.write([page()])
@@ -121,7 +119,7 @@ def test_a_file_has_its_final_name_only_when_closed(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_store_that_wrote_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_an_unused_store_creates_no_file(tmp_path: Path) -> None:
     async def run() -> None:
         writer = store(tmp_path / "none")
         assert await writer.write([]) == []
@@ -131,12 +129,12 @@ def test_a_store_that_wrote_nothing_leaves_nothing(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-def test_the_directory_is_made(tmp_path: Path) -> None:
+def test_the_directory_is_created(tmp_path: Path) -> None:
     write(tmp_path / "a" / "b", [page()])
     assert len(files(tmp_path / "a" / "b")) == 1
 
 
-def test_a_group_may_go_over_several_files(tmp_path: Path) -> None:
+def test_a_batch_may_span_several_files(tmp_path: Path) -> None:
     async def run() -> list[Stored]:
         writer = store(tmp_path, Keep.BOTH, max_file_bytes=1_500)
         stored = await writer.write([page(n, f"text {n}") for n in range(10)])
@@ -171,12 +169,12 @@ def test_files_of_many_stores_do_not_collide(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert len(files(tmp_path)) == 5
-    found = [record for path in tmp_path.iterdir() for record, _ in warcio_records(path)]
-    urls = {record.rec_headers.get_header("WARC-Target-URI") for record in found}
+    records = [record for path in tmp_path.iterdir() for record, _ in warcio_records(path)]
+    urls = {record.rec_headers.get_header("WARC-Target-URI") for record in records}
     assert urls == {None, *(f"https://example.com/{n}" for n in range(5))}
 
 
-def test_groups_written_at_once_do_not_mix(tmp_path: Path) -> None:
+def test_concurrent_batches_do_not_mix(tmp_path: Path) -> None:
     async def run() -> list[list[Stored]]:
         writer = store(tmp_path, max_file_bytes=5_000)
         groups = ([page(g * 10 + n, f"{g}.{n}") for n in range(10)] for g in range(8))
@@ -186,11 +184,11 @@ def test_groups_written_at_once_do_not_mix(tmp_path: Path) -> None:
 
     reader = WarcReader(tmp_path)
     for number, group in enumerate(asyncio.run(run())):
-        found = [reader.read_text(item.text) for item in group if item.text]
-        assert found == [f"{number}.{n}" for n in range(10)]
+        stored_texts = [reader.read_text(item.text) for item in group if item.text]
+        assert stored_texts == [f"{number}.{n}" for n in range(10)]
 
 
-def test_the_loop_goes_on_while_a_group_is_written(
+def test_writing_does_not_block_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = threading.Event()
@@ -210,7 +208,7 @@ def test_the_loop_goes_on_while_a_group_is_written(
 
 
 class SyncLog:
-    """What the kernel was asked to bring to the disk, in order."""
+    """Records, in order, what was synced to the disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.synced: dict[int, int] = {}
@@ -221,11 +219,11 @@ class SyncLog:
     def _noting(self, call: Callable[[int], None]) -> Callable[[int], None]:
         def noted(fd: int) -> None:
             call(fd)
-            found = os.fstat(fd)
-            if stat.S_ISDIR(found.st_mode):
+            status = os.fstat(fd)
+            if stat.S_ISDIR(status.st_mode):
                 self.listings.append(sorted(os.listdir(fd)))
             else:
-                self.synced[found.st_ino] = found.st_size
+                self.synced[status.st_ino] = status.st_size
 
         return noted
 
@@ -256,22 +254,11 @@ def test_everything_is_on_the_disk_before_write_returns(
     assert len(files(tmp_path)) > 3
 
 
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    """The kernel refuses to let files grow larger, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def incompressible(number: int) -> Page:
     return page(number, os.urandom(40_000).hex())
 
 
-def test_a_full_disk_leaves_the_file_as_it_was_and_the_group_can_be_tried_again(
+def test_after_a_full_disk_the_batch_can_be_written_again(
     tmp_path: Path,
 ) -> None:
     group = [incompressible(n) for n in range(1, 201)]
@@ -282,7 +269,7 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_the_group_can_be_tried_again(
         path = whole_file(tmp_path)
         before = path.read_bytes()
         for _ in range(2):
-            with no_file_above(5_000_000), pytest.raises(DiskFull) as caught:
+            with max_file_size(5_000_000), pytest.raises(DiskFull) as caught:
                 await writer.write(group)
             assert path.read_bytes() == before
             assert str(tmp_path) in str(caught.value)
@@ -297,10 +284,10 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_the_group_can_be_tried_again(
     assert passes_warcio_check(whole_file(tmp_path))
 
 
-def test_a_full_disk_at_the_first_group_leaves_no_file(tmp_path: Path) -> None:
+def test_a_full_disk_at_the_first_batch_leaves_no_file(tmp_path: Path) -> None:
     async def run() -> None:
         writer = store(tmp_path)
-        with no_file_above(1_000), pytest.raises(DiskFull):
+        with max_file_size(1_000), pytest.raises(DiskFull):
             await writer.write([incompressible(0)])
         assert files(tmp_path) == []
         await writer.write([page(1)])
@@ -310,21 +297,21 @@ def test_a_full_disk_at_the_first_group_leaves_no_file(tmp_path: Path) -> None:
     assert len(files(tmp_path)) == 1
 
 
-def test_a_full_disk_after_a_rotation_takes_the_whole_group_back(tmp_path: Path) -> None:
+def test_a_full_disk_after_a_rotation_rolls_back_the_whole_batch(tmp_path: Path) -> None:
     async def run() -> None:
         writer = store(tmp_path, max_file_bytes=150_000)
         await writer.write([page(0)])
         before = contents(tmp_path)
         group = [*(page(n, "x" * 10_000) for n in range(5)), *map(incompressible, range(5, 12))]
-        with no_file_above(100_000), pytest.raises(DiskFull):
+        with max_file_size(100_000), pytest.raises(DiskFull):
             await writer.write(group)
         assert contents(tmp_path) == before
         await writer.write(group)
         await writer.close()
 
     asyncio.run(run())
-    found = [text for path in tmp_path.iterdir() for text in texts(path.read_bytes())]
-    assert len(found) == 13
+    stored_texts = [text for path in tmp_path.iterdir() for text in texts(path.read_bytes())]
+    assert len(stored_texts) == 13
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "write", "ftruncate"])
@@ -358,7 +345,7 @@ def test_a_failing_disk_is_a_store_error(
         assert texts(whole_file(tmp_path).read_bytes()) == ["kept", "again"]
 
 
-def test_a_file_that_cannot_be_finished_is_said_and_left_for_recovery(
+def test_a_file_that_cannot_be_finished_is_left_for_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -377,7 +364,7 @@ def test_a_file_that_cannot_be_finished_is_said_and_left_for_recovery(
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_no_room_is_told_from_other_trouble(code: int) -> None:
+def test_a_full_disk_is_distinguished_from_other_errors(code: int) -> None:
     assert isinstance(store_error(OSError(code, os.strerror(code)), Path("x")), DiskFull)
     assert not isinstance(store_error(OSError(errno.EIO, "Input/output"), Path("x")), DiskFull)
 
@@ -388,7 +375,7 @@ def test_no_room_is_told_from_other_trouble(code: int) -> None:
     keep=st.sampled_from(Keep),
     max_file_bytes=st.sampled_from([1, 900, 3_000, 1 << 30]),
 )
-def test_any_groups_come_back_in_order(
+def test_any_batches_are_read_back_in_order(
     tmp_path_factory: pytest.TempPathFactory,
     groups: list[list[str]],
     keep: Keep,

@@ -31,7 +31,7 @@ class Moved:
     """The result of a move."""
 
     rows: Mapping[str, int]
-    """Rows copied, by table."""
+    """Rows copied, by what people call them: domains, URLs …"""
 
 
 async def move(
@@ -98,7 +98,7 @@ class Mover:
             while self._bookmark.table:
                 await self._copy(tables[self._bookmark.table])
             await self._finish()
-        return Moved(rows=self._bookmark.rows)
+        return Moved(rows={table.title: self._bookmark.rows[table.name] for table in TABLES})
 
     async def _begin(self, session: Session) -> Bookmark:
         await fetch(session.connection, "lock_schema", name=f"rove {self._database.schema}")

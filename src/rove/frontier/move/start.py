@@ -16,7 +16,10 @@ from rove.frontier.postgres.session import Session
 async def start_or_resume(
     session: Session, source: Source, node: Node, target: str, say: Callable[[str], None]
 ) -> Bookmark:
-    """Return the bookmark to go on from; UsageError if the target, which messages name so, holds anything else."""
+    """Return the bookmark to resume from, or a new one; UsageError if the target holds something else.
+
+    `target` is how messages call it.
+    """
     bookmark = await read_bookmark(session)
     has_settings = await session.value("get_meta", key="settings") is not None
     if bookmark is None or bookmark.id != source.id:
@@ -60,7 +63,7 @@ async def _start(session: Session, source: Source, node: Node) -> Bookmark:
 
 
 async def _rename_machine(session: Session, bookmark: Bookmark, node: Node) -> None:
-    """Keep the rows with their data directory, which may have another key or path than at the earlier start."""
+    """Update the row of the data directory, whose key or path may have changed since the earlier start."""
     connection, machine = session.connection, bookmark.machine
     if not bookmark.finished:
         await fetch(connection, "forget_other_machine", key=node.key, machine=machine)

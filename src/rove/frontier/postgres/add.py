@@ -15,13 +15,13 @@ from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
-from rove.frontier.postgres.schedule import ALONE, reschedule
+from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD
 from rove.model.urls import NewUrl, NotAccepted
 
 WARY_ADDS = 50
-"""Adds that expect a conflict after one has met one, so that few adds have to be repeated."""
+"""After a conflict, this many adds expect another one, so that few adds have to be repeated."""
 
 
 class Overtaken(Exception):
@@ -88,7 +88,7 @@ class PostgresAdding:
         names: Mapping[int, str],
         changes: Counter[str],
     ) -> list[Raised]:
-        """Count inserted URLs as pending, and make or wake their domains; return those that may be full."""
+        """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
         rows = await session.fetch(
             "raise_pending",
             domains=list(unseen),

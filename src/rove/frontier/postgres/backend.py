@@ -36,9 +36,10 @@ class PostgresBackend:
         """With `register`, this node takes part. `on_news` is called when the server is lost and when it is back."""
         self._database = PostgresDatabase(url, schema, on_news=on_news)
         self._node = machine if register else None
-        self._machine = 0
+        self.machine = 0
+        """The number of this node in the database, once it is open."""
         self.location = self._database.location
-        self.catalog = PostgresCatalog(self._database, lambda: self._machine)
+        self.catalog = PostgresCatalog(self._database, lambda: self.machine)
         self.reader = postgres_reader(self._database, machine.key)
 
     async def exists(self) -> bool:
@@ -49,9 +50,9 @@ class PostgresBackend:
         if await is_moving(self._database):
             raise UsageError(f"a move into {self.location} is not finished; run 'rove move' again")
         node = self._node
-        if node is not None and not self._machine:
+        if node is not None and not self.machine:
             await self._refuse_copy(node)
-            self._machine = await self._database.value(
+            self.machine = await self._database.value(
                 "this_machine", key=node.key, host=node.host, path=node.path
             )
 
@@ -74,8 +75,8 @@ class PostgresBackend:
         return run
 
     async def begin(self, policy: Policy, run: int | None) -> PostgresFrontier:
-        assert self._machine, "a process that crawls has a data directory"
-        frontier = PostgresFrontier(self._database, policy, self._machine)
+        assert self.machine, "a process that crawls has a data directory"
+        frontier = PostgresFrontier(self._database, policy, self.machine)
         await frontier.begin(run)
         return frontier
 
@@ -86,10 +87,10 @@ class PostgresBackend:
         )
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
-        await relocate_contents(self._database, self._machine, moved)
+        await relocate_contents(self._database, self.machine, moved)
 
     async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
-        await forget_contents(self._database, self._machine, texts)
+        await forget_contents(self._database, self.machine, texts)
 
     async def close(self) -> None:
         await self._database.close()

@@ -97,7 +97,7 @@ async def include(domains: list[int], session: Session) -> None:
 async def _change_pending(
     session: Session, domain: int, change: int, changes: Counter[str]
 ) -> None:
-    """Add to the number of pending URLs of a locked domain, and compute anew when it is due."""
+    """Add to the number of pending URLs of a locked domain, and recompute when it is due."""
     rows = await session.fetch("add_to_pending", domain=domain, change=change)
     for pending, excluded in rows:
         count_active(pending, change, excluded, changes)

@@ -14,7 +14,7 @@ from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase, WasLost
 from rove.frontier.postgres.session import Session
-from rove.frontier.postgres.settle import PostgresSettling, delay_ms, settle_urls
+from rove.frontier.postgres.settle import PostgresSettling, settle_urls
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.rows.visits import LeasedDomain, given_up_rows, urls_by_domain
 from rove.model.urls import PendingUrl
@@ -87,7 +87,7 @@ class PostgresClaiming:
             latest=self._clock.latest(),
             limit=limit,
             budget=round(self._policy.budget * 1000),
-            delay=delay_ms(self._policy),
+            delay=self._policy.delay_ms,
             process=process,
             **self._clock.limits(),
         )

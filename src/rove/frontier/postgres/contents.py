@@ -25,11 +25,11 @@ async def insert_contents(session: Session, visits: Iterable[VisitResult], machi
     rows = content_rows(visits)
     if not rows:
         return
-    hashes, checked, domains, numbers, files, offsets, lengths = columns_of(rows, 7)
+    hashes, sha1_64, domains, numbers, files, offsets, lengths = columns_of(rows, 7)
     await session.fetch(
         "insert_contents",
         hashes=hashes,
-        checked=checked,
+        sha1_64=sha1_64,
         domains=domains,
         visits=numbers,
         files=files,

@@ -1,6 +1,6 @@
 """The frontier's connections to PostgreSQL, and how work survives an outage of the server.
 
-Work is a coroutine function that gets a session. If the server is lost, restarts or refuses, the work waits with
+Work is a coroutine function that takes a session. If the server is lost, restarts or refuses, the work waits with
 growing pauses and is then repeated from its beginning, because everything that a frontier does may be repeated. A lost
 server is an error only while a crawl shuts down (`stop_waiting`).
 """
@@ -93,7 +93,7 @@ class PostgresDatabase:
         self.on_news: Callable[[str], None] = on_news or log.warning
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect; with `create`, make or update the schema. Raise an error with a sentence if that is impossible."""
+        """Connect; with `create`, create or update the schema. Raise an error that says why if that is impossible."""
         if self._pool is not None:
             return
         pool = None
@@ -251,7 +251,7 @@ class PostgresDatabase:
             await asyncio.sleep(RETRY_PAUSE)
 
     async def _pause(self, seconds: float) -> None:
-        """Pause, but at most a second after stop_waiting was called."""
+        """Pause until stop_waiting is called; after that, pause at most a second."""
         if self._hurry.is_set():
             await asyncio.sleep(min(seconds, 1.0))
             return

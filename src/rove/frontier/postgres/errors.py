@@ -47,7 +47,7 @@ def _database(url: str) -> str:
 
 
 def open_error(error: BaseException, url: str, schema: str) -> RoveError:
-    """Return an error with a sentence that says why a database cannot be used."""
+    """Return an error whose message says why a database cannot be used."""
     where = redacted(url)
     database = _database(url)
     if isinstance(error, asyncpg.InvalidCatalogNameError):

@@ -14,7 +14,7 @@ from functools import partial
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Added, LostVisit, Policy, Vitals
+from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.postgres.add import PostgresAdding
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
@@ -27,11 +27,12 @@ from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.origins import put_origins
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
-from rove.frontier.postgres.settle import PostgresSettling, delay_ms
+from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.origins import origin_record
 from rove.frontier.rows.visits import pending_url
+from rove.frontier.runs import Vitals
 from rove.model.ledger import Content, Counts
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
@@ -129,7 +130,7 @@ class PostgresFrontier:
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         if records:
-            work = partial(put_origins, records, delay_ms(self._policy))
+            work = partial(put_origins, records, self._policy.delay_ms)
             await self._database.transaction("save robots.txt records", work)
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
@@ -180,7 +181,7 @@ class PostgresFrontier:
             cut = await session.fetch(
                 "cut_leases",
                 processes=list(owners),
-                delay=delay_ms(self._policy),
+                delay=self._policy.delay_ms,
                 **self._clock.limits(),
             )
             return len(cut)

@@ -224,15 +224,15 @@ RETURNING size, error;
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive
 -- sorted, because two processes that store the same texts wait for each other here.
-INSERT INTO content (hash, checked, domain, visit, file, "offset", length, machine)
+INSERT INTO content (hash, sha1_64, domain, visit, file, "offset", length, machine)
 SELECT *, :machine::integer
-FROM unnest(:hashes::bigint[], :checked::bigint[], :domains::bigint[], :visits::bigint[], :files::text[],
+FROM unnest(:hashes::bigint[], :sha1_64::bigint[], :domains::bigint[], :visits::bigint[], :files::text[],
     :offsets::bigint[], :lengths::bigint[])
 ON CONFLICT DO NOTHING;
 
 -- name: known_contents
 -- Includes the URL and the time of the page that the stored record names.
-SELECT c.hash, c.checked, c.domain, c.visit, c.file, c."offset", c.length, r.url, r.started, c.machine
+SELECT c.hash, c.sha1_64, c.domain, c.visit, c.file, c."offset", c.length, r.url, r.started, c.machine
 FROM unnest(:hashes::bigint[]) AS e (hash)
 JOIN content AS c ON c.hash = e.hash
 JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';

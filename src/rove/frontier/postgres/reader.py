@@ -22,7 +22,7 @@ def postgres_reader(database: PostgresDatabase, node_key: str) -> CrawlReader:
 
 
 class PostgresTables:
-    """The queries of a reader that only PostgreSQL answers this way."""
+    """The queries of a reader that are specific to PostgreSQL."""
 
     def __init__(self, database: PostgresDatabase, node_key: str) -> None:
         """`node_key` identifies this data directory."""

@@ -1,18 +1,13 @@
-"""When the domains of the frontier on PostgreSQL are due."""
+"""Schedules the domains of the frontier on PostgreSQL."""
 
 from __future__ import annotations
 
-from rove.frontier.bulk_settle import ALONE_MS
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import HELD, RETRIED
-from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-
-ALONE = {"leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
-"""Parameters: the limits beyond which a crawl does not stay up for a domain."""
+from rove.frontier.priority import ALONE, HELD, RETRIED
 
 
 async def reschedule(session: Session, domains: list[int]) -> None:
-    """Compute anew when locked domains are due, from their first pending URL."""
+    """Recompute when locked domains are due, from their first pending URL."""
     await session.fetch("reschedule", domains=domains, retried=RETRIED, held=HELD, **ALONE)
 
 

@@ -13,9 +13,9 @@ from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import insert_contents
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.origins import save_robots_texts
-from rove.frontier.postgres.schedule import ALONE, reschedule
+from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.priority import ALONE, HELD, RETRIED
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import REQUEST_COLUMNS, ledger_rows, request_values
 from rove.frontier.rows.visits import (
@@ -75,7 +75,7 @@ class PostgresSettling:
             backoffs=backoffs,
             failures=failures,
             repeats=repeats,
-            delay=delay_ms(self._policy),
+            delay=self._policy.delay_ms,
             epoch=self._policy.limits_epoch,
             cap=self._policy.max_pages_per_domain,
             retried=RETRIED,
@@ -122,7 +122,7 @@ class PostgresSettling:
             asked=asked,
             since_finish=since_finish,
             pauses=pauses,
-            delay=delay_ms(self._policy),
+            delay=self._policy.delay_ms,
             **self._clock.limits(),
         )
         await reschedule(session, domains)
@@ -154,8 +154,3 @@ async def settle_urls(
         visits=visits,
     )
     return count_settled(settled, changes)
-
-
-def delay_ms(policy: Policy) -> int:
-    """Return the minimum delay in milliseconds."""
-    return round(policy.delay * 1000)

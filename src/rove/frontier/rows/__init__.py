@@ -1,1 +1,1 @@
-"""The rows of both databases as records, and back: what a query takes or returns is mapped here, once."""
+"""Maps the rows of both databases to records and back, once for both."""

@@ -22,12 +22,12 @@ def content_rows(visits: Iterable[VisitResult]) -> list[list[Any]]:
 
 def content_record(row: Sequence[Any], node: str = "") -> Content:
     """Build a stored text from a row of known_contents; `node` stores it."""
-    hash, checked, domain, visit, file, offset, length, url, fetched_at, *_ = row
+    hash, sha1_64, domain, visit, file, offset, length, url, fetched_at, *_ = row
     where = location_from((file, offset, length))
     assert where is not None, "the columns are NOT NULL"
     return Content(
         hash=hash,
-        checked=checked,
+        sha1_64=sha1_64,
         domain=domain,
         visit=visit,
         where=where,
@@ -52,6 +52,6 @@ def location_key(hash: int, where: Location) -> list[Any]:
 def _values(content: Content) -> list[Any]:
     where = content.where
     return [
-        *(content.hash, content.checked, content.domain, content.visit),
+        *(content.hash, content.sha1_64, content.domain, content.visit),
         *(where.file, where.offset, where.length),
     ]

@@ -126,7 +126,7 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
         Closing(
             visit.lease.domain,
             settled[visit.lease.domain],
-            visit.asked,
+            visit.requested,
             _since_finish(visit),
             [s.state for s in visit.settled].count(UrlState.DONE),
             round(visit.pause * 1000),
@@ -144,7 +144,7 @@ def late_rows(visits: Iterable[VisitResult]) -> list[tuple[int, int, bool, int, 
         (
             visit.lease.domain,
             visit.lease.token,
-            visit.asked,
+            visit.requested,
             _since_finish(visit),
             round(visit.pause * 1000),
         )

@@ -9,10 +9,10 @@ import msgspec
 
 from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
 from rove.frontier.contract import Added
-from rove.frontier.priority import RETRIED, URLS_PER_ADD, priority_of
+from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, priority_of
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
-from rove.frontier.sqlite.schedule import ALONE, reschedule
+from rove.frontier.sqlite.schedule import reschedule
 from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
 
@@ -49,7 +49,7 @@ class SqliteAdding:
     def _raise_pending(
         self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
     ) -> list[Raised]:
-        """Count inserted URLs as pending, and make or wake their domains; return those that may be full."""
+        """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
         by_count: dict[int, list[int]] = {}
         for id, count in unseen.items():
             by_count.setdefault(count, []).append(id)

@@ -65,7 +65,7 @@ class SqliteUrlSlices:
         return await self._database.write(work)
 
     def _change_pending(self, domain: int, change: int, changes: Counter[str]) -> None:
-        """Add to the number of pending URLs of a domain, and compute anew when it is due."""
+        """Add to the number of pending URLs of a domain, and recompute when it is due."""
         rows = self._database.execute("add_to_pending", domain=domain, change=change)
         for pending, excluded in rows:
             count_active(pending, change, excluded, changes)

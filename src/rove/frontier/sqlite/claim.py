@@ -11,7 +11,7 @@ from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
 from rove.frontier.rows.visits import LeasedDomain, given_up_rows, urls_by_domain
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import Row, SqliteDatabase
-from rove.frontier.sqlite.settle import close_leases, delay_ms, settle_urls
+from rove.frontier.sqlite.settle import close_leases, settle_urls
 from rove.model.urls import PendingUrl
 from rove.model.visits import Lease
 
@@ -40,7 +40,7 @@ def claim(
         [(domain.id, domain.token) for domain in domains],
         now=now,
         budget=round(policy.budget * 1000),
-        delay=delay_ms(policy),
+        delay=policy.delay_ms,
         process=process,
     )
     urls = _head_urls(database, [domain.id for domain in domains], now, URLS_PER_LEASE)

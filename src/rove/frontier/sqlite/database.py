@@ -93,7 +93,7 @@ class SqliteDatabase:
         return await self.run(lambda: self.execute(query, **parameters))
 
     async def open(self, *, create: bool = False) -> None:
-        """Connect; with `create`, make or update the schema."""
+        """Connect; with `create`, create or update the schema."""
         await self.run(lambda: self._open(create=create))
 
     async def close(self) -> None:

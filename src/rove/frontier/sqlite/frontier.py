@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
-from rove.frontier.contract import Added, LostVisit, Policy, Vitals
+from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.rows.origins import origin_record
 from rove.frontier.rows.visits import pending_url
+from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
 from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices, exclude, include
 from rove.frontier.sqlite.claim import claim
@@ -23,7 +24,7 @@ from rove.frontier.sqlite.counters import add_counters, read_counts
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.schedule import lift_caps
-from rove.frontier.sqlite.settle import delay_ms, record_lost, settle
+from rove.frontier.sqlite.settle import record_lost, settle
 from rove.model.ledger import Content, Counts
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
@@ -136,7 +137,7 @@ class SqliteFrontier:
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.write(
             lambda: put_origins(
-                self._database, records, delay=delay_ms(self._policy), now=self._now()
+                self._database, records, delay=self._policy.delay_ms, now=self._now()
             )
         )
 
@@ -173,7 +174,7 @@ class SqliteFrontier:
                 owners = [row[0] for row in rows]
             self._database.batch("mark_gone", list(owners))
             cut = self._database.batch(
-                "cut_leases", list(owners), now=self._now(), delay=delay_ms(self._policy)
+                "cut_leases", list(owners), now=self._now(), delay=self._policy.delay_ms
             )
             return len(cut)
 

@@ -160,13 +160,13 @@ RETURNING size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
-INSERT INTO content (hash, checked, domain, visit, file, offset, length)
+INSERT INTO content (hash, sha1_64, domain, visit, file, offset, length)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
 -- name: known_contents
 -- rows: hashes. Includes the URL and the time of the page that the stored record names.
-SELECT c.hash, c.checked, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
+SELECT c.hash, c.sha1_64, c.domain, c.visit, c.file, c.offset, c.length, r.url, r.started
 FROM json_each(:rows) AS e
 CROSS JOIN content AS c ON c.hash = e.value
 CROSS JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 'page';
@@ -472,9 +472,9 @@ SELECT {request_columns} FROM request
 WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
 -- name: relocate_pages
--- rows: [visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy]. After a purge.
-UPDATE request SET text_file = e.value ->> 2, text_offset = e.value ->> 3, text_length = e.value ->> 4,
-    raw_file = e.value ->> 5, raw_offset = e.value ->> 6, raw_length = e.value ->> 7, is_copy = e.value ->> 8
+-- rows: [visit, seq, is_copy, text_file, text_offset, text_length, raw_file, raw_offset, raw_length]. After a purge.
+UPDATE request SET is_copy = e.value ->> 2, text_file = e.value ->> 3, text_offset = e.value ->> 4,
+    text_length = e.value ->> 5, raw_file = e.value ->> 6, raw_offset = e.value ->> 7, raw_length = e.value ->> 8
 FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 

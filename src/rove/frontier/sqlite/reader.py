@@ -20,7 +20,7 @@ def sqlite_reader(database: SqliteDatabase, clock: Callable[[], int] | None = No
 
 
 class SqliteTables:
-    """The queries of a reader that only SQLite answers this way."""
+    """The queries of a reader that are specific to SQLite."""
 
     def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None) -> None:
         self._database = database

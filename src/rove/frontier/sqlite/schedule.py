@@ -1,18 +1,13 @@
-"""When the domains of the embedded frontier are due."""
+"""Schedules the domains of the embedded frontier."""
 
 from __future__ import annotations
 
-from rove.frontier.bulk_settle import ALONE_MS
-from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.priority import ALONE, HELD, RETRIED
 from rove.frontier.sqlite.database import SqliteDatabase
-from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-
-ALONE = {"leaving": FAILURES_BEFORE_LEAVING, "alone": ALONE_MS}
-"""Parameters: the limits beyond which a crawl does not stay up for a domain."""
 
 
 def reschedule(database: SqliteDatabase, domains: list[int]) -> None:
-    """Compute anew when domains are due, from their first pending URL."""
+    """Recompute when domains are due, from their first pending URL."""
     database.batch("reschedule", domains, retried=RETRIED, held=HELD, **ALONE)
 
 

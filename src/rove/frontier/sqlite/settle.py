@@ -43,7 +43,7 @@ def settle(
     database.batch("defer_urls", deferred_rows(valid), now=now)
     closing = closing_rows(valid, settled)
     crawl_delays = close_leases(database, closing, changes, policy=policy, now=now)
-    ended = database.batch("end_late", late_rows(late), now=now, delay=delay_ms(policy))
+    ended = database.batch("end_late", late_rows(late), now=now, delay=policy.delay_ms)
     reschedule(database, [row[0] for row in ended])
     in_force = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
     _insert_requests(
@@ -76,7 +76,7 @@ def close_leases(
         "close_leases",
         closing,
         now=now,
-        delay=delay_ms(policy),
+        delay=policy.delay_ms,
         epoch=policy.limits_epoch,
         cap=policy.max_pages_per_domain,
     )
@@ -92,11 +92,6 @@ def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit]) -> None:
     save_robots_texts(database, lost_robots_texts(visits))
     database.batch("postpone", [[v.domain, v.visit, v.earliest] for v in visits if v.earliest])
     add_counters(database, changes)
-
-
-def delay_ms(policy: Policy) -> int:
-    """Return the minimum delay in milliseconds."""
-    return round(policy.delay * 1000)
 
 
 def _insert_requests(

@@ -1,4 +1,4 @@
-"""Where claims start, by a clock that the test turns."""
+"""The lower bound of claims moves with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUICK = 0.001
 
 
 class Clock:
-    """Steady seconds."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -38,7 +38,7 @@ def claim(
     limit: int = 3,
     seconds: float = QUICK,
 ) -> int:
-    """What a claim would start from, and that it brought these."""
+    """Return the bound of a claim that returns domains with these due times."""
     start = bound.for_claim()
     bound.claimed(start, seconds, was_due, now, limit)
     return start
@@ -60,14 +60,14 @@ def test_a_full_claim_moves_the_bound_to_the_latest_that_it_brought(clock: Clock
 def test_a_claim_that_brings_less_than_it_could_moves_the_bound_to_the_present(
     clock: Clock,
 ) -> None:
-    """Everything that is due was claimed."""
+    """All due domains were claimed."""
     bound = ClaimFloor(clock)
     claim(bound, [50_000, 90_000], now=500_000)
     assert bound.value == 500_000 - SLACK_MS
 
 
 def test_the_bound_goes_on_with_the_time_while_nothing_is_due(clock: Clock) -> None:
-    """A claim that brings nothing brings no time of the database either: ours tells how much has passed."""
+    """An empty claim returns no database time, so our own clock tells how much time has passed."""
     bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += 1.5
@@ -103,7 +103,7 @@ def test_a_claim_of_none_is_not_a_full_one(clock: Clock) -> None:
     assert bound.value == LOWEST
 
 
-def test_the_bound_goes_back_to_what_was_missed(clock: Clock) -> None:
+def test_the_bound_moves_back_to_missed_domains(clock: Clock) -> None:
     bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000)
     clock.now += UNBOUNDED_EVERY
@@ -133,7 +133,7 @@ def test_a_claim_with_a_bound_does_not_put_off_the_one_without(clock: Clock) -> 
 
 
 def test_looking_at_everything_takes_no_more_than_a_share_of_the_time(clock: Clock) -> None:
-    """With many dead rows it takes long."""
+    """An unbounded claim over many dead rows takes long."""
     bound = ClaimFloor(clock)
     claim(bound, [90_000], now=500_000, seconds=2.0)
     clock.now += UNBOUNDED_SHARE * 2.0 - 0.01
@@ -143,6 +143,6 @@ def test_looking_at_everything_takes_no_more_than_a_share_of_the_time(clock: Clo
 
 
 def test_a_claim_that_did_not_come_to_its_end_is_made_again_without_a_bound(clock: Clock) -> None:
-    """The database went away: nobody says that it was claimed."""
+    """The database went away, so the claim was never reported."""
     bound = ClaimFloor(clock)
     assert [bound.for_claim(), bound.for_claim()] == [LOWEST, LOWEST]

@@ -1,4 +1,4 @@
-"""The clock of the server, watched by those who use it."""
+"""Processes notice steps of the server's clock and correct the crawl's clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR = 3_600_000
 
 @dataclass
 class Server:
-    """A server whose clock can be set, beside the steady clock of those who watch it."""
+    """A server whose clock can be set, and the steady clock of the processes."""
 
     steady: float = 1000.0
     ahead_ms: float = 1_700_000_000_000.0
@@ -43,7 +43,7 @@ class Server:
 
 @dataclass
 class Watcher:
-    """A process that reads the clock and amends it, as the frontier does."""
+    """A process that reads the clock and corrects it, as the frontier does."""
 
     server: Server
     clock: ServerClock = field(init=False)
@@ -60,7 +60,7 @@ class Watcher:
         return Reading(server_ms, amendment_ms, asked_at, self.server.steady)
 
     def watch(self, there: float = 0.0, back: float = 0.0) -> int:
-        """What it found to be a step."""
+        """Read the clock; return the step that was noticed."""
         reading = self.read(there, back)
         step = self.clock.check(reading)
         if step:
@@ -73,11 +73,11 @@ class Watcher:
             self.server.amendment_ms -= step
 
     def claims_at(self) -> int:
-        """What time it is for a claim."""
+        """Return the time that a claim uses."""
         return min(self.server.crawl_ms, self.clock.latest())
 
 
-def test_whoever_has_not_read_the_clock_yet_takes_it_as_it_is() -> None:
+def test_a_process_that_has_not_read_the_clock_trusts_it() -> None:
     clock = ServerClock(lambda: 0.0)
     assert clock.latest() > 1 << 61 and clock.earliest() < -(1 << 61)
 
@@ -122,7 +122,7 @@ def test_several_steps_are_taken_out_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_what_somebody_else_has_amended_is_not_amended_again(step: int) -> None:
+def test_a_step_that_another_process_corrected_is_not_corrected_again(step: int) -> None:
     server = Server()
     first, second = Watcher(server), Watcher(server)
     server.wait(3.0)
@@ -155,7 +155,7 @@ def test_two_that_see_a_step_at_once_amend_it_once(step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_whoever_joined_between_a_step_and_its_amendment_goes_on_with_it(step: int) -> None:
+def test_a_process_that_joined_between_a_step_and_its_correction_continues(step: int) -> None:
     server = Server()
     first = Watcher(server)
     server.set_forward(step)
@@ -183,7 +183,7 @@ def test_a_slow_answer_is_no_step() -> None:
 def test_a_step_seen_in_a_slow_answer_is_taken_out_in_the_end(
     step: int, there: float, back: float
 ) -> None:
-    """How far the clock was set is not known better than the answer took: too much is taken out, and given back."""
+    """The step is known only up to the round-trip time. The correction is too large at first, then reverted."""
     server = Server()
     watcher = Watcher(server)
     server.wait(5.0)
@@ -198,7 +198,7 @@ def test_a_step_seen_in_a_slow_answer_is_taken_out_in_the_end(
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_what_another_has_amended_with_a_slow_answer_is_not_amended_whole_again(step: int) -> None:
+def test_a_correction_after_a_slow_reading_is_only_completed(step: int) -> None:
     server = Server()
     slow, quick = Watcher(server), Watcher(server)
     server.wait(5.0)
@@ -225,7 +225,7 @@ def test_a_clock_that_is_slewed_is_no_step(rate: float) -> None:
 
 
 def test_a_clock_that_runs_wild_is_held_back() -> None:
-    """Twice as fast: each look finds a step of what it ran ahead."""
+    """The clock runs twice as fast, so each reading finds a step of the difference."""
     server = Server(rate=2.0)
     watcher = Watcher(server)
     start, steady = server.crawl_ms, server.steady
@@ -254,7 +254,7 @@ steps = st.integers(-40 * HOUR, 40 * HOUR)
 def test_with_quick_answers_no_history_moves_the_time_of_claims(
     history: list[tuple[str, float]],
 ) -> None:
-    """Steps come and go, seen by all, by some or by nobody; nobody claims ahead of the time that has passed."""
+    """Whoever notices the steps, no process claims ahead of the time that has passed."""
     server = Server()
     watchers = [Watcher(server) for _ in range(3)]
     ahead = server.crawl_ms - server.steady * 1000
@@ -271,7 +271,7 @@ def test_with_quick_answers_no_history_moves_the_time_of_claims(
             assert watcher.claims_at() - server.steady * 1000 <= ahead + slack
     for watcher in watchers * 2:
         watcher.watch()
-    # A step that comes after a long wait may be no longer than what the clocks may have drifted apart.
+    # After a long wait, a step may be smaller than the possible drift of the clocks.
     drifted = (server.steady - 1000.0) * DRIFT * 1000
     assert abs(server.crawl_ms - server.steady * 1000 - ahead) <= 40 * STEP_MS + drifted + 10
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean: names, passwords that are not shown, and who is to wait."""
+"""Crawl names are checked, passwords are hidden, and driver errors are mapped."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_a_good_name_is_returned_as_it_is(name: str) -> None:
         "a\n",
         "\na",
         "ä",
-        "a٣",  # a digit, but not of ours
+        "a٣",  # a digit, but not an ASCII one
         "pg_",
         "pg_catalog",
         "public",
         "information_schema",
     ],
 )
-def test_a_bad_name_is_refused_in_words(name: str) -> None:
+def test_a_bad_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not a valid name") as caught:
         checked_name(name)
     assert "\n" not in str(caught.value)
@@ -152,12 +152,12 @@ def test_which_errors_mean_that_the_server_is_away(error: Exception, lost: bool)
 def test_a_database_that_cannot_be_used_is_a_sentence(
     error: Exception, kind: type[UsageError], words: str
 ) -> None:
-    """Those that may be over soon are told from those that a person has to mend."""
-    found = open_error(error, URL, "mine")
-    assert type(found) is kind
+    """Errors that may end by themselves are told from those that the user has to fix."""
+    shown = open_error(error, URL, "mine")
+    assert type(shown) is kind
     with pytest.raises(kind, match=words):
-        raise found
-    assert "s3cret" not in str(found) and "db.test" in str(found)
+        raise shown
+    assert "s3cret" not in str(shown) and "db.test" in str(shown)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,6 @@ def test_a_database_that_cannot_be_used_is_a_sentence(
         ("postgresql://[::1/x", "'of that name'"),
     ],
 )
-def test_the_database_is_named_as_far_as_its_name_is_known(url: str, named: str) -> None:
-    found = open_error(asyncpg.InvalidCatalogNameError("x"), url, "mine")
-    assert str(found).startswith(f"there is no database {named} at ")
+def test_the_message_names_the_database_if_it_is_known(url: str, named: str) -> None:
+    shown = open_error(asyncpg.InvalidCatalogNameError("x"), url, "mine")
+    assert str(shown).startswith(f"there is no database {named} at ")

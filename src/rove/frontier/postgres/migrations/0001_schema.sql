@@ -178,7 +178,7 @@ CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 -- Where each stored text is: one row for all pages that have it.
 CREATE TABLE content (
     hash    bigint  PRIMARY KEY,                    -- 64 bits of the text's hash
-    checked bigint  NOT NULL,                       -- 64 bits of a second hash
+    sha1_64 bigint  NOT NULL,                       -- 64 bits of the SHA-1 of its stored block
     domain  bigint  NOT NULL,                       -- of the page that the stored record names
     visit   bigint  NOT NULL,                       -- the visit that fetched that page
     machine integer NOT NULL,                       -- the node that stores it

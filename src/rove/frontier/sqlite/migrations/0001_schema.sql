@@ -145,7 +145,7 @@ CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 -- Where each stored text is: one row for all pages that have it.
 CREATE TABLE content (
     hash    INTEGER PRIMARY KEY,                -- 64 bits of the text's hash
-    checked INTEGER NOT NULL,                   -- 64 bits of a second hash
+    sha1_64 INTEGER NOT NULL,                   -- 64 bits of the SHA-1 of its stored block
     domain  INTEGER NOT NULL,                   -- of the page that the stored record names
     visit   INTEGER NOT NULL,                   -- the visit that fetched that page
     file    TEXT    NOT NULL,

@@ -1,4 +1,4 @@
-"""`rove exclude`, `include` and `purge`: what a webmaster's complaint leads to."""
+"""`rove exclude`, `include` and `purge`: act on a webmaster's complaint."""
 
 from __future__ import annotations
 
@@ -12,92 +12,94 @@ import click
 from rove.admin import exclude as exclusions
 from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
-from rove.cli.options import data_dir_option
+from rove.cli.options import Command, data_dir_option, option
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
 from rove.humanize import counted, size_text
 from rove.policy.exclusions import domain_around, parse_pattern
 
-data_dir = data_dir_option("the crawl, running or not")
+KNOWN_SHOWN = 5
+
+data_dir = data_dir_option("The crawl, running or not.")
 
 
-@click.command(short_help="never touch a domain again, at once")
+@click.command(cls=Command, short_help="Never contact a domain again, effective at once.")
 @click.argument("domains", nargs=-1, metavar="DOMAIN...")
-@click.option("--reason", default="", metavar="TEXT", help="kept with the exclusion")
-@click.option(
+@option("--reason", default="", metavar="TEXT", help="Saved with the exclusion.")
+@option(
     "--file",
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="more domains, one a line",
+    help="More domains, one per line.",
 )
-@click.option(
-    "--list", "list_all", is_flag=True, help="show all exclusions and what became of them"
-)
+@option("--list", "list_all", is_flag=True, help="List all exclusions, lifted ones too.")
 @data_dir
 def exclude(
     domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path
 ) -> None:
-    """Never touch DOMAIN and its subdomains again, on any machine of a running crawl, within seconds.
+    """Never contact DOMAIN and its subdomains again. A running crawl obeys within seconds, on every machine.
 
-    '=www.example.com' is that host alone; a '*' stands for any letters: 'shop*.example.com'.
+    '=www.example.com' covers that host alone. A '*' matches any characters: 'shop*.example.com'.
     """
     if list_all:
         if domains or file is not None:
-            raise UsageError("--list shows all exclusions: give it alone")
+            raise UsageError("--list shows all exclusions; use it without domains and --file")
         print("\n".join(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or "none")
         return
     patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
     if not patterns:
         empty = f"{file} holds no domain; " if file is not None else ""
-        raise UsageError(f"{empty}say what to exclude: rove exclude DOMAIN; or see --list")
+        raise UsageError(f"{empty}nothing to exclude: rove exclude DOMAIN, or rove exclude --list")
     for pattern in patterns:
         if domain_around(pattern) is None:
-            print(f"{pattern} is not one domain: all that it covers is excluded")
+            print(f"{pattern} is wider than one domain: everything that it covers is excluded")
     done = asyncio.run(exclusions.exclude(data_dir, patterns, reason))
     known = [pattern for pattern in patterns if pattern not in done.new]
-    for pattern in known[:5]:
+    for pattern in known[:KNOWN_SHOWN]:
         print(f"{pattern} was excluded already")
-    print(f"{counted(len(done.new), 'exclusion')} made; {counted(done.urls, 'URL')} left the queue")
+    print(
+        f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue"
+    )
     if done.is_running:
-        print("the running crawl keeps to it from now on")
+        print("the running crawl obeys from now on")
 
 
-@click.command(short_help="lift an exclusion")
+@click.command(cls=Command, short_help="Lift an exclusion.")
 @click.argument("domains", nargs=-1, required=True, metavar="DOMAIN...")
 @data_dir
 def include(domains: tuple[str, ...], data_dir: Path) -> None:
-    """Let a crawl go on with DOMAIN, which was excluded; delays go on where they were."""
+    """Allow the crawl to contact DOMAIN again. Delays continue where they were."""
     patterns = list(dict.fromkeys(map(parse_pattern, domains)))
-    opened = asyncio.run(exclusions.include(data_dir, patterns))
-    print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(opened, 'URL')} pending again")
+    reopened = asyncio.run(exclusions.include(data_dir, patterns))
+    print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
 
 
-@click.command(short_help="delete the stored pages of a domain")
+@click.command(cls=Command, short_help="Delete the stored pages of a domain.")
 @click.argument("domain")
-@click.option("--yes", is_flag=True, help="do not ask")
-@data_dir_option("the crawl, which must be stopped")
+@option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@data_dir_option("The crawl, which must be stopped.")
 def purge(domain: str, yes: bool, data_dir: Path) -> None:
-    """Rewrite the WARC files of this machine without the records of DOMAIN and its subdomains.
+    """Delete the stored pages of DOMAIN and its subdomains from the WARC files of this machine.
 
-    What was asked and when stays in the ledger. See 'rove exclude' to keep rove from coming back.
+    The ledger still shows what was requested and when. To keep rove from coming back, use 'rove exclude'.
     """
     pattern = parse_pattern(domain)
     if domain_around(pattern) is None:
-        raise UsageError(f"{domain} is not one domain: purge each by its name")
+        raise UsageError(f"{domain} is not one domain; purge each domain by its name")
     if not yes and not sys.stdin.isatty():
-        raise UsageError("this deletes stored pages, and there is nobody to ask: add --yes")
+        raise UsageError("this deletes stored pages and cannot ask for confirmation; add --yes")
     if not yes:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
     done = asyncio.run(purging.purge(data_dir, pattern, say=print))
     print(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
-        f"{done.kept:,} others kept, {size_text(done.bytes_freed)} freed"
+        f"{done.remaining:,} others kept, {size_text(done.bytes_freed)} freed"
     )
 
 
 def _line(exclusion: Exclusion) -> str:
-    made = f"since {_when(exclusion.wall)}" if exclusion.wall else "since before it was noted"
+    since = f"since {_when(exclusion.wall)}" if exclusion.wall else "since before it was recorded"
     by = f" by {exclusion.who}" if exclusion.who else ""
     why = f": {exclusion.reason}" if exclusion.reason else ""
     lifted = (
@@ -105,7 +107,7 @@ def _line(exclusion: Exclusion) -> str:
         if exclusion.lifted_at is not None
         else ""
     )
-    return f"{exclusion.pattern}  {made}{by}{why}{lifted}"
+    return f"{exclusion.pattern}  {since}{by}{why}{lifted}"
 
 
 def _when(wall: float) -> str:

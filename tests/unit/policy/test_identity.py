@@ -1,11 +1,11 @@
-"""The e-mail address and the User-Agent."""
+"""The contact e-mail address and the User-Agent."""
 
 from __future__ import annotations
 
 import pytest
 
 from rove import __version__
-from rove.policy.constants import PROJECT_PAGE, is_plausible_email, user_agent
+from rove.policy.identity import is_plausible_email, user_agent
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from rove.policy.constants import PROJECT_PAGE, is_plausible_email, user_agent
         "me@xn--80a1acny.xn--p1ai",
     ],
 )
-def test_a_webmaster_could_write_there(text: str) -> None:
+def test_addresses_that_a_webmaster_could_write_to(text: str) -> None:
     assert is_plausible_email(text)
 
 
@@ -68,19 +68,19 @@ def test_a_webmaster_could_write_there(text: str) -> None:
         "m" * 250 + "@example.org",
     ],
 )
-def test_nobody_would_read_that(text: str) -> None:
+def test_texts_that_are_no_address(text: str) -> None:
     assert not is_plausible_email(text)
 
 
 @pytest.mark.parametrize(
     ("info_url", "expected"),
     [
-        (None, f"rove/{__version__} (+{PROJECT_PAGE}; mailto:me@example.org)"),
+        (None, f"rove/{__version__} (+https://rove.example/about; mailto:me@example.org)"),
         (
             "https://example.org/bot",
             f"rove/{__version__} (+https://example.org/bot; mailto:me@example.org)",
         ),
     ],
 )
-def test_the_user_agent_says_who_and_how_to_reach(info_url: str | None, expected: str) -> None:
+def test_the_user_agent_names_a_page_and_an_address(info_url: str | None, expected: str) -> None:
     assert user_agent("me@example.org", info_url) == expected

@@ -1,7 +1,7 @@
-"""No more than so many connections at once to one address, however many names lead there.
+"""Limits the connections to one address, however many names lead there.
 
-A host with ten thousand domains is one machine. Each domain has its own delay, and this is what they
-have in common. The limit is the process's own; addresses are known only while they are in use.
+A machine may host ten thousand domains. Each domain has a delay of its own, but they share this limit. It holds for
+one process. An address is remembered only while it is in use.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from collections.abc import Sequence
 _Waiter = asyncio.Future[str]
 
 
-class PerAddress:
-    """Hands out places at addresses, first come, first served."""
+class AddressSlots:
+    """Hands out connection slots at addresses, first come, first served."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._taken: dict[str, int] = {}
         self._waiting: dict[str, dict[_Waiter, Sequence[str]]] = {}
-        """In order of arrival at each full address, with all the addresses that would do."""
+        """The waiters of each full address, in order of arrival, with all the addresses that each would accept."""
 
     def __len__(self) -> int:
-        """How many addresses are remembered: those that are in use."""
+        """Count the addresses in use."""
         return len(self._taken.keys() | self._waiting.keys())
 
-    async def take(self, addresses: Sequence[str], within: float) -> str | None:
-        """A place at one of the addresses, the first that has one free; None if none had in time.
+    async def acquire(self, addresses: Sequence[str], within: float) -> str | None:
+        """Take a slot at the first address that has one free, and return that address; None if none is free within
+        these seconds.
 
-        Whoever gets one gives it back.
+        The caller must release the slot.
         """
         for address in addresses:
             taken = self._taken.get(address, 0)
@@ -42,7 +43,7 @@ class PerAddress:
             await asyncio.wait((waiter,), timeout=max(0.0, within))
         except asyncio.CancelledError:
             if waiter.done():
-                self.give_back(waiter.result())
+                self.release(waiter.result())
             else:
                 self._leave(waiter, addresses)
             raise
@@ -51,8 +52,8 @@ class PerAddress:
         self._leave(waiter, addresses)
         return None
 
-    def give_back(self, address: str) -> None:
-        """A place is free: the next who waits for this address has it at once."""
+    def release(self, address: str) -> None:
+        """Free a slot, or pass it on to the first waiter."""
         waiting = self._waiting.get(address)
         if waiting:
             waiter, addresses = next(iter(waiting.items()))
@@ -64,7 +65,7 @@ class PerAddress:
             del self._taken[address]
 
     def _leave(self, waiter: _Waiter, addresses: Sequence[str]) -> None:
-        """Wait no longer, at any of the addresses."""
+        """Take a waiter out of the queues of all its addresses."""
         for address in addresses:
             waiting = self._waiting.get(address)
             if waiting is not None:

@@ -1,11 +1,12 @@
-"""Visits over time as a small picture, whatever their number: counted in at most a few hundred spans of time."""
+"""Draws the visits to a site over time as an SVG bar chart of at most a few hundred bars."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rove.inspect.requests import utc_text
+from rove.humanize import counted
+from rove.inspect.display import utc_text
 
 MOST_SPANS = 300
 _SHORTEST_SPAN = 1.0
@@ -15,17 +16,17 @@ _WIDEST_BAR = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """How many visits there were in spans of equal length."""
+    """Numbers of visits in consecutive spans of equal length."""
 
     first: float
-    """Wall-clock seconds at which the first of them begins."""
+    """Wall-clock seconds of the start of the first span."""
     seconds: float
-    """The length of a span."""
+    """Length of a span."""
     counts: Sequence[int]
 
 
 class Timeline:
-    """Counts visits as they are read; when they go on for longer than it has spans, it takes longer spans."""
+    """Counts visits as they are read, and doubles the length of its spans whenever it runs out of them."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -33,7 +34,7 @@ class Timeline:
         self._counts: list[int] = []
 
     def note(self, at: float) -> None:
-        """Count a visit; a wall clock that was set back counts where it first stood."""
+        """Count a visit; one before the first, after a wall clock was set back, counts in the first span."""
         if self._first is None:
             self._first = at
         index = self._index(at)
@@ -50,14 +51,14 @@ class Timeline:
         return max(0, int((at - self._first) // self._seconds))
 
     def spans(self) -> Spans | None:
-        """What was counted, None if nothing was."""
+        """Return the counts, None if there were no visits."""
         if self._first is None:
             return None
         return Spans(first=self._first, seconds=self._seconds, counts=tuple(self._counts))
 
 
 def as_svg(spans: Spans) -> str:
-    """The picture: a bar for each span with visits, its height by their number."""
+    """Return the chart: a bar for each span with visits."""
     most = max(spans.counts)
     step = _WIDTH / len(spans.counts)
     bars = [
@@ -68,7 +69,7 @@ def as_svg(spans: Spans) -> str:
     end = spans.first + spans.seconds * len(spans.counts)
     label = (
         f"{sum(spans.counts):,} visits from {utc_text(spans.first)} to {utc_text(end)}; "
-        f"the highest bar stands for {most:,}"
+        f"the highest bar stands for {counted(most, 'visit')}"
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_BOTTOM + 4}" role="img" aria-label="{label}">\n'
@@ -89,5 +90,5 @@ def _bar(x: float, step: float, share: float, label: str) -> str:
 
 
 def _label(spans: Spans, index: int) -> str:
-    count = spans.counts[index]
-    return f"{utc_text(spans.first + index * spans.seconds)}: {count:,} visit{'s' * (count > 1)}"
+    start = utc_text(spans.first + index * spans.seconds)
+    return f"{start}: {counted(spans.counts[index], 'visit')}"

@@ -1,4 +1,4 @@
-"""A page goes over the connection of its robots.txt, where the server leaves it open; after it nothing is."""
+"""A page uses the connection of its robots.txt, if the server leaves it open, and closes it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rove.fetch import idle_connection as kept
-from rove.fetch import rate_guard as flow
 from rove.fetch.address import AddressGuard
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
@@ -28,9 +26,7 @@ from rove.model.outcomes import (
     Refused,
 )
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, reset
-
-pytestmark = pytest.mark.system
+from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, parsed, reset
 
 ROBOTS, PAGE = "/robots.txt", "/page"
 RULES = page(b"User-agent: *")
@@ -40,34 +36,34 @@ EACH = [[ROBOTS], [PAGE]]
 
 
 class Cut:
-    """Instead of an answer: the connection ends."""
+    """Close the connection instead of answering."""
 
 
 class Reset(Cut):
-    """It breaks."""
+    """Reset the connection instead of answering."""
 
 
 Answer = bytes | Cut | Sequence[bytes]
-"""A list is sent piece by piece, half a second apart."""
+"""The pieces of a list are sent half a second apart."""
 
 
 @dataclass(kw_only=True)
 class KeepingServer:
-    """Answers one request after the other over each connection."""
+    """A server that answers any number of requests per connection."""
 
     answers: Mapping[str, Answer]
     ends_after: str = ""
-    """The path after whose answer the connection ends."""
+    """The server closes the connection after answering this path."""
     port: int = 0
     connections: list[list[str]] = field(default_factory=list)
-    """The paths that each was asked for."""
+    """The paths that were requested over each connection."""
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
-    """No connection is open."""
+    """Set while no connection is open."""
 
     @property
     def open(self) -> int:
-        """How many connections are."""
+        """The number of open connections."""
         return len(self._open)
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -109,7 +105,7 @@ class KeepingServer:
                 await self._left.wait()
 
     async def stop(self) -> None:
-        """End everything."""
+        """Close all connections."""
         for writer in self._open:
             writer.transport.abort()
         await self.is_left()
@@ -138,10 +134,10 @@ async def serving(
 
 
 class Visitor:
-    """Asks as a visit does."""
+    """Makes requests as a visit does."""
 
     def __init__(self, fetcher: CurlFetcher, server: KeepingServer, scheme: str = "http") -> None:
-        self.line = VisitConnection()
+        self.connection = VisitConnection()
         self._fetcher = fetcher
         self._server = server
         self._scheme = scheme
@@ -150,14 +146,14 @@ class Visitor:
         self, path: str = ROBOTS, *, host: str = "page.test", **changes: int
     ) -> Outcome:
         request = self.request(path, host)
-        return await self._fetcher.fetch(replace(request, more_follows=True, **changes))
+        return await self._fetcher.fetch(replace(request, keep_open=True, **changes))
 
     async def page(self, path: str = PAGE, *, host: str = "page.test") -> Outcome:
         return await self._fetcher.fetch(self.request(path, host))
 
     def request(self, path: str, host: str = "page.test") -> Request:
         url = f"{self._scheme}://{host}:{self._server.port}{path}"
-        return Request(url=url, max_bytes=100_000, timeout=20.0, line=self.line)
+        return Request(url=parsed(url), max_bytes=100_000, timeout=20.0, connection=self.connection)
 
 
 def body(outcome: Outcome) -> bytes:
@@ -176,14 +172,14 @@ def refusal(code: int, body: bytes = b"", *headers: bytes) -> bytes:
 
 
 @on_loop
-async def test_a_page_goes_over_the_connection_of_its_robots_txt() -> None:
+async def test_a_page_uses_the_connection_of_its_robots_txt() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         assert body(await visit.robots()) == b"User-agent: *"
         assert server.open == 1
         assert body(await visit.page()) == b"hello"
         await server.is_left()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections == BOTH
 
 
@@ -202,49 +198,49 @@ async def test_every_visit_has_a_connection_of_its_own() -> None:
 
 
 @on_loop
-async def test_what_is_not_asked_for_is_not_left_open() -> None:
+async def test_a_page_does_not_leave_its_connection_open() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.page()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         await server.is_left()
         await visit.page()
     assert server.connections == [[PAGE], [PAGE]]
 
 
 @on_loop
-async def test_a_visit_leaves_nothing_open_at_its_end() -> None:
+async def test_a_visit_closes_its_connection_at_its_end() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
-        visit.line.close()
+        visit.connection.close()
         await server.is_left()
-        visit.line.close()
+        visit.connection.close()
         await visit.page()
     assert server.connections == EACH
 
 
 @on_loop
-async def test_nothing_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_SECONDS", 0.05)
-    async with serving() as server, fetching() as fetcher:
+async def test_an_idle_connection_closes_after_a_while() -> None:
+    limits = FetchLimits(keep_open=0.05)
+    async with serving() as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
         await server.is_left()
         assert body(await visit.page()) == b"hello"
-        visit.line.close()
+        visit.connection.close()
     assert server.connections == EACH
 
 
 @on_loop
-async def test_a_fetcher_that_is_closed_leaves_nothing_open() -> None:
+async def test_closing_the_fetcher_closes_idle_connections() -> None:
     async with serving() as server:
         async with fetching() as fetcher:
             visit = Visitor(fetcher, server)
             await visit.robots()
         await server.is_left()
         assert failure(await visit.page()) is FailureKind.ABORTED
-        visit.line.close()
+        visit.connection.close()
 
 
 @on_loop
@@ -259,7 +255,7 @@ async def test_cancelling_closes_the_connection() -> None:
         await asyncio.sleep(0.1)
         requester.cancel()
         await server.is_left()
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections == BOTH
 
 
@@ -277,12 +273,12 @@ async def test_cancelling_closes_the_connection() -> None:
     ],
 )
 @on_loop
-async def test_not_every_answer_leaves_its_connection_open(robots: bytes) -> None:
+async def test_answers_that_close_their_connection(robots: bytes) -> None:
     async with serving(robots, ends_after=ROBOTS) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots()
-        assert not isinstance(found, Failed), found
-        assert visit.line.kept is None
+        outcome = await visit.robots()
+        assert not isinstance(outcome, Failed), outcome
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
@@ -308,40 +304,40 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\
 async def test_answers_that_leave_their_connection_open(robots: bytes) -> None:
     async with serving(robots) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots()
-        assert not isinstance(found, Failed), found
+        outcome = await visit.robots()
+        assert not isinstance(outcome, Failed), outcome
         assert body(await visit.page()) == b"hello"
         await server.is_left()
     assert server.connections == BOTH
 
 
 @on_loop
-async def test_a_body_that_was_cut_leaves_nothing_open() -> None:
+async def test_a_cut_body_closes_its_connection() -> None:
     async with serving(page(bytes(50_000))) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
-        found = await visit.robots(max_bytes=1_000)
-        assert isinstance(found, Fetched) and found.truncated
-        assert visit.line.kept is None
+        outcome = await visit.robots(max_bytes=1_000)
+        assert isinstance(outcome, Fetched) and outcome.truncated
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
 
 @on_loop
-async def test_a_refusal_is_not_waited_for() -> None:
-    """Its body comes a byte at a time: what it says is known, and the connection is given up after a second."""
+async def test_a_slow_refusal_is_not_waited_for() -> None:
+    """The status is known, but the body comes byte by byte, so the fetcher closes the connection after a second."""
     slow = [refusal(404, bytes(5)), *[b"x"] * 20]
     slow[0] = slow[0][:-5]
     async with serving(slow) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         async with asyncio.timeout(3):
             assert status(await visit.robots()) == 404
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         assert body(await visit.page()) == b"hello"
     assert server.connections == EACH
 
 
 @on_loop
-async def test_a_refusal_that_breaks_off_is_one() -> None:
+async def test_a_refusal_that_breaks_off_is_still_a_refusal() -> None:
     short = refusal(404, bytes(100))[:-50]
     async with serving(short, ends_after=ROBOTS) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
@@ -356,7 +352,7 @@ async def test_another_origin_has_another_connection() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         assert body(await visit.page(host="other.test")) == b"hello"
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
         await server.is_left()
     assert server.connections == EACH
 
@@ -373,32 +369,32 @@ async def test_a_robots_txt_that_leads_to_its_own_origin() -> None:
     assert server.connections == [[ROBOTS], ["/rules", PAGE]]
 
 
-# What the web saw is what is told
+# Every request is reported
 
 
 @pytest.mark.parametrize("answer", [Cut(), Reset()], ids=["ended", "reset"])
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
 @on_loop
-async def test_a_request_is_never_repeated_in_silence(
+async def test_a_request_is_never_repeated_silently(
     tmp_path: Path, answer: Cut, secure: bool
 ) -> None:
-    """libcurl asks once more where a connection that it had before ends without an answer."""
+    """libcurl repeats a request by itself if a reused connection ends without an answer."""
     tls = context(tmp_path, certificates.GOOD) if secure else None
     async with serving(page=answer, tls=tls) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server, "https" if secure else "http")
         await visit.robots()
-        found = await visit.page()
-        assert isinstance(found, Failed)
-        assert (found.kind, found.address) == (FailureKind.RESET, "127.0.0.1")
+        outcome = await visit.page()
+        assert isinstance(outcome, Failed)
+        assert (outcome.kind, outcome.address) == (FailureKind.RESET, "127.0.0.1")
         server.answers = {PAGE: HELLO}
         assert body(await visit.page()) == b"hello"
         await server.is_left()
     asked = [path for paths in server.connections for path in paths]
-    assert asked == [ROBOTS, PAGE, PAGE], "one request for each that was told of"
+    assert asked == [ROBOTS, PAGE, PAGE], "one request for each outcome"
 
 
 MORE_THAN_ANNOUNCED = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"rules, and more\r\n"]
-"""Content-Length counts characters, say, and the text has more bytes."""
+"""As if Content-Length counted characters and the text had more bytes."""
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
@@ -406,27 +402,27 @@ MORE_THAN_ANNOUNCED = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"rules,
 async def test_more_than_was_announced_does_not_spoil_the_next_answer(
     tmp_path: Path, secure: bool
 ) -> None:
-    """With TLS, the rest may have been received and lie where nobody sees it: the page is tried again."""
+    """With TLS, the rest may be decrypted and invisible. Then the request fails and is worth another try."""
     tls = context(tmp_path, certificates.GOOD) if secure else None
     async with serving(MORE_THAN_ANNOUNCED, tls=tls) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server, "https" if secure else "http")
         assert body(await visit.robots()) == b"rules"
-        found = await visit.page()
-        if isinstance(found, Failed):
-            assert found.kind is FailureKind.RESET, found
-            found = await visit.page()
-        assert body(found) == b"hello"
+        outcome = await visit.page()
+        if isinstance(outcome, Failed):
+            assert outcome.kind is FailureKind.RESET, outcome
+            outcome = await visit.page()
+        assert body(outcome) == b"hello"
 
 
 @on_loop
-async def test_what_is_no_http_over_a_connection_of_its_own_stays_so() -> None:
+async def test_malformed_http_over_a_new_connection_stays_a_protocol_error() -> None:
     async with serving(RULES, b"hello\r\n\r\n") as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         assert failure(await visit.page()) is FailureKind.PROTOCOL
 
 
 @on_loop
-async def test_a_connection_that_has_ended_meanwhile_is_not_used() -> None:
+async def test_a_connection_that_has_ended_is_not_used() -> None:
     async with serving(ends_after=ROBOTS) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
@@ -440,7 +436,7 @@ async def test_a_connection_that_has_ended_meanwhile_is_not_used() -> None:
 
 
 class Changing(FakeResolver):
-    """Gives one answer after the other."""
+    """Gives another answer each time."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         super().__init__()
@@ -451,14 +447,14 @@ class Changing(FakeResolver):
 
 
 class Guard(AddressGuard):
-    """One address of loopback is inside, the others are public."""
+    """Forbids one loopback address and permits the others."""
 
     def permits(self, address: str) -> bool:
         return address != "127.0.0.3"
 
 
 @on_loop
-async def test_a_name_that_changes_its_address_is_asked_at_the_new_one() -> None:
+async def test_a_name_that_changes_its_address_is_fetched_from_the_new_one() -> None:
     resolver = Changing(["127.0.0.1"], ["127.0.0.2"])
     async with (
         serving() as old,
@@ -467,14 +463,14 @@ async def test_a_name_that_changes_its_address_is_asked_at_the_new_one() -> None
     ):
         visit = Visitor(fetcher, old)
         await visit.robots()
-        found = await visit.page()
-        assert isinstance(found, Fetched) and found.response.address == "127.0.0.2"
+        outcome = await visit.page()
+        assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.2"
         await old.is_left()
     assert (old.connections, new.connections) == ([[ROBOTS]], [[PAGE]])
 
 
 @on_loop
-async def test_a_name_that_turns_to_a_forbidden_address_is_refused() -> None:
+async def test_a_name_that_changes_to_a_forbidden_address_is_refused() -> None:
     resolver = Changing(["127.0.0.1"], ["127.0.0.3"])
     async with (
         serving() as server,
@@ -484,13 +480,13 @@ async def test_a_name_that_turns_to_a_forbidden_address_is_refused() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         assert failure(await visit.page()) is FailureKind.ADDRESS_REFUSED
-        visit.line.close()
+        visit.connection.close()
         await server.is_left()
     assert (server.connections, inside.connections) == ([[ROBOTS]], [])
 
 
 @on_loop
-async def test_an_address_among_others_is_stayed_with() -> None:
+async def test_the_connection_is_used_if_its_address_is_among_the_new_ones() -> None:
     resolver = Changing(["127.0.0.1"], ["127.0.0.2", "127.0.0.1"])
     async with serving() as server, fetching(resolver=resolver) as fetcher:
         visit = Visitor(fetcher, server)
@@ -500,25 +496,25 @@ async def test_an_address_among_others_is_stayed_with() -> None:
 
 
 @on_loop
-async def test_what_is_left_open_counts_at_its_address() -> None:
+async def test_an_idle_connection_keeps_its_slot() -> None:
     async with serving() as server, fetching(per_address=1) as fetcher:
         first, second = Visitor(fetcher, server), Visitor(fetcher, server)
         await first.robots()
         waiting = asyncio.create_task(second.page())
         await asyncio.sleep(0.1)
-        assert server.connections == [[ROBOTS]], "there is no place for another one"
+        assert server.connections == [[ROBOTS]], "there is no slot for another connection"
         assert body(await first.page()) == b"hello"
         assert body(await waiting) == b"hello"
         await first.robots()
         waiting = asyncio.create_task(second.page())
         await asyncio.sleep(0.1)
-        first.line.close()
+        first.connection.close()
         assert body(await waiting) == b"hello"
     assert server.connections == [[ROBOTS, PAGE], [PAGE], [ROBOTS], [PAGE]]
 
 
 @on_loop
-async def test_another_address_does_not_wait_for_what_the_visit_itself_has_open() -> None:
+async def test_a_visit_does_not_wait_for_its_own_idle_connection() -> None:
     async with serving() as server, fetching(per_address=1) as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
@@ -534,9 +530,9 @@ async def test_another_address_does_not_wait_for_what_the_visit_itself_has_open(
 def context(folder: Path, certificate: str) -> ssl.SSLContext:
     file = folder / "server.pem"
     file.write_text(certificate)
-    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    found.load_cert_chain(file)
-    return found
+    tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls_context.load_cert_chain(file)
+    return tls_context
 
 
 @contextlib.asynccontextmanager
@@ -554,14 +550,16 @@ async def secured(
 
 @pytest.mark.parametrize("strict", [False, True])
 @on_loop
-async def test_one_handshake_serves_a_site_that_was_not_known(tmp_path: Path, strict: bool) -> None:
-    """The robots.txt is asked for strictly; the page of a site that is known by then would not be."""
+async def test_one_handshake_serves_robots_txt_and_page_of_an_unknown_site(
+    tmp_path: Path, strict: bool
+) -> None:
+    """The robots.txt is fetched strictly. The site is known by then, so a new connection for the page would not be."""
     async with secured(tmp_path, certificates.GOOD, strict=strict) as (server, visitor):
         for _ in range(2):
             visit = visitor()
             await visit.robots()
-            found = await visit.page()
-            assert isinstance(found, Fetched) and found.response.marks == ()
+            outcome = await visit.page()
+            assert isinstance(outcome, Fetched) and outcome.response.marks == ()
         await server.is_left()
     assert server.connections == [*BOTH, *BOTH]
 
@@ -571,9 +569,9 @@ async def test_a_doubtful_site_is_marked_over_one_connection_too(tmp_path: Path)
     async with secured(tmp_path, certificates.EXPIRED) as (server, visitor):
         for _ in range(2):
             visit = visitor()
-            for found in (await visit.robots(), await visit.page()):
-                assert isinstance(found, Fetched)
-                assert found.response.marks == ("tls-expired",)
+            for outcome in (await visit.robots(), await visit.page()):
+                assert isinstance(outcome, Fetched)
+                assert outcome.response.marks == ("tls-expired",)
     assert [paths for paths in server.connections if paths] == [*BOTH, *BOTH]
 
 
@@ -583,18 +581,18 @@ async def test_https_does_not_use_a_connection_of_http() -> None:
         visit = Visitor(fetcher, server)
         await visit.robots()
         secure = replace(
-            visit.request(PAGE), url=f"https://page.test:{server.port}{PAGE}", timeout=2.0
+            visit.request(PAGE), url=parsed(f"https://page.test:{server.port}{PAGE}"), timeout=2.0
         )
         assert isinstance(await fetcher.fetch(secure), Failed)
-        assert visit.line.kept is None
+        assert visit.connection.idle is None
     assert server.connections[0] == [ROBOTS]
 
 
-# Times and bytes are those of the request
+# Limits count for each request
 
 
 @on_loop
-async def test_the_first_byte_is_waited_for_anew() -> None:
+async def test_the_first_byte_timeout_starts_with_each_request() -> None:
     limits = FetchLimits(connect=5, first_byte=0.3, total=10)
     slow = [b"", b"", HELLO]
     async with serving(page=slow) as server, fetching(limits=limits) as fetcher:
@@ -606,11 +604,8 @@ async def test_the_first_byte_is_waited_for_anew() -> None:
 
 
 @on_loop
-async def test_what_came_before_is_not_held_against_an_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(flow, "MAX_OVERHEAD", 2_000)
-    limits = FetchLimits(connect=5, first_byte=5, total=10, window=0.4, least_rate=0)
+async def test_earlier_answers_do_not_count_as_overhead() -> None:
+    limits = FetchLimits(window=0.4, min_rate=0, max_overhead=2_000)
     slow = [HELLO[:-4], *(HELLO[at : at + 1] for at in range(-4, -1)), HELLO[-1:]]
     async with serving(page(bytes(90_000)), slow) as server, fetching(limits=limits) as fetcher:
         visit = Visitor(fetcher, server)

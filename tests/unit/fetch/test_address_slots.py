@@ -1,4 +1,4 @@
-"""The limit on connections to one address: by itself, and as the fetcher keeps it."""
+"""The limit on connections to one address, alone and in the fetcher."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 import pytest
 
 from rove.fetch.address import AddressGuard
+from rove.fetch.address_slots import AddressSlots
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
-from rove.fetch.per_address import PerAddress
 from rove.model.outcomes import (
     Failed,
     FailureKind,
     Fetched,
     Outcome,
 )
-from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page, parsed
 
 pytestmark = pytest.mark.system
 
@@ -29,109 +29,109 @@ LONG = 60.0
 
 
 async def turns(count: int = 5) -> None:
-    """Let every task that can go on do so."""
+    """Let every task run that can."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-def taking(places: PerAddress, *addresses: str, within: float = LONG) -> asyncio.Task[str | None]:
-    return asyncio.create_task(places.take(addresses, within))
+def taking(slots: AddressSlots, *addresses: str, within: float = LONG) -> asyncio.Task[str | None]:
+    return asyncio.create_task(slots.acquire(addresses, within))
 
 
 @on_loop
-async def test_places_are_given_up_to_the_limit() -> None:
-    places = PerAddress(2)
-    assert [await places.take(["a"], LONG) for _ in range(2)] == ["a", "a"]
-    assert await places.take(["a"], 0) is None
-    assert await places.take(["a"], -1) is None
-    assert await places.take(["b"], LONG) == "b"
-    places.give_back("a")
-    assert await places.take(["a"], 0) == "a"
+async def test_slots_are_handed_out_up_to_the_limit() -> None:
+    slots = AddressSlots(2)
+    assert [await slots.acquire(["a"], LONG) for _ in range(2)] == ["a", "a"]
+    assert await slots.acquire(["a"], 0) is None
+    assert await slots.acquire(["a"], -1) is None
+    assert await slots.acquire(["b"], LONG) == "b"
+    slots.release("a")
+    assert await slots.acquire(["a"], 0) == "a"
     for address in "aab":
-        places.give_back(address)
-    assert len(places) == 0
+        slots.release(address)
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_who_came_first_is_served_first() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
-    tasks = [taking(places, "a") for _ in range(4)]
+async def test_the_first_waiter_is_served_first() -> None:
+    slots = AddressSlots(1)
+    await slots.acquire(["a"], LONG)
+    tasks = [taking(slots, "a") for _ in range(4)]
     for number in range(4):
         await turns()
         assert [task.done() for task in tasks] == [True] * number + [False] * (4 - number)
-        places.give_back("a")
+        slots.release("a")
     await turns()
     assert all(task.done() for task in tasks)
-    places.give_back("a")
-    assert len(places) == 0
+    slots.release("a")
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
-    waiting = taking(places, "a")
+async def test_a_newcomer_does_not_overtake_waiters() -> None:
+    slots = AddressSlots(1)
+    await slots.acquire(["a"], LONG)
+    waiting = taking(slots, "a")
     await turns()
-    places.give_back("a")
-    assert await places.take(["a"], 0) is None, "the place is given already"
+    slots.release("a")
+    assert await slots.acquire(["a"], 0) is None, "the slot has gone to the waiter"
     assert await waiting == "a"
-    places.give_back("a")
-    assert len(places) == 0
+    slots.release("a")
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_an_address_that_is_free_is_preferred() -> None:
-    places = PerAddress(1)
-    assert await places.take(["a", "b", "c"], LONG) == "a"
-    assert await places.take(["a", "b", "c"], LONG) == "b"
-    assert await places.take(["a", "b", "c"], LONG) == "c"
-    waiting = taking(places, "a", "b", "c")
-    other = taking(places, "b")
+async def test_a_free_address_is_preferred() -> None:
+    slots = AddressSlots(1)
+    assert await slots.acquire(["a", "b", "c"], LONG) == "a"
+    assert await slots.acquire(["a", "b", "c"], LONG) == "b"
+    assert await slots.acquire(["a", "b", "c"], LONG) == "c"
+    waiting = taking(slots, "a", "b", "c")
+    other = taking(slots, "b")
     await turns()
-    places.give_back("b")
+    slots.release("b")
     assert await waiting == "b"
-    places.give_back("b")
+    slots.release("b")
     assert await other == "b"
     for address in "abc":
-        places.give_back(address)
-    assert len(places) == 0
+        slots.release(address)
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_one_who_waited_for_several_has_one() -> None:
-    """Both become free before anybody could go on."""
-    places = PerAddress(1)
+async def test_a_waiter_for_several_addresses_gets_one() -> None:
+    """Both slots become free before any task runs."""
+    slots = AddressSlots(1)
     for address in "ab":
-        await places.take([address], LONG)
-    both, only_b = taking(places, "a", "b"), taking(places, "b")
+        await slots.acquire([address], LONG)
+    both, only_b = taking(slots, "a", "b"), taking(slots, "b")
     await turns()
-    places.give_back("a")
-    places.give_back("b")
+    slots.release("a")
+    slots.release("b")
     assert (await both, await only_b) == ("a", "b")
     for address in "ab":
-        places.give_back(address)
-    assert len(places) == 0
+        slots.release(address)
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_the_same_address_twice_is_one() -> None:
-    places = PerAddress(1)
-    assert await places.take(["a", "a"], LONG) == "a"
-    waiting = taking(places, "a", "a")
+async def test_a_repeated_address_counts_once() -> None:
+    slots = AddressSlots(1)
+    assert await slots.acquire(["a", "a"], LONG) == "a"
+    waiting = taking(slots, "a", "a")
     await turns()
-    places.give_back("a")
+    slots.release("a")
     assert await waiting == "a"
-    places.give_back("a")
-    assert len(places) == 0
+    slots.release("a")
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_one_who_is_cancelled_leaves_no_trace() -> None:
-    places = PerAddress(1)
+async def test_a_cancelled_waiter_leaves_no_trace() -> None:
+    slots = AddressSlots(1)
     for address in "ab":
-        await places.take([address], LONG)
-    first, second, third = (taking(places, "a", "b") for _ in range(3))
+        await slots.acquire([address], LONG)
+    first, second, third = (taking(slots, "a", "b") for _ in range(3))
     await turns()
     first.cancel()
     second.cancel()
@@ -139,48 +139,48 @@ async def test_one_who_is_cancelled_leaves_no_trace() -> None:
         await first
     with pytest.raises(asyncio.CancelledError):
         await second
-    places.give_back("b")
+    slots.release("b")
     assert await third == "b"
     for address in "ab":
-        places.give_back(address)
-    assert len(places) == 0
+        slots.release(address)
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_one_who_is_cancelled_with_the_place_in_hand_passes_it_on() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
-    first, second = taking(places, "a"), taking(places, "a")
+async def test_a_waiter_that_is_cancelled_with_a_slot_passes_it_on() -> None:
+    slots = AddressSlots(1)
+    await slots.acquire(["a"], LONG)
+    first, second = taking(slots, "a"), taking(slots, "a")
     await turns()
-    places.give_back("a")
+    slots.release("a")
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
     assert await second == "a"
-    places.give_back("a")
-    assert len(places) == 0
+    slots.release("a")
+    assert len(slots) == 0
 
 
 @on_loop
-async def test_one_whose_time_is_up_leaves_no_trace() -> None:
-    places = PerAddress(1)
-    await places.take(["a"], LONG)
-    assert await asyncio.gather(*(places.take(["a", "a"], 0.01) for _ in range(5))) == [None] * 5
-    places.give_back("a")
-    assert len(places) == 0
+async def test_a_waiter_that_times_out_leaves_no_trace() -> None:
+    slots = AddressSlots(1)
+    await slots.acquire(["a"], LONG)
+    assert await asyncio.gather(*(slots.acquire(["a", "a"], 0.01) for _ in range(5))) == [None] * 5
+    slots.release("a")
+    assert len(slots) == 0
 
 
 @on_loop
 async def test_the_limit_holds_whatever_happens() -> None:
     chance = random.Random(7)
-    places = PerAddress(3)
+    slots = AddressSlots(3)
     taken = dict.fromkeys("abcd", 0)
     most = 0
 
     async def use() -> None:
         nonlocal most
         addresses = chance.sample("abcd", chance.randint(1, 3))
-        address = await places.take(addresses, chance.choice([0.0, 0.001, LONG]))
+        address = await slots.acquire(addresses, chance.choice([0.0, 0.001, LONG]))
         if address is None:
             return
         assert address in addresses
@@ -190,7 +190,7 @@ async def test_the_limit_holds_whatever_happens() -> None:
             await turns(chance.randint(0, 5))
         finally:
             taken[address] -= 1
-            places.give_back(address)
+            slots.release(address)
 
     tasks = []
     for _ in range(2_000):
@@ -202,7 +202,7 @@ async def test_the_limit_holds_whatever_happens() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
     assert not [task for task in tasks if not task.cancelled() and task.exception()]
     assert most == 3
-    assert len(places) == 0
+    assert len(slots) == 0
 
 
 # In the fetcher
@@ -210,7 +210,7 @@ async def test_the_limit_holds_whatever_happens() -> None:
 
 @dataclass(kw_only=True)
 class Counting:
-    """A server that answers when it is told to, and counts the connections before their answer."""
+    """A server that answers when it is told to, and counts the connections without an answer."""
 
     port: int = 0
     open: int = 0
@@ -231,7 +231,7 @@ class Counting:
             told = asyncio.create_task(self.go.acquire())
             await asyncio.wait((left, told), return_when=asyncio.FIRST_COMPLETED)
             if told.done():
-                # No longer counted once the client can know that it has its answer.
+                # Count it no longer before the client can see its answer.
                 self.open, counted = self.open - 1, False
                 writer.write(page(b"hello"))
             told.cancel()
@@ -241,20 +241,20 @@ class Counting:
             writer.close()
 
     async def has(self, connections: int) -> None:
-        """Wait for so many more requests."""
+        """Wait for this many more requests."""
         async with asyncio.timeout(5):
             for _ in range(connections):
                 await self.came.acquire()
 
     def answer(self, connections: int) -> None:
-        """Let so many have their answer."""
+        """Answer this many requests."""
         for _ in range(connections):
             self.go.release()
 
 
 @contextlib.asynccontextmanager
 async def counting(*hosts: str) -> AsyncIterator[Counting]:
-    """One server at several addresses, on the same port."""
+    """Run one server at several addresses, on the same port."""
     server = Counting()
     async with contextlib.AsyncExitStack() as stack:
         for host in hosts or ("127.0.0.1",):
@@ -285,7 +285,7 @@ def ask(
     server: Counting, path: str = "/", host: str = "page.test", timeout: float = 60.0
 ) -> Request:
     url = f"http://{host}:{server.port}{path}"
-    return Request(url=url, max_bytes=1_000, timeout=timeout)
+    return Request(url=parsed(url), max_bytes=1_000, timeout=timeout)
 
 
 def fetching(fetcher: CurlFetcher, request: Request) -> asyncio.Task[Outcome]:
@@ -295,7 +295,7 @@ def fetching(fetcher: CurlFetcher, request: Request) -> asyncio.Task[Outcome]:
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (3, 3), (None, 12)])
 @on_loop
 async def test_no_more_connections_than_allowed_are_open(limit: int | None, most: int) -> None:
-    """Under three names that lead to one address."""
+    """The requests use three names that lead to one address."""
     async with counting() as server, limited(limit) as fetcher:
         tasks = [fetching(fetcher, ask(server, f"/{n}", host)) for n in range(4) for host in "abc"]
         for _ in range(0, 12, most):
@@ -317,49 +317,52 @@ async def test_a_free_address_of_the_name_is_taken() -> None:
         await server.has(2)
         server.answer(2)
         outcomes = await asyncio.gather(*tasks)
-    assert [found.response.address for found in outcomes if isinstance(found, Fetched)] == [
+    assert [outcome.response.address for outcome in outcomes if isinstance(outcome, Fetched)] == [
         *addresses
     ]
 
 
 @on_loop
-async def test_a_place_is_given_back_before_the_next_address_is_tried() -> None:
-    """Nobody listens at the first address."""
+async def test_a_slot_is_released_before_the_next_address_is_tried() -> None:
+    """The first address refuses connections."""
     addresses = ("127.0.0.2", "127.0.0.1")
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         for _ in range(3):
             server.answer(1)
-            found = await fetcher.fetch(ask(server))
-            assert isinstance(found, Fetched) and found.response.address == "127.0.0.1"
-        assert fetcher._places is not None and len(fetcher._places) == 0
+            outcome = await fetcher.fetch(ask(server))
+            assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
+        outcome = await fetcher.fetch(ask(server, host="127.0.0.2", timeout=1.0))
+        assert failure(outcome) is FailureKind.CONNECT, "its slot is free, so it is not busy"
 
 
 @on_loop
-async def test_waiting_takes_from_the_time_of_the_request() -> None:
+async def test_waiting_counts_towards_the_timeout_of_the_request() -> None:
     addresses = ("127.0.0.2", "127.0.0.1")
     async with counting("127.0.0.1") as server, limited(1) as fetcher:
         first = fetching(fetcher, ask(server))
         await server.has(1)
-        found = await fetcher.fetch(ask(server, timeout=0.05))
-        assert failure(found) is FailureKind.BUSY
-        assert isinstance(found, Failed)
-        assert "127.0.0.1 stayed busy" in found.detail
-        assert found.address == "", "it was not asked"
-        server.answer(1)
+        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        assert failure(outcome) is FailureKind.BUSY
+        assert isinstance(outcome, Failed)
+        assert "127.0.0.1 stayed busy" in outcome.detail
+        assert outcome.address == "", "no address was tried"
+        server.answer(2)
         assert isinstance(await first, Fetched)
-        assert fetcher._places is not None and len(fetcher._places) == 0
+        assert isinstance(await fetcher.fetch(ask(server, timeout=1.0)), Fetched)
     async with counting("127.0.0.1") as server, limited(1, addresses) as fetcher:
         first = fetching(fetcher, ask(server, host="127.0.0.1"))
         await server.has(1)
-        found = await fetcher.fetch(ask(server, timeout=0.05))
-        assert isinstance(found, Failed) and found.address == "127.0.0.2", "the one that refused"
+        outcome = await fetcher.fetch(ask(server, timeout=0.05))
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2", (
+            "the one that refused"
+        )
         server.answer(1)
         assert isinstance(await first, Fetched)
     assert server.most == 1
 
 
 @on_loop
-async def test_waiting_does_not_take_from_the_time_to_connect() -> None:
+async def test_waiting_does_not_count_towards_the_connect_timeout() -> None:
     async with counting() as server, limited(1, limits=FetchLimits(connect=0.5)) as fetcher:
         first = fetching(fetcher, ask(server))
         await server.has(1)
@@ -371,22 +374,22 @@ async def test_waiting_does_not_take_from_the_time_to_connect() -> None:
 
 
 @on_loop
-async def test_the_place_of_a_request_that_is_cancelled_is_free() -> None:
+async def test_a_cancelled_request_releases_its_slot() -> None:
     async with counting() as server, limited(1) as fetcher:
         first, second, third = (fetching(fetcher, ask(server, f"/{n}")) for n in range(3))
         await server.has(1)
         second.cancel()
         first.cancel()
         await server.has(1)
-        server.answer(1)
+        server.answer(2)
         assert isinstance(await third, Fetched)
         assert first.cancelled() and second.cancelled()
-        assert server.served == ["/0", "/2"]
-        assert fetcher._places is not None and len(fetcher._places) == 0
+        assert isinstance(await fetcher.fetch(ask(server, "/3", timeout=1.0)), Fetched)
+    assert server.served == ["/0", "/2", "/3"]
 
 
 @on_loop
-async def test_closing_ends_those_who_wait_too() -> None:
+async def test_closing_ends_requests_that_wait_for_a_slot() -> None:
     async with counting() as server, limited(1) as fetcher:
         tasks = [fetching(fetcher, ask(server)) for _ in range(5)]
         await server.has(1)

@@ -1,0 +1,46 @@
+"""Cleans up after processes that were killed: half-written WARC files, leases, and unrecorded requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from rove.crawl.inflight_log import inflight_files, lost_visits
+from rove.frontier.contract import Frontier
+from rove.store.recovery import recover
+
+VISITS_PER_BATCH = 500
+
+log = logging.getLogger(__name__)
+
+
+async def recover_store(warc: Path) -> None:
+    """Complete the WARC files that a killed process left open."""
+    recovered = await asyncio.to_thread(recover, warc)
+    if recovered.files:
+        log.info("recovered WARC files after a crash: %s", recovered)
+
+
+async def recover_requests(
+    frontier: Frontier, inflight_log: Path, *, delay: float, processes: list[int] | None = None
+) -> None:
+    """Release the leases of dead processes and enter their last requests into the ledger.
+
+    `processes` are process numbers in the frontier; None means all earlier ones of this machine.
+    """
+    released = await frontier.recover(processes)
+    if released:
+        log.info("%d leases of dead processes now end with the delay", released)
+    left = inflight_files(inflight_log, processes=processes, except_process=frontier.process)
+    for process, files in groupby(left, key=itemgetter(0)):
+        # All files of a process at once: a request may begin in one file and end in the next.
+        paths = [path for _, path in files]
+        visits = await asyncio.to_thread(lost_visits, process, paths, delay)
+        for start in range(0, len(visits), VISITS_PER_BATCH):
+            await frontier.record_lost(visits[start : start + VISITS_PER_BATCH])
+        for path in paths:
+            path.unlink()
+        log.info("recovered %d visits that process %d may not have settled", len(visits), process)

@@ -1,0 +1,118 @@
+"""Runs a crawl either in this process or in several worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from rove.app.process import assembled
+from rove.app.recovery import recover_requests, recover_store
+from rove.app.supervisor import Supervisor
+from rove.app.worker import WorkerOrder
+from rove.config import Settings
+from rove.crawl.limits import RemainingLimits
+from rove.crawl.loop import Loader
+from rove.crawl.progress import Progress
+from rove.crawl.shutdown import GRACE_SECONDS, Ending
+from rove.datadir import DataDir, Remote
+from rove.frontier.clock import steady_seconds
+from rove.frontier.contract import Backend, Frontier
+
+
+class Runner(Protocol):
+    """A crawl that can be run: in this process (Crawl) or in several (Supervisor)."""
+
+    @property
+    def progress(self) -> Progress:
+        """The counters of all its processes."""
+
+    async def run(self, seed_loader: Loader) -> Ending:
+        """Load the seeds and crawl until the end."""
+
+    def stop(self, ending: Ending = Ending.STOPPED) -> None:
+        """Shut down: fetches in flight get a few seconds."""
+
+    def kill(self) -> None:
+        """Kill the worker processes, if there are any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """One run of a crawl, whose settings stay the same until it ends."""
+
+    data: DataDir
+    remote: Remote | None
+    backend: Backend
+    frontier: Frontier
+    settings: Settings
+    revision: int
+    """The revision of the settings in the catalog."""
+    run: int
+    """The number of the run in the frontier."""
+    remaining_limits: RemainingLimits
+    fetches: list[int]
+    """Fetches in flight for each process."""
+
+
+@asynccontextmanager
+async def this_process(
+    context: RunContext, *, on_news: Callable[[str], None]
+) -> AsyncIterator[Runner]:
+    """Crawl in this process."""
+    async with assembled(
+        data=context.data,
+        settings=context.settings,
+        frontier=context.frontier,
+        catalog=context.backend.catalog,
+        concurrency=context.fetches[0],
+        name="rove",
+        remaining_limits=context.remaining_limits,
+        on_news=on_news,
+    ) as crawl:
+        yield crawl
+
+
+@asynccontextmanager
+async def worker_processes(
+    context: RunContext,
+    *,
+    log_level: str,
+    say: Callable[[str], None],
+    on_news: Callable[[str], None],
+) -> AsyncIterator[Runner]:
+    """Crawl in worker processes, one for each entry of `context.fetches`."""
+
+    async def on_death(process: int) -> None:
+        await recover_store(context.data.warc)
+        # A worker that died before its first report has no number and left nothing to recover.
+        await recover_requests(
+            context.frontier,
+            context.data.inflight_log,
+            delay=context.settings.delay,
+            processes=[process] if process else [],
+        )
+
+    yield Supervisor(
+        [
+            WorkerOrder(
+                data_dir=str(context.data.root),
+                remote=context.remote,
+                settings=context.settings,
+                run=context.run,
+                number=number,
+                concurrency=fetches,
+                seconds_before=context.remaining_limits.seconds_before,
+                started=context.remaining_limits.started,
+                log_level=log_level,
+            )
+            for number, fetches in enumerate(context.fetches, start=1)
+        ],
+        progress=Progress(started=context.remaining_limits.started),
+        clock=steady_seconds,
+        on_death=on_death,
+        on_stop=lambda: context.frontier.stop_waiting(2 * GRACE_SECONDS),
+        say=say,
+        on_news=on_news,
+    )

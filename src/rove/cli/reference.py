@@ -1,0 +1,71 @@
+"""Generates docs/cli.md from the commands: `python -m rove.cli.reference >docs/cli.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from rove.cli import COMMANDS, rove
+from rove.cli.options import Command, Option
+
+HEAD = """\
+# The command line
+
+This page is generated from the program by `make docs`; do not edit it.
+`rove COMMAND --help` shows the same."""
+
+
+def reference() -> str:
+    """Return the text of docs/cli.md."""
+    root = click.Context(rove, info_name="rove")
+    return "\n".join([HEAD, *_overview(root), *_sections(root)]) + "\n"
+
+
+def _overview(root: click.Context) -> Iterator[str]:
+    for title, names in COMMANDS.items():
+        yield from ("", f"**{title}**", "", "| command | |", "|---|---|")
+        for name in names:
+            yield f"| [`rove {name}`](#rove-{name}) | {_command(root, name).short_help} |"
+
+
+def _sections(root: click.Context) -> Iterator[str]:
+    for names in COMMANDS.values():
+        for name in names:
+            yield from _section(_command(root, name), root, name)
+
+
+def _section(command: Command, root: click.Context, name: str) -> Iterator[str]:
+    context = click.Context(command, info_name=name, parent=root)
+    yield from ("", f"## rove {name}", "")
+    yield f"    {command.get_usage(context).removeprefix('Usage: ')}"
+    for paragraph in (command.help or "").split("\n\n"):
+        yield from ("", " ".join(paragraph.split()))
+    groups = command.grouped_options(context)
+    for title, options in groups.items():
+        shown = [option for option in options if isinstance(option, Option)]
+        if shown:
+            yield ""
+            if len(groups) > 1:
+                yield from (f"**{title}**", "")
+            yield from ("| option | default | |", "|---|---|---|")
+            yield from map(_row, shown)
+
+
+def _row(option: Option) -> str:
+    value = option.metavar or ""
+    if not value and isinstance(option.type, click.Choice):
+        value = "|".join(option.type.choices)
+    name = f"{option.opts[0]} {value}".rstrip()
+    cells = (f"`{name}`", option.default_text or ("off" if option.is_flag else ""), option.help)
+    return "| " + " | ".join((cell or "").replace("|", "\\|") for cell in cells) + " |"
+
+
+def _command(root: click.Context, name: str) -> Command:
+    command = rove.get_command(root, name)
+    assert isinstance(command, Command), f"rove {name} must be a rove.cli.options.Command"
+    return command
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

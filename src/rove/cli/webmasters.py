@@ -1,0 +1,116 @@
+"""`rove explain`, `report` and `audit`: tell webmasters what the crawl did on their site, and why."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from rove.cli.options import Command, data_dir_option, json_option, option
+from rove.cli.output import print_json, run_reading
+from rove.errors import UsageError
+from rove.humanize import counted
+from rove.inspect import audit_text, explain_text
+from rove.inspect.audit import audit as audit_ledger
+from rove.inspect.explain import explain_url
+from rove.inspect.lookup import site_given, url_given, url_known
+from rove.inspect.nodes import is_running
+from rove.inspect.open_crawl import opened
+from rove.inspect.report import read_report
+from rove.inspect.report_html import write_html
+from rove.inspect.report_text import json_records, text_lines
+from rove.inspect.url_facts import read_url_facts
+
+data_dir = data_dir_option("The crawl to look at.")
+
+
+@click.command(cls=Command, short_help="Tell whether a URL would be fetched, and why.")
+@click.argument("url")
+@data_dir
+@json_option
+def explain(url: str, data_dir: Path, json: bool) -> None:
+    """Tell whether rove would fetch URL now, and why: exclusions, scope, robots.txt, delay, state and history."""
+
+    async def work() -> None:
+        url_given(url)
+        async with opened(data_dir) as archive:
+            settings = await archive.settings()
+            wanted = await url_known(archive.reader, url, settings.ignored_params)
+            facts = await read_url_facts(
+                archive.reader,
+                wanted,
+                settings=settings,
+                exclusions=await archive.catalog.exclusion_history(),
+                is_running=await is_running(archive.data, archive.reader),
+            )
+        answer = explain_url(url, wanted, facts, now=time.time())
+        if json:
+            print_json(explain_text.as_json(answer))
+        else:
+            print("\n".join(explain_text.as_lines(answer)))
+
+    run_reading(work())
+
+
+@click.command(cls=Command, short_help="List every request to a site.")
+@click.argument("domain")
+@data_dir
+@option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write one HTML file that can be sent and printed.",
+)
+@option("--json", "json", is_flag=True, help="Print JSON Lines with every request.")
+def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
+    """List every request to DOMAIN, its robots.txt as it was read, the delays, the contact and how to opt out."""
+
+    async def work() -> None:
+        site = site_given(domain)
+        if html is not None and json:
+            raise UsageError("give --html or --json, not both")
+        async with opened(data_dir) as archive:
+            report = await read_report(
+                archive.reader,
+                site,
+                settings=await archive.settings(),
+                exclusions=await archive.catalog.exclusion_history(),
+                now=time.time(),
+            )
+            if html is not None:
+                await write_html(report, archive.reader, html)
+                requests = counted(report.totals.requests + report.totals.elsewhere, "request")
+                print(f"{html}: {requests} to {site.name}")
+            elif json:
+                async for record in json_records(report, archive.reader):
+                    print_json(record)
+            else:
+                async for line in text_lines(report, archive.reader):
+                    print(line)
+
+    run_reading(work())
+
+
+@click.command(cls=Command, short_help="Check that a crawl was polite.")
+@data_dir
+@json_option
+def audit(data_dir: Path, json: bool) -> None:
+    """Check every request ever made against the rules: delays, robots.txt, exclusions, nothing fetched twice.
+
+    The exit code is 1 if a rule was broken.
+    """
+
+    async def work() -> int:
+        async with opened(data_dir) as archive:
+            exclusions = await archive.catalog.exclusion_history()
+            report = await audit_ledger(archive.reader, exclusions)
+        if json:
+            print_json(audit_text.as_json(report))
+        else:
+            for line in audit_text.as_lines(report):
+                print(line)
+        return report.total
+
+    if run_reading(work()):
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,296 @@
+"""Judge a crawler's politeness by the server's log.
+
+The server writes the log, so the crawler's own view does not matter. A client starts a request earlier and sees its end
+later than the log says. So pauses in the log are never shorter than those of the client, and a polite client is never
+accused. There are two exceptions: the server notices late that a client gave up a request (see `cut_slack`), and a
+response may be too large for the kernel's buffers, which happens only if pages are made huge.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rove.demo.log import LoggedRequest, LogKind
+from rove.demo.robots import ROBOTS_PATH
+from rove.demo.web import SmallWeb
+from rove.urls.canonical import canonical
+from rove.urls.domain import domain_of
+
+MAX_REQUESTS = 8
+MAX_HOPS = 3
+"""Limits of a visit: requests, and redirects among them that lead to a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedVisit:
+    """Requests to one domain that belong together: robots.txt if needed, one page, its redirects."""
+
+    domain: str
+    requests: tuple[LoggedRequest, ...]
+    pages: int
+    """Requests for pages that no redirect led to."""
+    hops: int
+    """Requests for pages that a redirect of the same visit led to."""
+
+
+def visits_in(requests: Iterable[LoggedRequest], pause: float = math.inf) -> list[LoggedVisit]:
+    """Return all visits by domain and time. Requests `pause` or more seconds apart are never in one visit."""
+    visits = []
+    for domain, own in _by_domain(requests).items():
+        current: _OpenVisit | None = None
+        for request in own:
+            if current is None or not current.admits(request, pause):
+                if current is not None:
+                    visits.append(current.visit())
+                current = _OpenVisit(domain)
+            current.add(request, request.end)
+        if current is not None:
+            visits.append(current.visit())
+    return visits
+
+
+class Rule(enum.StrEnum):
+    """The rules of politeness, by how they are broken."""
+
+    TOO_SOON = "too soon"
+    """A visit started before the delay after the last one was over."""
+    OVERLAP = "overlap"
+    """Two requests to one domain at the same time."""
+    FORBIDDEN = "forbidden"
+    """A path that robots.txt disallows."""
+    RULES_UNKNOWN = "rules unknown"
+    """A page of a host was requested before its robots.txt was answered."""
+    REPEATED = "repeated"
+    """A URL was requested again after it had been answered."""
+    LARGE_VISIT = "large visit"
+    """A visit had too many pages, redirects or requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule, and the requests that prove it."""
+
+    broken: Rule
+    domain: str
+    detail: str
+    evidence: tuple[LoggedRequest, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.broken}: {self.domain}: {self.detail}"]
+        lines += [f"  {r.start:.3f} - {r.end:.3f} {r.status} {r.url}" for r in self.evidence]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogVerdict:
+    """The result of judging a log."""
+
+    violations: tuple[Violation, ...]
+    requests: int
+    visits: int
+    domains: int
+    hosts: int
+    refetches: int
+    """Repeated requests for URLs that had been answered, excused or not."""
+    smallest_margin: float
+    """The smallest difference between a pause and the required delay; infinite without pauses."""
+
+    @property
+    def polite(self) -> bool:
+        """Whether no rule was broken."""
+        return not self.violations
+
+    def __str__(self) -> str:
+        counts = (
+            f"{self.requests} requests in {self.visits} visits to {self.hosts} hosts of "
+            f"{self.domains} domains, smallest margin {self.smallest_margin:.3f} s, "
+            f"{self.refetches} refetches, {len(self.violations)} violations"
+        )
+        return "\n".join([counts, *map(str, self.violations)])
+
+
+def judge(
+    web: SmallWeb,
+    requests: Iterable[LoggedRequest],
+    delay: float,
+    *,
+    tolerance: float = 0.0,
+    cut_slack: float = 0.1,
+    allowed_refetches: int = 0,
+) -> LogVerdict:
+    """Judge a crawler by the log of the web that it visited.
+
+    `delay` is the required delay between visits to a domain; a Crawl-delay may raise it once it was served. `tolerance`
+    is subtracted from the required delay. `cut_slack` is how many seconds late the server may notice that a client gave
+    up. `allowed_refetches` excuses this many repeated URLs, for crawls that were killed.
+    """
+    cases = [
+        _Case(web, domain, own, delay, tolerance, cut_slack)
+        for domain, own in _by_domain(requests).items()
+    ]
+    violations = [violation for case in cases for violation in case.violations]
+    repeated = [violation for case in cases for violation in case.repeated]
+    if len(repeated) > allowed_refetches:
+        violations += repeated
+    return LogVerdict(
+        violations=tuple(violations),
+        requests=sum(len(case.requests) for case in cases),
+        visits=sum(case.visits for case in cases),
+        domains=len(cases),
+        hosts=len({request.host for case in cases for request in case.requests}),
+        refetches=len(repeated),
+        smallest_margin=min((case.smallest_margin for case in cases), default=math.inf),
+    )
+
+
+def _by_domain(requests: Iterable[LoggedRequest]) -> dict[str, list[LoggedRequest]]:
+    domains: dict[str, list[LoggedRequest]] = defaultdict(list)
+    for request in requests:
+        if request.kind is LogKind.REQUEST:
+            domains[domain_of(request.host)[0]].append(request)
+    for own in domains.values():
+        own.sort(key=lambda request: (request.start, request.end))
+    return domains
+
+
+@dataclass(slots=True)
+class _OpenVisit:
+    """A visit while its requests are collected from the log."""
+
+    domain: str
+    requests: list[LoggedRequest] = field(default_factory=list)
+    end: float = -math.inf
+    pages: int = 0
+    hops: int = 0
+    awaited: str = ""
+    """The redirect target of the last page, until it is requested."""
+
+    def admits(self, request: LoggedRequest, pause: float) -> bool:
+        """Whether a request belongs to this visit; otherwise it starts the next one."""
+        last = self.requests[-1]
+        if request.start - self.end >= pause:
+            return False
+        if last.target and request.url == last.target:
+            return True
+        if request.for_robots:
+            return (
+                request.path == ROBOTS_PATH
+                and request.host != last.host
+                and _host_of(last.target) == request.host
+            )
+        return last.for_robots and last.host == request.host
+
+    def add(self, request: LoggedRequest, end: float) -> None:
+        """Add the next request, which ended at `end`."""
+        if not request.for_robots:
+            if self.awaited and request.url == self.awaited:
+                self.hops += 1
+            else:
+                self.pages += 1
+            self.awaited = request.target
+        self.requests.append(request)
+        self.end = max(self.end, end)
+
+    def visit(self) -> LoggedVisit:
+        """Return the complete visit."""
+        return LoggedVisit(self.domain, tuple(self.requests), self.pages, self.hops)
+
+
+class _Case:
+    """Judges the requests to one domain in order."""
+
+    def __init__(
+        self,
+        web: SmallWeb,
+        domain: str,
+        requests: list[LoggedRequest],
+        delay: float,
+        tolerance: float,
+        cut_slack: float,
+    ) -> None:
+        self.domain = domain
+        self.requests = requests
+        self.violations: list[Violation] = []
+        self.repeated: list[Violation] = []
+        self.visits = 0
+        self.smallest_margin = math.inf
+        self._web = web
+        self._required = delay
+        """The required delay, by what the crawler has been told so far."""
+        self._tolerance = tolerance
+        self._cut_slack = cut_slack
+        self._robots_answered: dict[str, float] = {}
+        self._answered: dict[str, LoggedRequest] = {}
+        self._judge()
+
+    def _judge(self) -> None:
+        current = _OpenVisit(self.domain)
+        for request in self.requests:
+            if current.requests:
+                current = self._visit_of(current, request)
+            end = request.end
+            if not request.complete:
+                end = max(request.start, end - self._cut_slack)
+            current.add(request, end)
+            if request.for_robots:
+                self._note_robots(request)
+            else:
+                self._check_page(request)
+        self._close(current.visit())
+
+    def _visit_of(self, current: _OpenVisit, request: LoggedRequest) -> _OpenVisit:
+        """Return the visit that a request belongs to: the current one or a new one."""
+        last = current.requests[-1]
+        pause = request.start - current.end
+        if pause < 0:
+            self._accuse(Rule.OVERLAP, f"{-pause:.3f} s at the same time", last, request)
+        if current.admits(request, self._required):
+            return current
+        margin = pause - self._required
+        self.smallest_margin = min(self.smallest_margin, margin)
+        if pause >= 0 and margin < -self._tolerance:
+            detail = f"{pause:.3f} s after the last visit, {self._required:g} s required"
+            self._accuse(Rule.TOO_SOON, detail, last, request)
+        self._close(current.visit())
+        following = _OpenVisit(self.domain)
+        following.end = current.end
+        return following
+
+    def _note_robots(self, request: LoggedRequest) -> None:
+        if not request.complete or request.location:
+            return
+        self._robots_answered.setdefault(request.host, request.end)
+        if request.status == 200:
+            self._required = max(self._required, self._web.crawl_delay(request.host))
+
+    def _check_page(self, request: LoggedRequest) -> None:
+        if not self._web.allowed(request.host, request.path):
+            self._accuse(Rule.FORBIDDEN, "robots.txt disallows this path", request)
+        if request.start < self._robots_answered.get(request.host, math.inf):
+            self._accuse(Rule.RULES_UNKNOWN, "robots.txt had not been answered", request)
+        url = request.url
+        before = self._answered.get(url)
+        if before is not None:
+            self.repeated.append(
+                Violation(Rule.REPEATED, self.domain, "answered before", (before, request))
+            )
+        if request.complete and 0 < request.status < 500:
+            self._answered[url] = request
+
+    def _close(self, visit: LoggedVisit) -> None:
+        self.visits += 1
+        if visit.pages > 1 or visit.hops > MAX_HOPS or len(visit.requests) > MAX_REQUESTS:
+            detail = f"{visit.pages} pages, {visit.hops} redirects, {len(visit.requests)} requests"
+            self._accuse(Rule.LARGE_VISIT, detail, *visit.requests)
+
+    def _accuse(self, broken: Rule, detail: str, *evidence: LoggedRequest) -> None:
+        self.violations.append(Violation(broken, self.domain, detail, evidence))
+
+
+def _host_of(url: str) -> str:
+    parsed = canonical(url) if url else None
+    return "" if parsed is None else parsed.host

@@ -1,0 +1,110 @@
+"""Rows of the ledger as people and programs read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rove.humanize import hash_text
+from rove.inspect.display import iso_time, local_text
+from rove.model.ledger import Content, DelaySource, Location, RequestRow, Settlement
+from rove.model.reasons import status_error
+
+DELAY_REASONS = {
+    DelaySource.DELAY: "set by the operator",
+    DelaySource.CRAWL_DELAY: "the Crawl-delay of robots.txt",
+    DelaySource.RETRY_AFTER: "the Retry-After of its answer",
+    DelaySource.BACKOFF: "it answered 429 or 503",
+    DelaySource.SLOW: "ten times as long as its last answer took",
+    DelaySource.FAILURES: "it did not answer",
+    DelaySource.REPEATS: "its pages repeat earlier texts",
+}
+
+_SETTLEMENTS = {
+    Settlement.SETTLED: "",
+    Settlement.LATE: "too late to count",
+    Settlement.LOST: "cut short by a crash",
+}
+
+
+def outcome_text(row: RequestRow) -> str:
+    """Return the outcome of a request: its status, its error, or both."""
+    if not row.status:
+        return row.error or "no answer known"
+    if row.error and row.error != status_error(row.status):
+        return f"{row.status} {row.error}"
+    return str(row.status)
+
+
+def settlement_text(row: RequestRow) -> str:
+    """Return why the visit of a request did not count; '' if it did."""
+    return _SETTLEMENTS[row.settlement]
+
+
+def is_stored(row: RequestRow) -> bool:
+    """Whether a request brought a page that was stored."""
+    return row.text is not None or row.raw is not None
+
+
+def page_line(row: RequestRow) -> str:
+    """Return the line that `pages` prints for a page."""
+    outcome = str(row.status) if row.status else row.error
+    what = row.title or (f"-> {row.target}" if row.target else row.error)
+    return f"{local_text(row.started)}  {outcome:>4}  {row.size:>9,}  {row.url}  {what}".rstrip()
+
+
+def page_json(row: RequestRow) -> dict[str, Any]:
+    """Return the object that `pages --json` and `export` print for a page."""
+    record: dict[str, Any] = {
+        "url": row.url,
+        "fetched": iso_time(row.started),
+        **_answer_json(row),
+        "truncated": row.truncated,
+        "title": row.title,
+        "visit": row.visit,
+    }
+    own = "revisit_record" if row.is_copy else "text_record"
+    for name, where in ((own, row.text), ("raw_record", row.raw)):
+        if where is not None:
+            record[name] = _location_json(where)
+    return record
+
+
+def copy_json(content: Content | None, row: RequestRow) -> dict[str, Any]:
+    """Return what `export` adds for a page whose text is stored with another page; {} for any other page."""
+    if content is None:
+        return {}
+    copy_of = {"copy_of": content.url} if content.url != row.url else {}
+    return {"text_record": _location_json(content.where), **copy_of}
+
+
+def request_json(row: RequestRow) -> dict[str, Any]:
+    """Return the object that `explain --json` and `report --json` print for a request of any kind."""
+    return {
+        "visit": row.visit,
+        "seq": row.seq,
+        "kind": row.kind.value,
+        "url": row.url,
+        "started": iso_time(row.started),
+        "address": row.address or None,
+        **_answer_json(row),
+        "stored": is_stored(row),
+        "fate": row.settlement.value or "settled",
+        "delay_after_s": row.delay,
+        "delay_from": row.delay_from.value,
+    }
+
+
+def _answer_json(row: RequestRow) -> dict[str, Any]:
+    return {
+        "seconds": round((row.ended - row.began) / 1000, 3),
+        "status": row.status,
+        "error": row.error or None,
+        "type": row.media_type or None,
+        "bytes": row.size,
+        "redirect_to": row.target or None,
+        "content_hash": hash_text(row.content_hash),
+    }
+
+
+def _location_json(where: Location) -> dict[str, Any]:
+    return {"file": where.file, "offset": where.offset, "length": where.length}

@@ -1,0 +1,96 @@
+"""Gathers everything that the frontier knows about one URL, for `rove explain`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rove.config import Settings
+from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.model.ledger import RequestKind, RequestRow
+from rove.model.visits import OriginRecord
+from rove.urls.canonical import CrawlUrl
+
+HISTORY_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlHistory:
+    """The ledger's requests for a URL, and the last request to its domain."""
+
+    requests: int = 0
+    """Number of all requests for the URL."""
+    newest: Sequence[RequestRow] = ()
+    """The newest of them, oldest first."""
+    last_of_domain: RequestRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlFacts:
+    """The records that decide whether a URL is fetched."""
+
+    settings: Settings
+    record: UrlRecord | None
+    domain: DomainRecord | None
+    origin: OriginRecord | None
+    exclusions: Sequence[Exclusion]
+    """All exclusions of the crawl, lifted ones included."""
+    history: UrlHistory
+    is_running: bool
+
+    @property
+    def crawl_delay(self) -> float:
+        """The longest Crawl-delay known for the domain."""
+        return max(
+            self.domain.crawl_delay if self.domain else 0.0,
+            self.origin.crawl_delay if self.origin else 0.0,
+        )
+
+    @property
+    def settling_request(self) -> RequestRow | None:
+        """The request that settled the URL, if it is among the newest."""
+        visit = self.record.visit if self.record else None
+        for row in reversed(self.history.newest):
+            if row.visit == visit and row.kind is not RequestKind.ROBOTS:
+                return row
+        return None
+
+
+async def read_url_facts(
+    reader: FrontierReader,
+    url: CrawlUrl,
+    *,
+    settings: Settings,
+    exclusions: Sequence[Exclusion],
+    is_running: bool,
+) -> UrlFacts:
+    """Read all records about a URL from the frontier."""
+    origins = await reader.origins([(url.domain, url.origin)])
+    return UrlFacts(
+        settings=settings,
+        record=await reader.url(url.domain, url.fingerprint),
+        domain=await reader.domain(url.domain),
+        origin=origins[0] if origins else None,
+        exclusions=exclusions,
+        history=await _history(reader, url),
+        is_running=is_running,
+    )
+
+
+async def _history(reader: FrontierReader, url: CrawlUrl) -> UrlHistory:
+    count, last = 0, None
+    newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
+    redirected: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
+    async for row in reader.visits(url.domain):
+        last = row
+        if row.fingerprint == url.fingerprint:
+            count += 1
+            newest.append(row)
+    # The robots.txt of another domain may have redirected to this URL.
+    async for row in reader.elsewhere(url.domain):
+        if row.fingerprint == url.fingerprint:
+            count += 1
+            redirected.append(row)
+    merged = sorted((*newest, *redirected), key=lambda row: row.started)
+    return UrlHistory(requests=count, newest=merged[-HISTORY_SHOWN:], last_of_domain=last)

@@ -1,0 +1,64 @@
+"""How many processes crawl, and how the fetches are shared among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rove.app.concurrency import fetches_per_process, process_count
+from rove.config import Settings
+
+MiB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cores", "is_sqlite", "expected"),
+    [
+        (None, 2, True, 2),
+        (None, 16, True, 3),
+        (None, 16, False, 16),
+        (8, 2, True, 8),
+        (1, 16, False, 1),
+    ],
+)
+def test_one_process_per_core_unless_the_user_says_otherwise(
+    wanted: int | None, cores: int, is_sqlite: bool, expected: int
+) -> None:
+    assert process_count(wanted, cores=cores, concurrency=500, is_sqlite=is_sqlite) == expected
+
+
+def test_no_process_is_without_a_fetch() -> None:
+    assert process_count(8, cores=8, concurrency=5, is_sqlite=False) == 5
+
+
+def shares(
+    concurrency: int, processes: int, open_files: int | None = None, memory: int = 1024 * MiB
+) -> tuple[list[int], list[str]]:
+    said: list[str] = []
+    settings = Settings(email="me@example.org", concurrency=concurrency, max_memory=memory)
+    fetches = fetches_per_process(settings, processes, open_files=open_files, say=said.append)
+    return fetches, said
+
+
+def test_fetches_are_shared_evenly() -> None:
+    assert shares(500, 1) == ([500], [])
+    assert shares(500, 3) == ([167, 167, 166], [])
+
+
+def test_too_few_open_files_lower_the_concurrency() -> None:
+    fetches, said = shares(500, 2, open_files=264)
+    assert fetches == [100, 100], "two files for each fetch, and 64 for other purposes"
+    assert said == [
+        "a process may open only 264 files here; --concurrency is lowered from 500 to 200"
+    ]
+
+
+def test_too_little_memory_lowers_the_concurrency() -> None:
+    fetches, said = shares(100_000, 2, memory=256 * MiB)
+    assert 100 < fetches[0] == fetches[1] < 2_000
+    (sentence,) = said
+    assert sentence.startswith("--max-memory 256.0 MiB is too little for 100,000 fetches at once;")
+    assert sentence.endswith(f"--concurrency is lowered to {sum(fetches):,}")
+
+
+def test_every_process_has_at_least_one_fetch() -> None:
+    assert shares(500, 2, open_files=10)[0] == [1, 1]

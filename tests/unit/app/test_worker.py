@@ -1,0 +1,76 @@
+"""The orders and reports that supervisor and worker exchange."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections import Counter
+
+import msgspec
+import pytest
+
+from rove.app import worker
+from rove.app.worker import WorkerOrder, WorkerReport, decode_report
+from rove.crawl.progress import Counters
+from rove.crawl.shutdown import Ending
+from tests.unit.app.test_supervisor import order_of
+
+
+def test_an_order_survives_encoding() -> None:
+    for order in (order_of(1), msgspec.structs.replace(order_of(2), remote=None)):
+        line = msgspec.json.encode(order)
+        assert b"\n" not in line
+        assert msgspec.json.decode(line, type=WorkerOrder) == order
+
+
+def test_a_report_survives_encoding() -> None:
+    counters = Counters(
+        pages=1,
+        visits=2,
+        requests=3,
+        bytes=1 << 60,
+        in_flight=4,
+        queued=5,
+        trouble="paused: no room",
+        errors=Counter({"dns": 6, "ä\n": 7}),
+    )
+    report = WorkerReport(
+        process=7,
+        counters=counters,
+        news="two\nlines",
+        ending=Ending.MAX_PAGES,
+        failure="it is “full”",
+        exit_code=8,
+    )
+    line = msgspec.json.encode(report)
+    assert b"\n" not in line
+    decoded = decode_report(line)
+    assert decoded == report and isinstance(decoded.counters.errors, Counter)
+    for value, default in ((report, WorkerReport()), (counters, Counters())):
+        for name in value.__struct_fields__:
+            assert getattr(value, name) != getattr(default, name), f"{name} is not tested"
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_every_ending_survives_encoding(ending: Ending) -> None:
+    line = msgspec.json.encode(WorkerReport(ending=ending))
+    assert Ending(decode_report(line).ending) is ending
+
+
+def test_a_report_is_one_line_and_may_have_no_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader, writer = os.pipe()
+    with io.FileIO(reader) as readable, io.FileIO(writer, "w") as writable:
+        monkeypatch.setattr(sys, "stdout", writable)
+        worker.send(WorkerReport(process=1))
+        worker.send(WorkerReport(news="x"))
+        lines = readable.read(1000).splitlines()
+        assert [decode_report(line) for line in lines] == [
+            WorkerReport(process=1),
+            WorkerReport(news="x"),
+        ]
+        readable.close()
+        worker.send(WorkerReport(process=2))  # no error without a reader
+        monkeypatch.undo()
