@@ -77,4 +77,4 @@ bench-zoo: $(VENV)/.dev ## whether servers that misbehave slow down the others
 	$(BIN)/python -m benchmarks.zoo
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* build dist
