@@ -1,14 +1,17 @@
-# The targets make the virtual environment and install what they need by themselves.
+# Each target creates the virtual environment and installs what it needs.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 SEEDS  ?=
 EMAIL  ?=
 DATA   ?= rove-data
+# Two test processes. The tests of a file stay together because they share crawls; slow directories start first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo crawl docs pictures test test-long lint bench bench-quick bench-stages bench-frontier bench-zoo clean
+.PHONY: help demo crawl docs pictures lint unit test test-long coverage
+.PHONY: bench bench-quick bench-stages bench-frontier bench-zoo clean
 
-help: ## what there is to make
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.runtime: pyproject.toml
@@ -45,11 +48,17 @@ lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: lint ## everything that must hold: lint, types, import rules, all tests
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile
+unit: $(VENV)/.dev ## tests without servers, processes or a database server (under a minute)
+	$(PYTEST) -m "not system and not long"
 
-test-long: $(VENV)/.dev ## the same random tests with many more rounds
+test: lint ## everything that must pass: lint, types, import rules, all tests (under eight minutes)
+	$(PYTEST) -m "not long"
+
+test-long: $(VENV)/.dev ## the random tests with many more rounds
 	$(BIN)/python -m pytest -m long
+
+coverage: $(VENV)/.dev ## all tests, and the share of lines and branches of src that they run
+	$(PYTEST) -m "not long" --cov --cov-report=term:skip-covered
 
 bench: $(VENV)/.bench ## a crawl measured on six webs, against the bare loop and Scrapy (an hour and a half; see docs/performance.md)
 	$(BIN)/python -m benchmarks.crawl --json docs/performance/bench.json
@@ -68,4 +77,4 @@ bench-zoo: $(VENV)/.dev ## whether servers that misbehave slow down the others
 	$(BIN)/python -m benchmarks.zoo
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* build dist

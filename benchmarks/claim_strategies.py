@@ -1,19 +1,19 @@
-"""Why domains are leased, not URLs: four ways to claim URLs, and rove's, on one PostgreSQL. Run by hand, ten minutes.
+"""Show why rove leases domains and not URLs: four ways to claim URLs, and rove's, on one PostgreSQL. Ten minutes.
 
     python -m benchmarks.claim_strategies            a million URLs
     python -m benchmarks.claim_strategies --quick    under a minute
 
-Each of the first four is what a crawler comes to that claims URLs:
+The first four are what a crawler ends up with if it claims URLs (url_claims.py):
 
-- delete: read the head of the queue, delete the row to claim it, look at the domain; not ready: back to the end;
-- skip locked: mark the first unclaimed row, skipping locked ones, look at the domain; not ready: unclaim it;
+- delete: read the head of the queue, delete the row to claim it, check the domain; if not ready, append it again;
+- skip locked: mark the first unclaimed row that is not locked, check the domain; if not ready, unclaim the row;
 - joined: the same, but only rows whose domain is ready by its last fetch;
 - both locked: the same, with the domain's row locked too and its time written at the claim;
 - rove: a claimer leases domains in batches for all workers, and visits are settled in batches.
 
 The workers of the first four share up to 50 connections; rove has its own handful. A visit is a sleep of a few
-milliseconds, after which the URL is done and the domain's last fetch is noted. The delay is longer than a run, so that
-each domain is useful once: a second request to a domain is a rule broken. Either all URLs are spread evenly over the
+milliseconds; then the URL is done and the domain's last fetch is noted. The delay is longer than a run, so each domain
+may get one request, and a second one breaks the rule. Either all URLs are spread evenly over the
 domains, or the head of the queue is clogged: its first URLs belong to five domains.
 """
 
@@ -24,201 +24,50 @@ import asyncio
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import asyncpg
 import uvloop
 
 from benchmarks import plot
-from benchmarks.frontier import ROOT, SERVER_SETTINGS, Plan, Postgres, postgres_url, visited
+from benchmarks.frontier import ROOT, SERVER_SETTINGS, postgres_url
+from benchmarks.frontier_backends import Plan, Postgres
+from benchmarks.frontier_load import visited
 from benchmarks.report import about_machine, machine
+from benchmarks.url_claims import (
+    DELAY,
+    NOTHING,
+    STRATEGIES,
+    Claim,
+    Ledger,
+    Queue,
+    Strategy,
+)
 from rove.frontier.contract import Policy
 from rove.model.urls import NewUrl
 from rove.model.visits import Lease, VisitResult
 from rove.urls.fingerprint import fingerprint
 
-DELAY = 70.0
 VISIT_SECONDS = 0.005
 CONNECTIONS = 50
 CLOGGING_DOMAINS = 5
 GROUP = 256
 GROUP_SECONDS = 0.1
 PAUSE = 0.005
-"""After a claim that found nothing."""
-LOST, NOT_READY, NOTHING = "lost race", "domain not ready", "nothing found"
+"""Seconds to wait after a claim that found nothing."""
 SCHEMA = "strategies"
-_DELAY = timedelta(seconds=DELAY)
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """What is to be claimed."""
-
-    urls: int
-    domains: int
-    clogged: int
-    """URLs at the head that belong to a few domains."""
-
-    @property
-    def name(self) -> str:
-        """For the tables."""
-        return "head clogged" if self.clogged else "evenly spread"
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What the workers of one cell did."""
-
-    fetched: set[int] = field(default_factory=set)
-    useful: int = 0
-    broken: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    claims: list[float] = field(default_factory=list)
-    """Seconds of each claim, whatever it brought."""
-    waits: list[float] = field(default_factory=list)
-    """Seconds that a worker was without anything that it could fetch."""
-
-    def request(self, domain: int) -> None:
-        """A request is sent; within one run each domain may have one."""
-        if domain in self.fetched:
-            self.broken += 1
-        else:
-            self.useful += 1
-            self.fetched.add(domain)
-
-    def figures(self, seconds: float) -> dict[str, Any]:
-        """For the tables."""
-        return {
-            "useful_per_s": self.useful / seconds,
-            "useful": self.useful,
-            "no_request": dict(self.reasons),
-            "broken": self.broken,
-            "claims": len(self.claims),
-            "claim_p50_ms": _percentile(self.claims, 0.5),
-            "claim_p99_ms": _percentile(self.claims, 0.99),
-            "wait_p50_ms": _percentile(self.waits, 0.5),
-            "wait_p99_ms": _percentile(self.waits, 0.99),
-        }
-
-
-# The ways to claim a URL
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A URL that a worker may fetch."""
-
-    url: int
-    domain: int
-
-
-class Strategy(Protocol):
-    """One way to claim URLs."""
-
-    name: str
-    delete_done: bool
-
-    async def claim(self, connection: Any) -> Claim | str:
-        """A URL, or why there is none."""
-
-
-_IS_READY = "SELECT last_fetch < now() - $2::interval FROM domain WHERE id = $1"
-
-
-class Delete:
-    """Everybody reads the head and tries to delete it."""
-
-    name = "delete"
-    delete_done = True
-
-    async def claim(self, connection: Any) -> Claim | str:
-        head = await connection.fetchrow("SELECT id, domain FROM url ORDER BY id LIMIT 1")
-        if head is None:
-            return NOTHING
-        text = await connection.fetchval("DELETE FROM url WHERE id = $1 RETURNING text", head["id"])
-        if text is None:
-            return LOST
-        if await connection.fetchval(_IS_READY, head["domain"], _DELAY):
-            return Claim(head["id"], head["domain"])
-        await connection.execute(
-            "INSERT INTO url (domain, text) VALUES ($1, $2)", head["domain"], text
-        )
-        return NOT_READY
-
-
-class SkipLocked:
-    """Everybody marks an unclaimed row of his own, then looks at the domain."""
-
-    name = "skip locked"
-    delete_done = False
-
-    async def claim(self, connection: Any) -> Claim | str:
-        row = await connection.fetchrow(
-            "UPDATE url SET claimed_at = now() WHERE id = ("
-            "SELECT id FROM url WHERE claimed_at IS NULL ORDER BY id LIMIT 1 "
-            "FOR UPDATE SKIP LOCKED) RETURNING id, domain"
-        )
-        if row is None:
-            return NOTHING
-        if await connection.fetchval(_IS_READY, row["domain"], _DELAY):
-            return Claim(row["id"], row["domain"])
-        await connection.execute("UPDATE url SET claimed_at = NULL WHERE id = $1", row["id"])
-        return NOT_READY
-
-
-class Joined:
-    """Everybody marks an unclaimed row whose domain is ready, as far as one can see."""
-
-    name = "joined"
-    delete_done = False
-
-    async def claim(self, connection: Any) -> Claim | str:
-        row = await connection.fetchrow(
-            "UPDATE url SET claimed_at = now() WHERE id = ("
-            "SELECT u.id FROM url AS u JOIN domain AS d ON d.id = u.domain "
-            "WHERE u.claimed_at IS NULL AND d.last_fetch < now() - $1::interval "
-            "ORDER BY u.id LIMIT 1 FOR UPDATE OF u SKIP LOCKED) RETURNING id, domain",
-            _DELAY,
-        )
-        return NOTHING if row is None else Claim(row["id"], row["domain"])
-
-
-class BothLocked:
-    """The same, with the domain's row locked as well, and its time written at once."""
-
-    name = "both locked"
-    delete_done = False
-
-    async def claim(self, connection: Any) -> Claim | str:
-        async with connection.transaction():
-            row = await connection.fetchrow(
-                "SELECT u.id, u.domain FROM url AS u JOIN domain AS d ON d.id = u.domain "
-                "WHERE u.claimed_at IS NULL AND d.last_fetch < now() - $1::interval "
-                "ORDER BY u.id LIMIT 1 FOR UPDATE OF u, d SKIP LOCKED",
-                _DELAY,
-            )
-            if row is None:
-                return NOTHING
-            await connection.execute("UPDATE url SET claimed_at = now() WHERE id = $1", row["id"])
-            await connection.execute(
-                "UPDATE domain SET last_fetch = now() WHERE id = $1", row["domain"]
-            )
-        return Claim(row["id"], row["domain"])
-
-
-STRATEGIES: tuple[Strategy, ...] = (Delete(), SkipLocked(), Joined(), BothLocked())
 ROVE = "rove"
 NAMES = (*(strategy.name for strategy in STRATEGIES), ROVE)
 
 
 async def work(strategy: Strategy, pool: Any, ledger: Ledger) -> None:
-    """One worker: claim, visit, note, until it is cancelled."""
+    """Claim, visit and note, until the task is cancelled."""
     free_since = time.perf_counter()
     try:
         while True:
@@ -242,7 +91,7 @@ async def work(strategy: Strategy, pool: Any, ledger: Ledger) -> None:
 
 
 async def note(strategy: Strategy, connection: Any, claim: Claim) -> None:
-    """The visit is over: note the domain's last fetch, and that the URL is done."""
+    """Note the domain's last fetch and that the URL is done."""
     await connection.execute("UPDATE domain SET last_fetch = now() WHERE id = $1", claim.domain)
     if not strategy.delete_done:
         await connection.execute("UPDATE url SET done = true WHERE id = $1", claim.url)
@@ -251,7 +100,7 @@ async def note(strategy: Strategy, connection: Any, claim: Claim) -> None:
 async def run_strategy(
     url: str, strategy: Strategy, queue: Queue, workers: int, seconds: float
 ) -> Ledger:
-    """One cell of the table."""
+    """Run one cell of the table."""
     ledger = Ledger()
     settings = {"search_path": SCHEMA, "jit": "off"}
     async with asyncpg.create_pool(
@@ -269,7 +118,7 @@ async def run_strategy(
 
 
 async def fill(connection: Any, queue: Queue) -> None:
-    """The tables as such a crawler has them, with the partial index on what is unclaimed."""
+    """Create and fill the tables of such a crawler, with a partial index on the unclaimed rows."""
     await connection.execute(
         f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA};"
         "CREATE TABLE domain (id integer PRIMARY KEY, last_fetch timestamptz NOT NULL);"
@@ -295,12 +144,9 @@ async def fill(connection: Any, queue: Queue) -> None:
     await connection.execute("VACUUM ANALYZE domain")
 
 
-# rove's
-
-
 @dataclass(slots=True)
 class Crawl:
-    """What a crawl does with its frontier, with nothing fetched."""
+    """A crawl's use of its frontier, without fetching anything."""
 
     frontier: Any
     ledger: Ledger
@@ -310,7 +156,7 @@ class Crawl:
     settled: int = 0
 
     async def claimer(self) -> None:
-        """Keep leases at hand for all workers."""
+        """Keep leases ready for all workers."""
         while True:
             room = self.workers + GROUP // 2 - self.leased.qsize()
             if room < GROUP // 4 or self.over.qsize() > 2 * GROUP:
@@ -326,7 +172,7 @@ class Crawl:
                 self.leased.put_nowait(lease)
 
     async def worker(self) -> None:
-        """Visit what is leased."""
+        """Visit leased domains."""
         free_since = time.perf_counter()
         try:
             while True:
@@ -340,7 +186,7 @@ class Crawl:
             self.ledger.waits.append(time.perf_counter() - free_since)
 
     async def settler(self) -> None:
-        """Settle in groups."""
+        """Settle visits in batches."""
         while True:
             group = [await self.over.get()]
             if self.over.qsize() < GROUP:
@@ -351,7 +197,7 @@ class Crawl:
 
 
 async def run_rove(url: str, queue: Queue, workers: int, seconds: float) -> Ledger:
-    """One cell of the table, with rove's own frontier."""
+    """Run one cell of the table with rove's own frontier."""
     ledger = Ledger()
     async with _filled(url, queue) as place, place.opened(Policy(delay=DELAY, budget=180)) as front:
         crawl = Crawl(front, ledger, workers)
@@ -392,7 +238,7 @@ def _clogging(urls: int) -> Sequence[NewUrl]:
 
 
 async def _for(seconds: float, works: Sequence[Any]) -> None:
-    """Run all of them for so long."""
+    """Run all tasks for some seconds."""
     tasks = [asyncio.create_task(work) for work in works]
     ended, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
     for task in tasks:
@@ -406,7 +252,7 @@ async def _for(seconds: float, works: Sequence[Any]) -> None:
 
 
 def table(cells: Sequence[dict[str, Any]]) -> str:
-    """All cells."""
+    """Return all cells."""
     rows = [
         {
             "queue": cell["queue"],
@@ -427,7 +273,7 @@ def table(cells: Sequence[dict[str, Any]]) -> str:
 
 
 def draw(path: Path, cells: Sequence[dict[str, Any]]) -> None:
-    """Useful claims, by queue and number of workers."""
+    """Return the useful claims by queue and number of workers."""
     groups: dict[str, dict[str, float]] = {}
     for cell in cells:
         group = groups.setdefault(f"{cell['queue']},\n{cell['workers']} workers", {})
@@ -435,13 +281,8 @@ def draw(path: Path, cells: Sequence[dict[str, Any]]) -> None:
     plot.bars(path, groups, title="Claims that led to an allowed request", y="per second", log=True)
 
 
-def _percentile(seconds: list[float], share: float) -> float:
-    ordered = sorted(seconds) or [0.0]
-    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def main() -> int:
-    """Measure every cell, print the table and save everything."""
+    """Measure every cell, print the table and save all results."""
     options = _options().parse_args()
     urls = 100_000 if options.quick else options.urls
     seconds = 1.5 if options.quick else options.seconds
@@ -482,13 +323,27 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--postgres", metavar="URL", help="a server; else one of our own")
-    parser.add_argument("--urls", type=int, default=1_000_000, help="1000000; or 10 million")
-    parser.add_argument("--workers", type=int, nargs="+", default=[10, 200], help="10 200")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each cell: 10")
-    parser.add_argument("--only", action="append", choices=NAMES, help="repeatable")
+    parser.add_argument("--postgres", metavar="URL", help="use this server instead of a new one")
+    parser.add_argument(
+        "--urls", type=int, default=1_000_000, help="URLs in the queue (default: 1,000,000)"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        nargs="+",
+        default=[10, 200],
+        help="numbers of workers (default: 10 200)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="length of each cell (default: 10)"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=NAMES, help="only this way to claim; repeatable"
+    )
     parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "frontier", help="folder")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs" / "frontier", help="folder for results"
+    )
     return parser
 
 

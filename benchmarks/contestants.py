@@ -1,4 +1,4 @@
-"""The contestants: what each is called and how it is started."""
+"""The contestants: their names, and the commands that start them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from benchmarks.loops import EMAIL
 from benchmarks.web import ServedWeb, WebPlan, settings
 
 SLACK = 1.5
-"""Seconds that a contestant runs on after what is measured of it."""
+"""Seconds that a contestant keeps running after the measurement."""
 LOOP_WARM_UP = 5.0
 HERE = Path(__file__).parent
 ROVE = "rove"
+OTHER_TREE = "other-tree-2"
 CRAWLS = {
     ROVE: (1, False),
     "rove-2": (2, False),
@@ -22,8 +23,9 @@ CRAWLS = {
     "postgres": (1, True),
     "postgres-2": (2, True),
     "postgres-4": (4, True),
+    OTHER_TREE: (2, False),
 }
-"""The real command: how many processes, and whether on PostgreSQL."""
+"""The real command: the number of processes, and whether the frontier is on PostgreSQL."""
 LOOPS = {
     "raw": ("raw", 1),
     "raw-2": ("raw", 2),
@@ -32,7 +34,7 @@ LOOPS = {
     "bare": ("bare", 1),
     "bare-2": ("bare", 2),
 }
-"""The loop's kind, and how many processes."""
+"""The kind of the loop, and the number of processes."""
 SCRAPY = "scrapy"
 SCRAPY_PLAIN = "scrapy-plain"
 SCRAPY_DELAYED = "scrapy-delay"
@@ -50,6 +52,7 @@ NAMES = {
     "postgres": "rove, PostgreSQL",
     "postgres-2": "rove, PostgreSQL, 2 processes",
     "postgres-4": "rove, PostgreSQL, 4 processes",
+    OTHER_TREE: "rove of the other tree, SQLite, 2 processes",
     SCRAPY: "Scrapy, no delay",
     SCRAPY_PLAIN: "Scrapy, no delay, plain queue",
     SCRAPY_DELAYED: "Scrapy, with the delay",
@@ -59,38 +62,40 @@ CONTESTANTS = tuple(NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How each contestant is run."""
+    """The conditions under which each contestant runs."""
 
     plan: WebPlan
     concurrency: int
     delay: float
     warm_up: float
-    """Of a crawl, until it is as it stays; the loops are so at once."""
+    """Seconds until a crawl is in its steady state. The loops need less."""
     seconds: float
-    """What is measured of a crawl; the loops, which are steadier, get half."""
+    """Seconds that a crawl is measured for. The loops are steadier and get half."""
+    other_python: str = ""
+    """The Python of the other source tree (see `python_of`)."""
 
     def warm_up_of(self, contestant: str) -> float:
-        """How long a contestant has run before it is measured."""
+        """Return the seconds that a contestant runs before it is measured."""
         return min(self.warm_up, LOOP_WARM_UP) if contestant in LOOPS else self.warm_up
 
     def seconds_of(self, contestant: str) -> float:
-        """What is measured of a contestant."""
+        """Return the seconds that a contestant is measured for."""
         return self.seconds / 2 if contestant in LOOPS else self.seconds
 
     def lasts(self, contestant: str) -> float:
-        """How long it runs in all."""
+        """Return the seconds that a contestant runs in all."""
         return self.warm_up_of(contestant) + self.seconds_of(contestant) + SLACK
 
 
 def is_there(contestant: str) -> bool:
-    """Whether a contestant is installed."""
+    """Tell whether a contestant is installed."""
     return not contestant.startswith(SCRAPY) or find_spec("scrapy") is not None
 
 
 def command_of(
     contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str
 ) -> list[str]:
-    """How a contestant is started; with a database, its frontier is there. A crawl has to be stopped."""
+    """Return the command that starts a contestant. A crawl runs until it is stopped."""
     if contestant in CRAWLS:
         return crawl_command(contestant, trial, web, folder, database)
     if contestant in LOOPS:
@@ -113,9 +118,15 @@ def command_of(
 def crawl_command(
     contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str
 ) -> list[str]:
-    """A crawl with rove, without an end."""
+    """Return the command for a crawl that runs until it is stopped."""
     return [
-        *(sys.executable, "-m", "rove", "crawl", str(write_seeds(trial.plan, folder))),
+        *(
+            python_of(contestant, trial),
+            "-m",
+            "rove",
+            "crawl",
+            str(write_seeds(trial.plan, folder)),
+        ),
         *("--email", EMAIL, "--data-dir", str(folder / "data")),
         *("--concurrency", str(trial.concurrency), "--processes", str(CRAWLS[contestant][0])),
         *("--delay", str(trial.delay), "--allow-short-delay"),
@@ -124,8 +135,13 @@ def crawl_command(
     ]
 
 
+def python_of(contestant: str, trial: Trial) -> str:
+    """Return the Python whose rove a contestant runs: ours, or that of another source tree."""
+    return trial.other_python if contestant == OTHER_TREE else sys.executable
+
+
 def write_seeds(plan: WebPlan, folder: Path) -> Path:
-    """The file of seeds."""
+    """Write the seed file, unless it is there."""
     file = folder / "seeds.txt"
     if not file.exists():
         with file.open("w") as lines:

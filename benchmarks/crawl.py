@@ -1,10 +1,12 @@
-"""How fast is a crawl, and what does it cost? Run by hand: `make bench`, the better part of an hour; `make bench-quick`
-does everything on tiny webs, side by side, only to see that it works.
+"""Measure how fast a crawl is and what it costs. Run by hand: `make bench` takes the better part of an hour;
+`make bench-quick` runs everything on tiny webs, side by side, to see that it works.
 
-In turns, in one run on one machine, and in the opposite order in every other round: the contestants on each web
-(webs.py), then the parts that are runs of their own (parts.py, limits.py). Pages are counted in the server's log, CPU
-time and memory are the operating system's; rove's own count is held against the log. Nothing leaves this machine, no
-name is looked up, nothing is left behind but the JSON file, the table and the plots beside it.
+All contestants run in turns on one machine, on each web (webs.py), in the opposite order in every other round. The
+parts that need runs of their own follow (parts.py, limits.py). Pages are counted in the server's log; CPU time and
+memory come from the operating system; rove's own counts are compared with the log. Nothing leaves this machine and no
+name is looked up. Only the JSON file, the table and the plots beside it stay behind.
+
+--against TREE compares this source tree with another one, which has its own .venv: both crawl in turns, on SQLite.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,10 +26,10 @@ from typing import Any
 from tests.postgres import NoServer
 
 from benchmarks import limits, parts
-from benchmarks.contestants import CONTESTANTS, NAMES, is_there
+from benchmarks.contestants import CONTESTANTS, NAMES, OTHER_TREE, is_there
 from benchmarks.measure import Figures, measure
 from benchmarks.parts import FROM_TABLE, Verdicts
-from benchmarks.report import as_text, best, machine, plotted
+from benchmarks.report import against, as_text, best, machine, plotted, say
 from benchmarks.web import BenchmarkFailed
 from benchmarks.webs import Arena, arenas
 
@@ -41,21 +43,23 @@ OWN_RUNS: Mapping[str, Callable[..., Verdicts]] = {
 WEB_NAMES = tuple(arenas(quick=True))
 TERMINATED = 128 + signal.SIGTERM
 SIDE_BY_SIDE = 4
-"""Quick runs at once: their speed does not matter."""
+"""Quick runs at the same time: their speed does not matter."""
 
 Job = Callable[[], Any]
 
 
 class Bench:
-    """Does what was chosen, and keeps what comes of it; a run that fails does not end the others."""
+    """Runs the chosen parts and collects their results. A run that fails does not end the others."""
 
     def __init__(self, options: argparse.Namespace, about: dict[str, Any]) -> None:
         self._options = options
         self._rounds: int = 1 if options.quick else options.rounds
         self._about = about
-        only = options.only or [*WEB_NAMES, *FROM_TABLE, *OWN_RUNS]
+        only = options.only or (["a"] if options.against else [*WEB_NAMES, *FROM_TABLE, *OWN_RUNS])
         needed = {web for part in only if part in FROM_TABLE for web in FROM_TABLE[part][1]}
         every = arenas(quick=options.quick)
+        if options.against:
+            every = {name: _compared(arena, options.against) for name, arena in every.items()}
         self.arenas = {name: every[name] for name in every if name in {*only, *needed}}
         self._every = every
         self._own = [part for part in OWN_RUNS if part in only]
@@ -69,33 +73,33 @@ class Bench:
         self.failures: list[str] = []
 
     def run(self) -> None:
-        """Everything, one after the other, or side by side if it is quick."""
+        """Run all parts one after the other, or side by side if they are quick."""
         jobs: list[Job] = []
         for number in range(self._rounds):
             for web, arena in self.arenas.items():
                 self.rounds[web].append([])
                 chosen = [name for name in arena.contestants if name in self._contestants]
                 for name in chosen if number % 2 == 0 else reversed(chosen):
-                    jobs.append(lambda w=web, a=arena, c=name: self._measure(w, a, c))
-        jobs += [lambda p=part: self._part(p) for part in self._own]
+                    jobs.append(partial(self._measure, web, arena, name))
+        jobs += [partial(self._part, part) for part in self._own]
         if self._options.quick:
             with ThreadPoolExecutor(SIDE_BY_SIDE) as threads:
                 list(threads.map(lambda job: job(), jobs))
         else:
             for job in jobs:
                 job()
-                self.save()  # whoever ends it early keeps what there is
+                self.save()  # if it is interrupted, the results so far are there
         table = {web: best(rounds) for web, rounds in self.rounds.items()}
         for judge, _ in FROM_TABLE.values():
             self.verdicts += judge(table)
         self.verdicts.sort(key=lambda verdict: verdict.part)
 
     def _measure(self, web: str, arena: Arena, contestant: str) -> None:
-        place = self.rounds[web][-1]
-        figures = self._tried(f"{web}: {contestant}", lambda: measure(contestant, arena.trial))
+        current_round = self.rounds[web][-1]
+        figures = self._tried(f"{web}: {contestant}", partial(measure, contestant, arena.trial))
         if figures is not None:
-            place.append(figures)
-            _say(f"{web}: {NAMES[contestant]}: {figures.pages_per_s:,.0f} pages/s")
+            current_round.append(figures)
+            say(f"{web}: {NAMES[contestant]}: {figures.pages_per_s:,.0f} pages/s")
 
     def _part(self, part: str) -> None:
         run = OWN_RUNS[part]
@@ -103,23 +107,22 @@ class Bench:
             run = partial(run, rounds=self._rounds)
         for name in self._contestants:
             verdicts: Verdicts | None = self._tried(
-                f"{part}: {name}",
-                lambda name=name: run(self._every, [name], quick=self._options.quick),
+                f"{part}: {name}", partial(run, self._every, [name], quick=self._options.quick)
             )
             for verdict in verdicts or []:
                 self.verdicts.append(verdict)
-                _say(f"({part}) {verdict.claim}: {verdict.numbers}")
+                say(f"({part}) {verdict.claim}: {verdict.numbers}")
 
     def _tried(self, what: str, run: Job) -> Any:
         try:
             return run()
         except (BenchmarkFailed, NoServer) as error:
             self.failures.append(f"{what}: {error}")
-            _say(f"FAILED: {self.failures[-1]}")
+            say(f"FAILED: {self.failures[-1]}")
             return None
 
     def save(self) -> None:
-        """Write everything, round by round."""
+        """Write all results, round by round, to the JSON file."""
         file: Path = self._options.json
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(self._as_json(), indent=1) + "\n")
@@ -142,9 +145,9 @@ class Bench:
 
 
 def main() -> int:
-    """Measure, print one table and save everything; 1 if a run came to nothing."""
+    """Measure, print the tables and save all results. Return 1 if a run failed."""
     options = _options().parse_args()
-    # Told to end, it ends what it has started too; by default a process that is told so cleans nothing up.
+    # SIGTERM must run the clean-up that ends the started processes; by default it would not.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     about = machine()
     bench = Bench(options, about)
@@ -155,13 +158,22 @@ def main() -> int:
     )
     options.json.with_suffix(".md").write_text(text + "\n")
     print(text)
+    if options.against:
+        print(*(against(bench.rounds[web]) for web in bench.arenas), sep="\n")
     plots = plotted(options.json.with_suffix(".svg"), bench.rounds)
-    print(f"- everything, round by round: {options.json}, with {len(plots)} plots beside it")
+    print(f"- all results, round by round: {options.json}, with {len(plots)} plots beside it")
     return 1 if bench.failures else 0
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _compared(arena: Arena, tree: Path) -> Arena:
+    """Return the web with two contestants: rove of this tree and rove of another one."""
+    python = tree.resolve() / ".venv" / "bin" / "python"
+    if not python.exists():
+        sys.exit(
+            f"{python} does not exist: --against needs a source tree with a virtual environment"
+        )
+    trial = replace(arena.trial, other_python=str(python))
+    return replace(arena, trial=trial, contestants=("rove-2", OTHER_TREE))
 
 
 def _options() -> argparse.ArgumentParser:
@@ -171,15 +183,34 @@ def _options() -> argparse.ArgumentParser:
     )
     parts_and_webs = (*WEB_NAMES, *FROM_TABLE, *OWN_RUNS)
     parser.add_argument(
-        "--only", action="append", choices=parts_and_webs, help="a web or a part; repeatable"
+        "--only",
+        action="append",
+        choices=parts_and_webs,
+        help="run only this web or part; repeatable",
     )
-    parser.add_argument("--contestant", action="append", choices=CONTESTANTS, help="repeatable")
     parser.add_argument(
-        "--without", action="append", default=[], choices=CONTESTANTS, help="repeatable"
+        "--contestant", action="append", choices=CONTESTANTS, help="run only this one; repeatable"
     )
-    parser.add_argument("--rounds", type=int, default=2, help="of the webs and of (c): 2")
-    parser.add_argument("--quick", action="store_true", help="tiny webs: does it work?")
-    parser.add_argument("--json", type=Path, default=default_file, help=str(default_file))
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=CONTESTANTS,
+        help="leave this one out; repeatable",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="rounds of the webs and of part c (default: 2)"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="TREE", help="compare with the rove of another source tree"
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny webs, to see that it works")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=default_file,
+        help=f"file for the results (default: {default_file})",
+    )
     return parser
 
 

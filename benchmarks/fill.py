@@ -1,6 +1,6 @@
-"""A frontier with millions of URLs that a crawl then goes on with: filled in bulk, straight into the tables.
+"""Fill a frontier with millions of URLs before a crawl continues with it, by inserting straight into the tables.
 
-The URLs belong to the hosts of the small web and lie behind everything that the crawl finds, so that it does the
+The URLs belong to the hosts of the small web and queue behind everything that the crawl finds. So the crawl does the
 same work as without them; only the tables and their indexes are larger.
 """
 
@@ -19,11 +19,11 @@ from benchmarks.measure import PATIENCE, STOPPED, Ground, ended, let_run, starte
 from rove.urls.fingerprint import fingerprint
 
 PRIORITY = 50
-"""Behind all depths that a short crawl comes to."""
+"""Deeper than any page of a short crawl."""
 
 
 def begin(contestant: str, trial: Trial, here: Ground) -> None:
-    """Make the crawl, with all its tables, by running it for a moment."""
+    """Create the crawl and its tables by running it for a moment."""
     command = crawl_command(contestant, trial, here.web, here.folder, here.database)
     with started(command, here.folder) as process:
         let_run(process, here.web, 0, 1.0)
@@ -31,7 +31,7 @@ def begin(contestant: str, trial: Trial, here: Ground) -> None:
 
 
 def fill(trial: Trial, here: Ground, urls: int) -> None:
-    """Put so many pending URLs into the frontier of a crawl that does not run."""
+    """Insert this many pending URLs into the frontier of a crawl that is not running."""
     names = list(trial.plan.web.seeds())
     each = urls // len(names)
     if here.database:
@@ -41,7 +41,7 @@ def fill(trial: Trial, here: Ground, urls: int) -> None:
 
 
 def _rows(scheme: str, names: list[str], each: int) -> Iterator[tuple[int, int, str, int]]:
-    """Domain, fingerprint, URL, position; in the order of the key."""
+    """Yield domain, fingerprint, URL and position in the order of the key."""
     for domain, name in sorted((fingerprint(name), name) for name in names):
         texts = (f"{scheme}://{name}/articles/of-long-ago/page-{page}" for page in range(each))
         yield from sorted((domain, fingerprint(text), text, 0) for text in texts)

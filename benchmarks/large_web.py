@@ -1,7 +1,7 @@
-"""A web of large pages on loopback, in a process of its own: `python -m benchmarks.large_web KIND BYTES AT_ONCE`.
+"""Serve a web of large pages on loopback: `python -m benchmarks.large_web KIND BYTES AT_ONCE`.
 
-Every host has one page of so many bytes of HTML, plain or compressed. The first answers are held until so many pages
-have been asked for at once. It ends with its input, and writes how many connections it had at once and pages it sent.
+Every host has one page of BYTES bytes of HTML, plain or compressed. The first answers are held until AT_ONCE pages have
+been requested. When standard input ends, it prints the peak number of connections and the number of pages sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARAGRAPH = (
 
 
 def page(kind: str, size: int, host: str = "large.test") -> bytes:
-    """A page of so many bytes."""
+    """Return a page of this size."""
     number = -(-size // len(PARAGRAPH))
     text = "".join(PARAGRAPH.format(host=host, number=number) for number in range(number))
     body = f"<title>{host}</title>{text}".encode()[:size]
@@ -31,7 +31,7 @@ def page(kind: str, size: int, host: str = "large.test") -> bytes:
 
 
 class Figures:
-    """What is under way."""
+    """Counts of requests."""
 
     asked = 0
     most = 0
@@ -95,7 +95,12 @@ async def serve(kind: str, size: int, at_once: int) -> None:
     server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=4_096)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), lambda: os.read(0, 1) or ended.set())
+
+    def read_input() -> None:
+        if not os.read(0, 1):
+            ended.set()
+
+    loop.add_reader(sys.stdin.fileno(), read_input)
     await ended.wait()
     print(json.dumps({"most": Figures.most, "sent": Figures.sent}), flush=True)
     server.close()

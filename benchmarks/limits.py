@@ -1,4 +1,4 @@
-"""Parts of the benchmark that are not about pages per second: memory, a million seeds, and how fast a crawl stops."""
+"""The parts of the benchmark that are not about pages per second: memory, a million seeds, and stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_RSS = 300_000_000
 MOST_GROWTH = 0.10
 IN_FLIGHT = 1_000
 LEAST_IN_FLIGHT = 0.9
-"""Of what was asked for; with fewer in flight nothing is shown."""
+"""The share of the wanted requests that must be in flight for a verdict."""
 SEEDS = 1_000_000
 FIRST_FETCH_SECONDS = 2.0
 LOADED_SECONDS = 30.0
@@ -45,14 +45,14 @@ STOP_SECONDS = 10.0
 
 
 def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
-    """(e) One process with all fetches in flight: answers take seconds."""
+    """(e) Measure the memory of one process with all fetches in flight, because answers take seconds."""
     base = arenas["40kb"].trial
     fetches = 50 if quick else IN_FLIGHT
     latency = "latency=0.3,0.5" if quick else "latency=5,10"
     trial = replace(base, plan=base.plan.with_knobs(latency), concurrency=fetches)
     if not quick:
         trial = replace(trial, warm_up=30.0, seconds=120.0)
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in chosen:
             continue
@@ -60,7 +60,7 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
         half = figures.rss_by_second[len(figures.rss_by_second) // 2 :]
         first, last = mean(half[: len(half) // 2 + 1]), mean(half[len(half) // 2 :])
         growth = last / first - 1
-        found.append(
+        verdicts.append(
             Verdict(
                 part="e",
                 claim=(
@@ -80,15 +80,15 @@ def memory(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -
                 values=figures.as_json(),
             )
         )
-    return found
+    return verdicts
 
 
 def million_seeds(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
-    """(g) How soon is the first fetch, and how soon are all seeds in the frontier?"""
+    """(g) Measure how soon the first fetch starts and how soon all seeds are in the frontier."""
     count = 3_000 if quick else SEEDS
     plan = WebPlan(hosts=count, knobs=(LATENCY,))
     trial = replace(arenas["40kb"].trial, plan=plan, delay=DELAY)
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in chosen:
             continue
@@ -103,7 +103,7 @@ def million_seeds(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: 
                 ended(process, here.folder, PATIENCE, 0, STOPPED)
             here.web.stop()
             first = min(entry.start for entry in here.web.requests()) - begun
-        found.append(
+        verdicts.append(
             Verdict(
                 part="g",
                 claim=(
@@ -115,16 +115,16 @@ def million_seeds(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: 
                 values={"first_s": first, "loaded_s": loaded},
             )
         )
-    return found
+    return verdicts
 
 
 def stopping(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
-    """(h) Ctrl-C while answers take longer than anybody waits."""
+    """(h) Measure how long Ctrl-C takes while no answer comes."""
     base = arenas["40kb"].trial
     fetches = 50 if quick else IN_FLIGHT
     plan = base.plan.with_knobs("latency=60,90")
     trial = replace(base, plan=plan, concurrency=fetches)
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in chosen:
             continue
@@ -138,7 +138,7 @@ def stopping(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool)
                 took = time.monotonic() - asked
             here.web.stop()
             under_way = in_flight(here.web.requests(), asked)
-        found.append(
+        verdicts.append(
             Verdict(
                 part="h",
                 claim=f"stop, {NAMES[name]}, {fetches:,} in flight: Ctrl-C to exit in under {STOP_SECONDS:g} s",
@@ -147,17 +147,17 @@ def stopping(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool)
                 values={"seconds": took, "in_flight": under_way},
             )
         )
-    return found
+    return verdicts
 
 
 def in_flight(log: Sequence[LoggedRequest], moment: float) -> int:
-    """Requests that had begun and not ended."""
+    """Count the requests that had begun and not ended at a moment."""
     begun = bisect_right(sorted(entry.start for entry in log), moment)
     return begun - bisect_right(sorted(entry.end for entry in log), moment)
 
 
 def _open(process: subprocess.Popen[bytes], here: Ground) -> int:
-    """Connections of a crawl to the web."""
+    """Count the connections of a crawl to the web."""
     count = 0
     with suppress(psutil.Error):
         crawler = psutil.Process(process.pid)
@@ -170,7 +170,7 @@ def _open(process: subprocess.Popen[bytes], here: Ground) -> int:
 
 
 def _all_loaded(here: Ground) -> bool:
-    """Whether all seeds are in the frontier, read from outside."""
+    """Tell whether all seeds are in the frontier, by reading its tables."""
     query = "SELECT count(*), sum(CASE WHEN finished THEN 1 ELSE 0 END) FROM seed_source"
     if here.database:
         row = asyncio.run(_row(here.database, query))
@@ -179,7 +179,7 @@ def _all_loaded(here: Ground) -> bool:
         try:
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as base:
                 row = base.execute(query).fetchone()
-        except sqlite3.OperationalError:  # it is being made
+        except sqlite3.OperationalError:  # it is being created
             row = None
     return row is not None and bool(row[0]) and row[0] == row[1]
 
@@ -188,7 +188,7 @@ async def _row(url: str, query: str) -> Any:
     connection = await asyncpg.connect(url, server_settings={"search_path": "rove"})
     try:
         return await connection.fetchrow(query)
-    except asyncpg.UndefinedTableError:  # it is being made
+    except asyncpg.UndefinedTableError:  # it is being created
         return None
     finally:
         await connection.close()

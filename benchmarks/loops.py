@@ -1,12 +1,12 @@
-"""Loops to hold rove against, each run in a process of its own:
+"""Loops to compare rove with, each run in processes of its own:
 
-    raw    a connection, a GET, the bytes counted: what the server can do
-    fetch  rove's fetcher and nothing else
-    bare   rove's fetcher and rove's parser with its links: a crawl without anything that makes it one
-    handshakes  rove's fetcher and robots.txt files, each over its own connection: over https little but TLS
+    raw         connect, send a GET, count the bytes: the most that the server can do
+    fetch       rove's fetcher and nothing else
+    bare        rove's fetcher and rove's parser with its links, but no frontier, no store and no politeness
+    handshakes  rove's fetcher and robots.txt files, each over its own connection: over https, little but TLS
 
-All ask for different URLs of the small web, spread over its hosts, with the same number of requests in flight, from
-as many processes as they are told. At the end one line of JSON says how many pages came and how many did not.
+All request different URLs of the small web, spread over its hosts, with the same number of requests in flight. At the
+end, each prints one line of JSON with the numbers of pages and of errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -44,7 +44,7 @@ KINDS = ("raw", "fetch", "bare", "handshakes")
 
 
 class Loop:
-    """Takes URLs, one after the other in each slot, until the time is over."""
+    """Fetches URLs in a fixed number of slots until the time is over."""
 
     def __init__(self, urls: Iterator[str], concurrency: int, seconds: float) -> None:
         self.pages = 0
@@ -55,7 +55,7 @@ class Loop:
         self._seconds = seconds
 
     async def run(self, take: Callable[[str], Awaitable[None]]) -> None:
-        """Take URLs until the time is over."""
+        """Call `take` with URLs until the time is over."""
         end = asyncio.get_running_loop().time() + self._seconds
         await asyncio.gather(*(self._slot(take, end) for _ in range(self._concurrency)))
 
@@ -66,7 +66,7 @@ class Loop:
 
 
 async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
-    """Fetch, and read what comes if that is wanted, with the modules that rove uses."""
+    """Fetch, and optionally parse, with the modules that rove uses."""
     fetcher = CurlFetcher(
         user_agent=user_agent(EMAIL, None),
         resolver=CachingResolver(AresLookup()),
@@ -93,7 +93,7 @@ async def with_curl(loop: Loop, connect_to: str, *, parse: bool) -> None:
 
 
 async def with_sockets(loop: Loop, address: str) -> None:
-    """Ask with as little as can be."""
+    """Fetch with as little code as possible."""
     host, _, port = address.rpartition(":")
     running = asyncio.get_running_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -101,12 +101,10 @@ async def with_sockets(loop: Loop, address: str) -> None:
 
     async def take(url: str) -> None:
         secure = {"ssl": context, "server_hostname": urlsplit(url).hostname}
+        options: dict[str, Any] = secure if url.startswith("https") else {}
         try:
             transport, client = await running.create_connection(
-                lambda: _RawClient(url),
-                host,
-                int(port),
-                **(secure if url.startswith("https") else {}),  # type: ignore[arg-type]
+                lambda: _RawClient(url), host, int(port), **options
             )
             complete = await client.done
             transport.close()
@@ -119,7 +117,7 @@ async def with_sockets(loop: Loop, address: str) -> None:
 
 
 class _RawClient(asyncio.Protocol):
-    """One request, whose answer is counted and not looked at."""
+    """One request, whose answer is only counted."""
 
     def __init__(self, url: str) -> None:
         host, _, path = url.partition("://")[2].partition("/")
@@ -151,10 +149,10 @@ class _RawClient(asyncio.Protocol):
 
 
 def run(options: argparse.Namespace, share: int) -> Counter[str]:
-    """One process, set up like one that crawls: every so manieth URL."""
+    """Run one process, set up like one that crawls, on its share of the URLs."""
     tune_process()
     plan = WebPlan(hosts=options.hosts, knobs=tuple(options.set))
-    urls = islice(plan.urls(), share, None, options.processes)
+    urls: Iterator[str] = islice(plan.urls(), share, None, options.processes)
     if options.kind == "handshakes":
         urls = (f"{url[: url.index('/', 8)]}/robots.txt" for url in urls)
     loop = Loop(urls, max(1, options.concurrency // options.processes), options.seconds)

@@ -1,7 +1,7 @@
-"""One contestant run on a fresh web and measured in its steady state, from outside.
+"""Run one contestant on a fresh web and measure its steady state from outside.
 
-The first seconds are left out (starting, the first connections, empty caches), and so is the end. Pages are counted in
-the server's log, CPU time and memory are the operating system's; what the contestant says of itself is held against it.
+The first seconds (start, first connections, empty caches) and the end do not count. Pages are counted in the server's
+log; CPU time and memory come from the operating system. The contestant's own counts are compared with these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,16 +22,16 @@ from typing import Any
 import psutil
 from tests.postgres import own_server
 
-from benchmarks.contestants import CRAWLS, LOOPS, Trial, command_of
+from benchmarks.contestants import CRAWLS, LOOPS, Trial, command_of, python_of
 from benchmarks.watch import Watch
 from benchmarks.web import BenchmarkFailed, ServedWeb, served
 from rove.demo.judge import judge
 from rove.demo.log import LoggedRequest, LogKind
 
 SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}
-"""PostgreSQL as it comes, with some memory: what it says is committed is on the disk."""
+"""PostgreSQL's defaults with more memory. fsync is on: what is committed is on the disk."""
 PATIENCE = 90.0
-"""Seconds that a run may take longer than it should."""
+"""Seconds that a run may take longer than planned."""
 POLL = 0.1
 STOPPED = 130
 """The exit code of a crawl that was stopped by Ctrl-C."""
@@ -41,7 +40,7 @@ Prepare = Callable[["Ground"], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What a run takes place on."""
+    """The web, folder and database of one run."""
 
     folder: Path
     web: ServedWeb
@@ -52,47 +51,47 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """One contestant in one run. Rates are of the steady state, from the server's log and /proc."""
+    """The measurements of one contestant in one run. Rates are those of the steady state."""
 
     contestant: str
     pages_per_s: float
     requests_per_s: float
     connections_per_s: float
     in_flight: float
-    """Requests that the server was at, on average."""
+    """The average number of requests that the server was answering."""
     crawler_ms: float
-    """CPU milliseconds of the crawler per page; SQLite works inside of it."""
+    """CPU milliseconds of the crawler per page, SQLite included."""
     database_ms: float
-    """Of PostgreSQL."""
+    """CPU milliseconds of PostgreSQL per page."""
     server_ms: float
     crawler_cores: float
     """CPU seconds per second."""
     database_cores: float
     server_cores: float
     other_cores: float
-    """What all else on the machine used, the kernel's share for loopback included."""
+    """CPU seconds per second of everything else on the machine, including the kernel's work for loopback."""
     peak_rss: int
-    """Of the crawler's processes together, over the whole run."""
+    """The largest sum over the crawler's processes in the whole run."""
     peak_process_rss: int
-    """Of the largest of them."""
+    """The peak of the largest process."""
     rss_by_second: list[int]
-    """Of the largest of them."""
+    """The largest process, second by second."""
     errors: dict[str, int]
     pages_logged: int
-    """In the whole run, by the server's log."""
+    """Pages of the whole run by the server's log."""
     pages_told: int
-    """In the whole run, by the contestant itself."""
+    """Pages of the whole run by the contestant's own count."""
     seconds: float
     details: dict[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the figures as JSON values."""
         return asdict(self)
 
 
 @contextmanager
 def ground(contestant: str, trial: Trial) -> Iterator[Ground]:
-    """A web, a folder and perhaps a database of its own; all are gone afterwards."""
+    """Create a web, a folder and, if needed, a database for one run, and remove them afterwards."""
     with TemporaryDirectory(prefix="rove-bench-") as name, served(trial.plan, Path(name)) as web:
         given: dict[str, Any] = {"folder": Path(name), "web": web}
         if not CRAWLS.get(contestant, (1, False))[1]:
@@ -104,7 +103,7 @@ def ground(contestant: str, trial: Trial) -> Iterator[Ground]:
 
 @contextmanager
 def started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A command in a process group of its own, which does not outlive this."""
+    """Start a command in a process group of its own and kill it at the end of the block."""
     with (folder / "output").open("wb") as out, (folder / "messages").open("wb") as messages:
         process = subprocess.Popen(command, stdout=out, stderr=messages, start_new_session=True)
     try:
@@ -116,18 +115,18 @@ def started(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes
 
 
 def ended(process: subprocess.Popen[bytes], folder: Path, seconds: float, *codes: int) -> None:
-    """Wait until a command has ended, as it should have."""
+    """Wait until a command has ended, and check its exit code."""
     try:
         code = process.wait(seconds)
     except subprocess.TimeoutExpired:
-        raise BenchmarkFailed(f"not over after {seconds:.0f} s: {process.args!r}") from None
+        raise BenchmarkFailed(f"still running after {seconds:.0f} s: {process.args!r}") from None
     if code not in (codes or (0,)):
         said = (folder / "messages").read_text(errors="replace")[-2_000:]
         raise BenchmarkFailed(f"ended with {code}: {process.args!r}\n{said}")
 
 
 def measure(contestant: str, trial: Trial, prepare: Prepare | None = None) -> Figures:
-    """Run one contestant on a fresh web, perhaps prepared, and see what it does."""
+    """Run one contestant on a fresh web, prepared by `prepare` if given, and return its figures."""
     with ground(contestant, trial) as here:
         folder = here.folder
         command = command_of(contestant, trial, here.web, folder, here.database)
@@ -142,17 +141,17 @@ def measure(contestant: str, trial: Trial, prepare: Prepare | None = None) -> Fi
             if contestant in CRAWLS:
                 let_run(process, here.web, before, trial.lasts(contestant))
             ended(process, folder, trial.lasts(contestant) + PATIENCE, 0, STOPPED)
-        told = told_by(contestant, folder)
-        here.web.stop()  # its log is whole then
+        told = told_by(contestant, trial, folder)
+        here.web.stop()  # completes the log
         own = here.web.requests(before)
         if not own:
-            raise BenchmarkFailed(f"{contestant} asked for nothing")
+            raise BenchmarkFailed(f"{contestant} sent no request")
         begun = min(entry.start for entry in own)
         return _figures(contestant, trial, here.web.requests(), begun, watch, told)
 
 
 def let_run(process: subprocess.Popen[bytes], web: ServedWeb, before: int, seconds: float) -> None:
-    """From its first request, for so long; then Ctrl-C. How long it took to start does not matter here."""
+    """Let a crawl run for some seconds from its first request, then stop it with Ctrl-C."""
     wait_until(lambda: web.log_size > before, process, PATIENCE)
     with suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
@@ -161,22 +160,23 @@ def let_run(process: subprocess.Popen[bytes], web: ServedWeb, before: int, secon
 
 
 def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait until something holds, while a process runs."""
+    """Wait until a condition holds while a process runs."""
     deadline = time.monotonic() + seconds
     while not holds():
         if process.poll() is not None:
             raise BenchmarkFailed(f"ended early, with {process.returncode}: {process.args!r}")
         if time.monotonic() > deadline:
-            raise BenchmarkFailed(f"not so far after {seconds:.0f} s: {process.args!r}")
+            raise BenchmarkFailed(f"did not get that far within {seconds:.0f} s: {process.args!r}")
         time.sleep(POLL)
 
 
-def told_by(contestant: str, folder: Path) -> dict[str, Any]:
-    """What the contestant says of itself."""
+def told_by(contestant: str, trial: Trial, folder: Path) -> dict[str, Any]:
+    """Return the contestant's own counts."""
     if contestant not in CRAWLS:
         told: dict[str, Any] = json.loads((folder / "output").read_text())
         return {**told, "errors": {"failed": told["errors"]} if told["errors"] else {}}
-    command = [sys.executable, "-m", "rove", "status", "--json", "--data-dir", f"{folder}/data"]
+    python = python_of(contestant, trial)
+    command = [python, "-m", "rove", "status", "--json", "--data-dir", f"{folder}/data"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     if answer.returncode:
         raise BenchmarkFailed(f"rove status: {answer.stderr}")
@@ -185,7 +185,7 @@ def told_by(contestant: str, folder: Path) -> dict[str, Any]:
 
 
 def is_page(entry: LoggedRequest) -> bool:
-    """Whether a page was served, whole."""
+    """Tell whether a whole page was served."""
     return entry.status == 200 and entry.complete and not entry.for_robots
 
 
@@ -197,7 +197,7 @@ def _figures(
     watch: Watch,
     told: dict[str, Any],
 ) -> Figures:
-    """The log holds what a preparation asked for as well, as the contestant's own counts do."""
+    """Compute the figures. The log includes the requests of a preparation, as the contestant's own counts do."""
     counts = is_page if LOOPS.get(contestant, ("",))[0] != "handshakes" else _is_answer
     pages = [entry for entry in log if counts(entry)]
     start = begun + trial.warm_up_of(contestant)
@@ -243,7 +243,7 @@ def _figures(
 def _details_of_rove(
     trial: Trial, log: list[LoggedRequest], start: float, told: dict[str, Any]
 ) -> dict[str, float]:
-    """What only a crawl has."""
+    """Return the figures that only a crawl has."""
     verdict = judge(trial.plan.web, log, trial.delay)
     return {
         "rules_broken": len(verdict.violations),
@@ -260,15 +260,15 @@ def _details_of_rove(
 
 
 def _visits(log: list[LoggedRequest]) -> int:
-    """A visit asks for one page; one that was cut short may have come no further than to a robots.txt."""
+    """Count visits: one per page, and one for each host that was only asked for its robots.txt."""
     pages = [entry.host for entry in log if not entry.for_robots]
     return len(pages) + len({entry.host for entry in log} - set(pages))
 
 
 def _share_of_ceiling(trial: Trial, log: list[LoggedRequest], start: float) -> dict[str, float]:
-    """How much of what the delay allows was done; each page is one visit, as these webs have no redirects.
+    """Return the share of visits that the delay allows. Each page is one visit because these webs have no redirects.
 
-    The clock of a host starts again when its visit has ended, so that visits/s cannot exceed hosts / (delay + visit).
+    The delay of a host starts when its visit has ended, so visits/s cannot exceed hosts / (delay + visit).
     """
     pages = [e for e in log if is_page(e) and start <= e.end < start + trial.seconds]
     mean = sum(entry.end - entry.start for entry in pages) / max(len(pages), 1)
@@ -282,7 +282,7 @@ def _is_answer(entry: LoggedRequest) -> bool:
 
 
 def _fault(entry: LoggedRequest) -> str:
-    """What is wrong with a request, by the server's log; '' if nothing is."""
+    """Return what the server's log says is wrong with a request, or an empty string."""
     if entry.kind is LogKind.NOT_HTTP:
         return "rubbish"
     if not entry.complete:
@@ -291,10 +291,10 @@ def _fault(entry: LoggedRequest) -> str:
 
 
 def _process_of(url: str) -> int:
-    """The process of a PostgreSQL that this one has started, by its port."""
+    """Return the process id of the PostgreSQL server that this process started on a port."""
     port = url.rpartition(":")[2].partition("/")[0]
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if port in child.cmdline():
-                return child.pid
+                return int(child.pid)
     raise BenchmarkFailed(f"no process of PostgreSQL on port {port}")

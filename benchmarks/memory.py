@@ -1,9 +1,9 @@
-"""Does a crawling process keep under its ceiling of memory? Run by hand: `python -m benchmarks.memory`, some minutes.
+"""Measure whether a crawling process stays below its memory limit. Run by hand: `python -m benchmarks.memory`, minutes.
 
-The real `rove crawl`, in one process, meets a web on loopback whose every page is of the largest size that is read, as
-plain HTML and compressed, with 1,000 fetches in flight when the first is answered; and one of ordinary pages, with the
-ceiling and with one that cannot be felt, to see that it costs nothing there. Memory is read from outside
-(/proc/PID/status), pages are counted by `rove status`. Nothing leaves this machine.
+The real `rove crawl`, in one process, crawls a web on loopback whose pages all have the largest size that rove reads,
+as plain HTML and compressed, with 1,000 fetches in flight when the first is answered. It also crawls a web of ordinary
+pages, with the same limit and without one, to show that the limit costs nothing there. Memory is read from
+/proc/PID/status, and `rove status` counts the pages. Nothing leaves this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 LARGE = 5 * 1024 * 1024
 ORDINARY = 40_000
 WAIT = 0.05
-"""Seconds between two looks at the process."""
+"""Seconds between two samples of the process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +39,12 @@ class Case:
     hosts: int
     ceiling: str
     at_once: int
-    """Fetches that are in flight when the first is answered."""
+    """Fetches in flight when the first one is answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of it."""
+    """The measurements of one crawl."""
 
     case: Case
     pages: int
@@ -61,10 +61,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--concurrency", type=int, default=1_000, help="fetches at once: 1000")
-    parser.add_argument("--hosts", type=int, default=1_200, help="with large pages: 1200")
-    parser.add_argument("--ceiling", default="512MiB", help="--max-memory: 512MiB")
-    parser.add_argument("--only", action="append", help="cases whose name begins so; repeatable")
+    parser.add_argument(
+        "--concurrency", type=int, default=1_000, help="fetches at once (default: 1000)"
+    )
+    parser.add_argument(
+        "--hosts", type=int, default=1_200, help="hosts with large pages (default: 1200)"
+    )
+    parser.add_argument(
+        "--ceiling", default="512MiB", help="value of --max-memory (default: 512MiB)"
+    )
+    parser.add_argument(
+        "--only", action="append", help="only cases whose name starts with this; repeatable"
+    )
     parser.add_argument("--keep", type=Path, help="leave the data directories here")
     options = parser.parse_args()
     hosts, ceiling = options.hosts, options.ceiling
@@ -101,7 +109,7 @@ def main() -> int:
 
 
 def crawl(case: Case, folder: Path, concurrency: int) -> Result:
-    """Crawl a web to its end, and watch the process."""
+    """Crawl a web to its end and sample the process."""
     folder.mkdir(parents=True)
     seeds, data = folder / "seeds.txt", folder / "data"
     seeds.write_text("".join(f"http://host{i}.large{i}.test/\n" for i in range(case.hosts)))
@@ -142,20 +150,20 @@ def crawl(case: Case, folder: Path, concurrency: int) -> Result:
 
 
 def cpu_of_children() -> float:
-    """CPU seconds of the processes that have ended."""
+    """Return the CPU seconds of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def watch(process: subprocess.Popen[bytes], peak: list[int]) -> None:
-    """Note the most memory that a process has had, for as long as it lives."""
+    """Record the peak memory of a process until it ends."""
     while process.poll() is None:
         try:
-            found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+            match = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
         except OSError:
             break
-        if found is not None:
-            peak[0] = max(peak[0], int(found[1]) * 1024)
+        if match is not None:
+            peak[0] = max(peak[0], int(match[1]) * 1024)
         time.sleep(WAIT)
 
 
@@ -170,7 +178,7 @@ class Served:
 
 @contextmanager
 def served(case: Case) -> Iterator[Served]:
-    """Serve a web; its figures are there when it has ended."""
+    """Serve a web. Its figures are set when the block ends."""
     program = [sys.executable, "-m", "benchmarks.large_web"]
     server = subprocess.Popen(
         [*program, case.kind, str(case.size), str(case.at_once)],

@@ -1,6 +1,6 @@
-"""What the benchmark says yes or no to: a claim each, the numbers, and whether it is reached.
+"""The claims that the benchmark checks: each with its numbers and whether it is reached.
 
-Some follow from the table of the webs; the others are runs of their own (limits.py, and those below).
+Some follow from the table of the webs. The others need runs of their own (below, and in limits.py).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ LEAST_OF_HANDSHAKES = 0.80
 MANY_URLS = 10_000_000
 
 Table = Mapping[str, Mapping[str, Figures]]
-"""The best figures, by web and contestant."""
+"""The best figures by web and contestant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One claim."""
+    """A claim, and whether it is reached."""
 
     part: str
     claim: str
     is_reached: bool | None
-    """None: what it needs was not measured."""
+    """None if a figure that it needs was not measured."""
     numbers: str
     values: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the verdict as JSON values."""
         return asdict(self)
 
 
@@ -47,9 +47,9 @@ Verdicts = list[Verdict]
 
 
 def not_binding(table: Table) -> Verdicts:
-    """(a) From the web of 40 KB."""
+    """(a) Judge the crawl of the 40 KB web, where the delay does not bind."""
     on = table.get("40kb", {})
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in on or "bare-2" not in on:
             continue
@@ -57,7 +57,7 @@ def not_binding(table: Table) -> Verdicts:
         of_bare = _ratio(rate, on["bare-2"].pages_per_s)
         words = [f"{rate:,.0f} pages/s, {of_bare:.0%} of the bare loop"]
         reached: bool | None = of_bare >= LEAST_OF_BARE
-        # CPU time says the same on a busy machine as on a quiet one.
+        # Unlike rates, CPU time is the same on a busy machine.
         cpu = _cpu_ms(on[name])
         values = {
             "pages_per_s": rate,
@@ -71,7 +71,7 @@ def not_binding(table: Table) -> Verdicts:
             times = values["times_scrapy"] = _ratio(rate, fastest)
             values["cpu_times_scrapy"] = _ratio(min(map(_cpu_ms, scrapy)), cpu)
             words.append(
-                f"{times:.1f} times Scrapy ({fastest:,.0f}), by CPU time a page "
+                f"{times:.1f} times Scrapy ({fastest:,.0f}), by CPU time per page "
                 f"{values['cpu_times_scrapy']:.1f} times"
             )
             reached = reached and times >= LEAST_OF_SCRAPY
@@ -79,29 +79,29 @@ def not_binding(table: Table) -> Verdicts:
             words.append("Scrapy was not measured")
             reached = None if reached else False
         is_aim = rate >= AIMED_RATE and of_bare >= AIMED_OF_BARE
-        words.append("the aim too" if is_aim else "not the aim")
+        words.append("the aim is reached too" if is_aim else "the aim is not reached")
         claim = (
             f"delay not binding, {NAMES[name]}: {LEAST_OF_SCRAPY:g} times Scrapy and {LEAST_OF_BARE:.0%} of the "
             f"bare loop (aim: {AIMED_RATE:,.0f} pages/s, {AIMED_OF_BARE:.0%})"
         )
-        found.append(
+        verdicts.append(
             Verdict(
                 part="a", claim=claim, is_reached=reached, numbers="; ".join(words), values=values
             )
         )
-    return found
+    return verdicts
 
 
 def few_hosts(table: Table) -> Verdicts:
-    """(d) Pages of the same kind, with links to few hosts and to all."""
-    found = []
+    """(d) Compare crawls of pages whose links lead to few hosts and to all hosts."""
+    verdicts = []
     for name in BACKENDS:
         if name not in table.get("spread", {}) or name not in table.get("few", {}):
             continue
         spread, clogged = table["spread"][name], table["few"][name]
         rate, others = spread.pages_per_s, clogged.details["other_pages_per_s"]
         share = _ratio(others, rate)
-        found.append(
+        verdicts.append(
             Verdict(
                 part="d",
                 claim=f"all links to few hosts, their pages ahead in the queue, {NAMES[name]}: no slower for others",
@@ -110,13 +110,13 @@ def few_hosts(table: Table) -> Verdicts:
                 values={"others_per_s": others, "spread_per_s": rate},
             )
         )
-    return found
+    return verdicts
 
 
 def over_https(table: Table) -> Verdicts:
-    """(f) Pages/s of the crawl against the handshakes/s of a loop that does little else: a visit needs one."""
+    """(f) Compare the pages/s of a crawl with the handshakes/s of a loop that does little else: a visit needs one."""
     on = table.get("https", {})
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in on or "handshakes-2" not in on:
             continue
@@ -130,11 +130,13 @@ def over_https(table: Table) -> Verdicts:
         values = {"of_handshakes": share, "handshakes_per_s": alone, "handshakes_a_page": per_page}
         plain = table.get("40kb", {}).get(name)
         if plain is not None and plain.pages_per_s and alone:
-            # What a page of the plain crawl takes, and the handshakes that were made for one.
-            reckoned = 1 / (1 / plain.pages_per_s + per_page / alone)
-            values["of_reckoned"] = crawl.pages_per_s / reckoned
-            numbers += f"; {values['of_reckoned']:.0%} of what plain crawl and handshakes come to"
-        found.append(
+            # The time of a page in the plain crawl plus the time of its handshakes.
+            expected = 1 / (1 / plain.pages_per_s + per_page / alone)
+            values["of_expected"] = crawl.pages_per_s / expected
+            numbers += (
+                f"; {values['of_expected']:.0%} of what the plain crawl plus handshakes would allow"
+            )
+        verdicts.append(
             Verdict(
                 part="f",
                 claim=f"https, {NAMES[name]}: {LEAST_OF_HANDSHAKES:.0%} of what one handshake a page alone allows",
@@ -143,19 +145,19 @@ def over_https(table: Table) -> Verdicts:
                 values=values,
             )
         )
-    return found
+    return verdicts
 
 
 def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) -> Verdicts:
-    """(b) A delay that binds, after the first round."""
+    """(b) Measure a crawl whose delay binds, after its first round."""
     base = arenas["40kb"].trial
     trial = (
         replace(base, delay=1.0, warm_up=3.0, seconds=2.0)
         if quick
         else replace(base, delay=DELAY, warm_up=80.0, seconds=3 * DELAY)
     )
-    # Whole rounds: hosts are met in the rhythm of the delay, and a part of a round would count some of them once more.
-    found = []
+    # Measure whole rounds: hosts are visited in the rhythm of the delay, and a part of a round would count some twice.
+    verdicts = []
     for name in (*BACKENDS, SCRAPY_DELAYED):
         if name not in chosen or not is_there(name) or (quick and name == SCRAPY_DELAYED):
             continue
@@ -168,7 +170,7 @@ def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) 
         numbers = f"{figures.pages_per_s:,.1f} of {ceiling:,.1f} pages/s ({share:.1%})"
         if is_rove:
             numbers += f", {figures.details['rules_broken']:.0f} rules broken"
-        found.append(
+        verdicts.append(
             Verdict(
                 part="b",
                 claim=claim,
@@ -177,16 +179,16 @@ def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) 
                 values={"share": share, **figures.as_json()},
             )
         )
-    return found
+    return verdicts
 
 
 def large_frontier(
     arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool, rounds: int = 2
 ) -> Verdicts:
-    """(c) The same crawl beside ten million URLs, in turns."""
+    """(c) Measure the same crawl with and without ten million more URLs in the frontier, in turns."""
     trial = arenas["40kb"].trial
     many = 20_000 if quick else MANY_URLS
-    found = []
+    verdicts = []
     for name in BACKENDS:
         if name not in chosen:
             continue
@@ -203,14 +205,14 @@ def large_frontier(
         small, large = (max(one.pages_per_s for one in runs[urls]) for urls in (0, many))
         cheap, dear = (min(map(_cpu_ms, runs[urls])) for urls in (0, many))
         slower = 1 - _ratio(large, small)
-        found.append(
+        verdicts.append(
             Verdict(
                 part="c",
                 claim=f"{many:,} URLs more in the frontier, {NAMES[name]}: at most {MOST_SLOWER:.0%} slower",
                 is_reached=slower <= MOST_SLOWER,
                 numbers=(
                     f"{large:,.0f} pages/s, {small:,.0f} without them ({-slower:+.0%}); "
-                    f"CPU time a page {dear:.2f} and {cheap:.2f} ms"
+                    f"CPU time per page {dear:.2f} and {cheap:.2f} ms"
                 ),
                 values={
                     name: [one.as_json() for one in runs[urls]]
@@ -218,16 +220,16 @@ def large_frontier(
                 },
             )
         )
-    return found
+    return verdicts
 
 
 def _cpu_ms(figures: Figures) -> float:
-    """CPU time of a page, the database's included."""
+    """Return the CPU time per page, including the database."""
     return figures.crawler_ms + figures.database_ms
 
 
 def _ratio(one: float, other: float) -> float:
-    """0 if there is nothing to compare with."""
+    """Return the ratio, or 0 if there is nothing to compare with."""
     return one / other if other else 0.0
 
 
@@ -236,4 +238,4 @@ FROM_TABLE: dict[str, tuple[Callable[[Table], Verdicts], tuple[str, ...]]] = {
     "d": (few_hosts, ("few", "spread")),
     "f": (over_https, ("40kb", "https")),
 }
-"""Which webs they are judged by."""
+"""The parts that are judged from the table, with the webs that each needs."""

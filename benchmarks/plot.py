@@ -1,4 +1,4 @@
-"""Figures for people: tables in Markdown, plots as SVG, everything as JSON."""
+"""Tables in Markdown, plots as SVG, and results as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 7.0, 4.0
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table with one line for each row; the keys of the first are its head."""
+    """Return a table with one line per row. The keys of the first row are its head."""
     heads = list(rows[0])
     cells = [[_word(row.get(head)) for head in heads] for row in rows]
     is_number = [_is_number(rows, head) for head in heads]
@@ -21,7 +21,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def save_json(path: Path, figures: Any) -> None:
-    """Keep everything for the next comparison."""
+    """Save results for the next comparison."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(figures, indent=1) + "\n")
 
@@ -36,7 +36,7 @@ def lines(
     target: float | None = None,
     log: bool = True,
 ) -> None:
-    """One line for each series, over an x that is logarithmic unless told otherwise."""
+    """Draw one line per series, over a logarithmic x axis by default."""
     figure, axes = _axes(_WIDTH)
     for name, points in series.items():
         axes.plot(*zip(*points, strict=True), marker="o" if log else "", label=name)
@@ -55,12 +55,12 @@ def bars(
     y: str,
     log: bool = False,
 ) -> None:
-    """Groups of bars, in each one for every name."""
+    """Draw groups of bars, with one bar per name in each."""
     figure, axes = _axes(_WIDTH + 2)
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     width = 0.8 / len(names)
-    for place, name in enumerate(names):
-        at = [number + (place - (len(names) - 1) / 2) * width for number in range(len(groups))]
+    for index, name in enumerate(names):
+        at = [number + (index - (len(names) - 1) / 2) * width for number in range(len(groups))]
         heights = [group.get(name, 0.0) for group in groups.values()]
         drawn = axes.bar(at, heights, width, label=name)
         labels = [_word(float(group[name])) if name in group else "" for group in groups.values()]
@@ -72,7 +72,7 @@ def bars(
 
 
 def stacked(path: Path, columns: Mapping[str, Mapping[str, float]], *, title: str, y: str) -> None:
-    """One bar for each column, made of the parts that it has."""
+    """Draw one stacked bar per column."""
     figure, axes = _axes(_WIDTH)
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     below = [0.0] * len(columns)
@@ -94,7 +94,7 @@ def _total(column: Mapping[str, float]) -> float:
 
 
 def _axes(width: float) -> tuple[Any, Any]:
-    """An empty plot. Imported here: processes that only measure need none."""
+    """Return an empty plot. matplotlib is imported here because processes that only measure do not need it."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -1,9 +1,10 @@
-"""What was measured, as a table for people and as JSON for the next comparison."""
+"""Print the results of a benchmark as tables, and draw them as plots."""
 
 from __future__ import annotations
 
 import platform
 import sqlite3
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ import psutil
 import pycurl
 
 from benchmarks import plot
-from benchmarks.contestants import CRAWLS, LOOPS, NAMES
+from benchmarks.contestants import CRAWLS, LOOPS, NAMES, OTHER_TREE
 from benchmarks.measure import Figures
 from benchmarks.parts import Verdict
 from benchmarks.webs import Arena
@@ -38,22 +39,22 @@ _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "errors": lambda f: str(sum(f.errors.values())),
 }
 BUSY = 0.3
-"""Cores: more of them at other work make rates meaningless."""
+"""If other work keeps more cores than this busy, the rates mean nothing."""
 _REACHED = {True: "reached", False: "NOT reached", None: "-"}
 
 
 def best(rounds: Rounds) -> dict[str, Figures]:
-    """Each contestant's best round: what else the machine does can only slow it down."""
-    found: dict[str, Figures] = {}
+    """Return each contestant's best round, because other work on the machine can only slow it down."""
+    fastest: dict[str, Figures] = {}
     for figures in (f for one in rounds for f in one):
-        held = found.get(figures.contestant)
-        if held is None or figures.pages_per_s > held.pages_per_s:
-            found[figures.contestant] = figures
-    return found
+        known = fastest.get(figures.contestant)
+        if known is None or figures.pages_per_s > known.pages_per_s:
+            fastest[figures.contestant] = figures
+    return fastest
 
 
 def machine() -> dict[str, Any]:
-    """What this was measured on, and when."""
+    """Describe the machine and the time of the measurement."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
@@ -76,7 +77,7 @@ def as_text(
     *,
     quick: bool,
 ) -> str:
-    """The tables and what is to be known with them, in Markdown."""
+    """Return the tables and remarks in Markdown."""
     lines: list[str] = []
     for name, arena in arenas.items():
         chosen = best(rounds[name])
@@ -101,8 +102,34 @@ def as_text(
     return "\n".join(lines)
 
 
+def against(rounds: Rounds) -> str:
+    """Compare this tree with the other one, round by round, and by the means of all rounds."""
+    ratios = []
+    for figures in rounds:
+        by_name = {one.contestant: one for one in figures}
+        if not {"rove-2", OTHER_TREE} <= set(by_name):
+            continue
+        ours, other = by_name["rove-2"], by_name[OTHER_TREE]
+        ratios.append(
+            (_ratio(ours.pages_per_s, other.pages_per_s), _ratio(ours.crawler_ms, other.crawler_ms))
+        )
+    if not ratios:
+        return "- this tree and the other one were not measured in the same round"
+    lines = [
+        f"- round {number}: {rate:.3f} times the other tree's pages/s, {cpu:.3f} times its CPU time per page"
+        for number, (rate, cpu) in enumerate(ratios, start=1)
+    ]
+    rate, cpu = (sum(column) / len(ratios) for column in zip(*ratios, strict=True))
+    lines.append(f"- mean: {rate:.3f} times the pages/s, {cpu:.3f} times the CPU time per page")
+    return "\n".join(lines)
+
+
+def _ratio(one: float, other: float) -> float:
+    return one / other if other else 0.0
+
+
 def plotted(path: Path, rounds: Mapping[str, Rounds]) -> list[Path]:
-    """Pages per second of all contestants on all webs, and the crawls' memory over time; none without matplotlib."""
+    """Draw pages per second and memory over time, and return the files; nothing without matplotlib."""
     table = {name: chosen for name, own in rounds.items() if (chosen := best(own))}
     if not table or find_spec("matplotlib") is None:
         return []
@@ -142,8 +169,13 @@ def _about_crawl(figures: Figures) -> str:
     )
 
 
+def say(text: str) -> None:
+    """Print progress to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def about_machine(about: dict[str, Any]) -> str:
-    """The machine in one line."""
+    """Describe the machine in one line."""
     load = " ".join(map(str, about["load_before"]))
     return (
         f"- machine: {about['cores']} cores, {about['cpu']}, {about['memory_gb']} GB, {about['system']}, "
@@ -153,7 +185,7 @@ def about_machine(about: dict[str, Any]) -> str:
 
 
 def agrees(figures: Figures) -> bool:
-    """Whether a crawl's own count is that of the server's log."""
+    """Tell whether a crawl's own counts agree with the server's log."""
     return (
         figures.pages_told == figures.pages_logged
         and figures.details["requests_told"] == figures.details["requests_logged"]
@@ -168,14 +200,14 @@ def _table(
 
     def line(words: Sequence[str]) -> str:
         parts = [
-            word.rjust(width) if place and numbers else word.ljust(width)
-            for place, (word, width) in enumerate(zip(words, widths, strict=True))
+            word.rjust(width) if column and numbers else word.ljust(width)
+            for column, (word, width) in enumerate(zip(words, widths, strict=True))
         ]
         return f"| {' | '.join(parts)} |"
 
     rule = [
-        "-" * (width + 1) + (":" if place and numbers else "-")
-        for place, width in enumerate(widths)
+        "-" * (width + 1) + (":" if column and numbers else "-")
+        for column, width in enumerate(widths)
     ]
     return [line(heads), f"|{'|'.join(rule)}|", *map(line, rows)]
 

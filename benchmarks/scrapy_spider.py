@@ -1,8 +1,8 @@
-"""A broad crawl with Scrapy, to hold rove against: the settings are those that its documentation recommends for broad
+"""A broad crawl with Scrapy, to compare rove with. The settings are those that its documentation recommends for broad
 crawls (docs.scrapy.org, topics/broad-crawls), on the asyncio reactor.
 
 It reads links and text, obeys robots.txt, and stores nothing. Names are not looked up: every connection goes to the
-small web, which costs Scrapy less than DNS would. One line of JSON at the end says what it did.
+small web, which costs Scrapy less than DNS would. At the end it prints one line of JSON with its counts.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ QUEUES = {
     "recommended": "scrapy.pqueues.DownloaderAwarePriorityQueue",
     "plain": "scrapy.pqueues.ScrapyPriorityQueue",
 }
-"""The recommended one looks at every waiting host for each request that it hands out; so both are tried."""
+"""The recommended queue looks at every waiting host for each request that it hands out, so both are measured."""
 
 
 class ToLoopback(ThreadedResolver):
-    """Every name is on this machine."""
+    """Resolves every name to this machine."""
 
     @classmethod
     def from_crawler(cls, crawler: Any, reactor: Any) -> ToLoopback:
@@ -60,7 +60,7 @@ class ToLoopback(ThreadedResolver):
 
 
 class BroadSpider(scrapy.Spider):
-    """Follows every link and reads every text."""
+    """Follows every link and extracts every text."""
 
     name = "broad"
 
@@ -75,15 +75,15 @@ class BroadSpider(scrapy.Spider):
     async def start(self) -> AsyncIterator[scrapy.Request]:
         from twisted.internet import reactor
 
-        connect = reactor.connectTCP  # type: ignore[attr-defined]
-        reactor.connectTCP = lambda host, port, *rest, **more: connect(  # type: ignore[attr-defined]
+        connect = reactor.connectTCP
+        reactor.connectTCP = lambda host, port, *rest, **more: connect(
             host, self._port, *rest, **more
         )
-        reactor.callLater(self._seconds, self._end)  # type: ignore[attr-defined]
+        reactor.callLater(self._seconds, self._end)
         with self._seeds.open() as seeds:
             for line in seeds:
-                # As there is room for them: scheduled all at once they would keep everything else waiting.
-                while self.crawler.engine.needs_backout():  # type: ignore[union-attr]  # noqa: ASYNC110
+                # Only as there is room: if all were scheduled at once, everything else would wait for them.
+                while self.crawler.engine.needs_backout():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 yield scrapy.Request(line.strip(), errback=self._failed)
 
@@ -103,14 +103,14 @@ class BroadSpider(scrapy.Spider):
         self._errors += not failure.check(scrapy.exceptions.IgnoreRequest)
 
     def _end(self) -> None:
-        """At once: to end in good order it would wait out the delays of all that is queued."""
+        """Exit at once. A regular shutdown would wait out the delays of everything that is queued."""
         sys.stdout.write(json.dumps({"pages": self._pages, "errors": self._errors}) + "\n")
         sys.stdout.flush()
         os._exit(0)
 
 
 def main() -> None:
-    """Crawl for so long."""
+    """Crawl for the given number of seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", type=Path)
     parser.add_argument("--port", type=int, required=True)

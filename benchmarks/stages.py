@@ -1,10 +1,10 @@
-"""Where does the crawler's CPU time go? A profile of `rove crawl` on the small web, summed up by stage.
+"""Measure where the crawler's CPU time goes: a profile of `rove crawl` on the small web, summed up by stage.
 
     python -m benchmarks.stages --save after.json --before docs/performance/before.json --svg stages.svg
 
-The operating system says how much CPU time each thread of the crawl used; a sampling profiler (py-spy, of the bench
-extra) says what the thread was at. Both together, over the pages in the server's log, give milliseconds per page and
-stage. With what was saved of an earlier commit it draws before and after.
+The operating system tells how much CPU time each thread of the crawl used. A sampling profiler (py-spy, of the bench
+extra) tells what the thread was doing. Both together, divided by the pages in the server's log, give milliseconds per
+page and stage. With the saved profile of an earlier commit, the plot shows before and after.
 """
 
 from __future__ import annotations
@@ -36,36 +36,34 @@ Stack = list[str]
 
 _IDLE = "_worker ("
 """The innermost call of a pool's thread that waits for work."""
-# The first rule whose words are all in a stack decides, so what is inside stands before what is around it.
-_STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("ledger", ("._insert_requests ",)),
-    ("ledger", ("ledger_rows (",)),
+# The first rule whose words are all in a stack decides, so inner calls stand before outer ones. Rules name files or
+# packages where they can; a test checks that these exist.
+STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ledger", ("_insert_requests (",)),
+    ("ledger", ("rove/frontier/rows/requests.py",)),
     ("ledger", ("rove/crawl/inflight_log.py",)),
-    ("ledger", ("begin_request (rove/crawl/visit_record.py",)),
-    ("ledger", ("end_request (rove/crawl/visit_record.py",)),
-    ("ledger", ("_with_outcome (rove/crawl/visit_record.py",)),
-    ("add", (": frontier_", "._add ")),
-    ("claim", (": frontier_", "._claim ")),
-    ("settle", (": frontier_", "._settle ")),
-    ("robots.txt records", (": frontier_", "origins")),
+    ("add", (": frontier_", "rove/frontier/sqlite/add.py")),
+    ("claim", (": frontier_", "rove/frontier/sqlite/claim.py")),
+    ("settle", (": frontier_", "rove/frontier/sqlite/settle.py")),
+    ("robots.txt records", (": frontier_", "rove/frontier/sqlite/origins.py")),
     ("other queries", (": frontier_",)),
     ("compress", (": store_", "compress (")),
     ("sync", (": store_", ".sync ")),
     ("records", (": store_",)),
     ("links", ("rove/parse/links.py",)),
-    ("links", ("rove/urls/canonical.py", "read_html")),
+    ("links", ("rove/urls/", "read_html")),
     ("text", ("rove/parse/text.py",)),
     ("text", ("_text (rove/parse/html.py",)),
     ("parse", ("rove/parse/",)),
     ("gate and robots.txt", ("rove/policy/robots.py",)),
-    ("gate and robots.txt", ("rove/policy/gate.py", ".judge ")),
+    ("gate and robots.txt", ("rove/policy/gate.py",)),
+    ("gate and robots.txt", ("rove/crawl/robots_check.py",)),
     ("dns", ("rove/fetch/dns.py",)),
     ("dns", ("pycares/",)),
     ("fetch", ("rove/fetch/",)),
     ("fetch", ("pycurl/",)),
-    ("offers of links", ("._meet",)),
-    ("known links dropped", ("._add_links ",)),
-    ("journal and rows", ("rove/crawl/visit_record.py",)),
+    ("known links dropped", ("_add_links (",)),
+    ("visit record", ("rove/crawl/visit_record.py",)),
     ("handing over to threads", ("run_in_executor",)),
     ("rest of the visit", ("rove/crawl/visit.py",)),
     ("rest of the loop", ("MainThread",)),
@@ -79,28 +77,28 @@ GROUPS = {
     "parse": ("parse", "text"),
     "canonicalise and de-duplicate": ("links", "known links dropped"),
     "store": ("records", "compress", "sync"),
-    "settle": ("settle", "ledger", "journal and rows"),
-    "add": ("add", "offers of links"),
+    "settle": ("settle", "ledger", "visit record"),
+    "add": ("add",),
 }
-"""What is drawn, and what is summed up in it; all else is overhead of the loop."""
+"""The stages that each bar of the plot sums up. All others are overhead of the loop."""
 OVERHEAD = "loop overhead"
 _THREADS = {"MainThread": "event loop", "frontier_": "frontier thread", "store_": "store thread"}
 
 
 def stage_of(stack: Stack) -> str:
-    """What a stack was sampled in."""
+    """Return the stage that a stack belongs to."""
     text = ";".join(stack)
-    return next(stage for stage, words in _STAGES if all(word in text for word in words))
+    return next(stage for stage, words in STAGES if all(word in text for word in words))
 
 
 def thread_of(name: str) -> str:
-    """Which of the crawl's threads a profiler's name means, such as 'thread (4711): frontier_0'."""
+    """Return the crawl's thread for a profiler's name such as 'thread (4711): frontier_0'."""
     return next((thread for word, thread in _THREADS.items() if word in name), "other threads")
 
 
 @dataclass(slots=True)
 class Samples:
-    """What the profiler saw."""
+    """The profiler's samples."""
 
     stages: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Samples by thread and stage."""
@@ -109,25 +107,25 @@ class Samples:
 
 
 def read_stacks(path: Path) -> Samples:
-    """The profiler's folded stacks, summed up."""
-    found = Samples()
+    """Read the profiler's folded stacks and count them."""
+    samples = Samples()
     for line in path.read_text().splitlines():
         text, _, count = line.rpartition(" ")
         stack = text.split(";")
         thread = thread_of(stack[0])
-        found.threads[int(re.findall(r"\d+", stack[0])[0])] = thread
+        samples.threads[int(re.findall(r"\d+", stack[0])[0])] = thread
         if not stack[-1].startswith(_IDLE):
-            found.stages[thread, stage_of(stack)] += int(count)
-    return found
+            samples.stages[thread, stage_of(stack)] += int(count)
+    return samples
 
 
 def cpu_by_thread(crawler: psutil.Process) -> Counter[int]:
-    """CPU milliseconds of each thread since its start."""
+    """Return the CPU milliseconds of each thread since its start."""
     return Counter({t.id: round(1000 * (t.user_time + t.system_time)) for t in crawler.threads()})
 
 
 def profile(crawler: int, seconds: float, file: Path) -> None:
-    """Sample the crawler for so long."""
+    """Sample the crawler for some seconds and write the stacks to a file."""
     program = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which(
         "py-spy"
     )
@@ -140,7 +138,7 @@ def profile(crawler: int, seconds: float, file: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """CPU milliseconds per page by thread and stage: the thread's own time, shared out by samples."""
+    """CPU milliseconds per page by thread and stage. A thread's time is divided by its samples."""
 
     pages: int
     seconds: float
@@ -148,7 +146,7 @@ class Profile:
 
     @property
     def groups(self) -> dict[str, float]:
-        """By what is drawn."""
+        """CPU milliseconds per page by the groups of the plot."""
         of_stage = {stage: group for group, stages in GROUPS.items() for stage in stages}
         sums = dict.fromkeys((*GROUPS, OVERHEAD), 0.0)
         for (_, stage), milliseconds in self.stages.items():
@@ -156,7 +154,7 @@ class Profile:
         return sums
 
     def as_json(self) -> dict[str, object]:
-        """For a file."""
+        """Return the profile as JSON values."""
         stages = [[thread, stage, round(ms, 4)] for (thread, stage), ms in self.stages.items()]
         groups = {group: round(ms, 4) for group, ms in self.groups.items()}
         return {
@@ -168,7 +166,7 @@ class Profile:
 
 
 def shared_out(samples: Samples, cpu: Counter[int], pages: int, seconds: float) -> Profile:
-    """What each stage cost."""
+    """Divide the CPU time of each thread among its stages."""
     by_thread: Counter[str] = Counter()
     for number, milliseconds in cpu.items():
         by_thread[samples.threads.get(number, "other threads")] += milliseconds
@@ -181,7 +179,7 @@ def shared_out(samples: Samples, cpu: Counter[int], pages: int, seconds: float) 
 
 
 def table(profile: Profile) -> str:
-    """By stage, and for each what it is made of."""
+    """Return the tables: by group, and by thread and stage."""
     total = sum(profile.stages.values()) or 1.0
     by_size = sorted(profile.stages.items(), key=lambda item: -item[1])
     rows = [
@@ -196,7 +194,7 @@ def table(profile: Profile) -> str:
 
 
 def profiled(options: argparse.Namespace) -> Profile:
-    """Run a crawl and look at it while it runs."""
+    """Run a crawl and profile it."""
     trial = Trial(
         plan=WebPlan(hosts=options.hosts, knobs=(LATENCY, *options.set)),
         concurrency=options.concurrency,
@@ -227,16 +225,16 @@ def main() -> int:
     options = _options().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     about = machine()
-    found = profiled(options)
-    print(table(found))
-    rate = found.pages / found.seconds
-    print(f"\n- {found.pages:,} pages in {found.seconds:.1f} s, {rate:,.0f} pages/s")
+    result = profiled(options)
+    print(table(result))
+    rate = result.pages / result.seconds
+    print(f"\n- {result.pages:,} pages in {result.seconds:.1f} s, {rate:,.0f} pages/s")
     print(about_machine(about))
-    saved = {"commit": _commit(), "machine": about, **found.as_json()}
+    saved = {"commit": _commit(), "machine": about, **result.as_json()}
     if options.save is not None:
         plot.save_json(options.save, saved)
     if options.svg is not None:
-        bars = {"now": found.groups}
+        bars = {"now": result.groups}
         if options.before is not None:
             before = json.loads(options.before.read_text())
             bars = {f"before\n{before['commit']}": before["ms_per_page"], **bars}
@@ -246,28 +244,42 @@ def main() -> int:
 
 
 def _commit() -> str:
-    """The last commit that changed the crawler; its small web is no part of it."""
+    """Return the last commit that changed the crawler (the small web does not count)."""
     command = ["git", "-C", str(Path(__file__).parent.parent), "log", "-1", "--format=%h", "--"]
     command += ["src/rove", ":!src/rove/demo"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    return found.stdout.strip() or "unknown"
+    log = subprocess.run(command, capture_output=True, text=True)
+    return log.stdout.strip() or "unknown"
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--hosts", type=int, default=20_000, help="20000")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KNOB=VALUE", help="of the web"
+        "--hosts", type=int, default=20_000, help="hosts of the web (default: 20000)"
     )
-    parser.add_argument("--concurrency", type=int, default=500, help="500")
-    parser.add_argument("--delay", type=float, default=0.5, help="0.5")
-    parser.add_argument("--seconds", type=float, default=20.0, help="profiled: 20")
-    parser.add_argument("--warm-up", type=float, default=5.0, help="seconds left out before: 5")
-    parser.add_argument("--save", type=Path, help="keep the profile as JSON")
-    parser.add_argument("--before", type=Path, help="what --save kept of an earlier commit")
-    parser.add_argument("--svg", type=Path, help="draw it as stacked bars")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KNOB=VALUE",
+        help="set a knob of the web; repeatable",
+    )
+    parser.add_argument(
+        "--concurrency", type=int, default=500, help="fetches at once (default: 500)"
+    )
+    parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="how long to profile (default: 20)"
+    )
+    parser.add_argument(
+        "--warm-up", type=float, default=5.0, help="seconds before profiling starts (default: 5)"
+    )
+    parser.add_argument("--save", type=Path, help="save the profile as JSON")
+    parser.add_argument(
+        "--before", type=Path, help="a profile that --save wrote at an earlier commit"
+    )
+    parser.add_argument("--svg", type=Path, help="draw the profile as stacked bars")
     return parser
 
 

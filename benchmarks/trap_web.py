@@ -1,14 +1,14 @@
-"""A web of traps on a port of loopback, for traps.py: what a broad crawl falls into, beside what it came for.
+"""Serve a web of traps on loopback, for traps.py: traps for a broad crawl, beside pages that are worth having.
 
 - `good-N.test`: two hundred pages each, all worth having;
 - `hot.test`: ten million pages, sixty links on each, all different;
-- `calendar-N.test`: two hundred pages, and on each a link into a calendar without end;
+- `calendar-N.test`: two hundred pages, each with a link into an endless calendar;
 - `session-N.test`: two hundred pages, every link with a session id of its own;
 - `deep-N.test`: two hundred pages, and a relative link that leads ever deeper.
 
-Started by `python -m benchmarks.trap_web --log FILE` it prints `listening on 127.0.0.1:PORT` and serves
-until its standard input ends. For each request it writes one letter to the log: G for a page worth having that was not
-asked before, A for one that was, H for a page of the hot domain, T for a trap, R for robots.txt.
+`python -m benchmarks.trap_web --log FILE` prints `listening on 127.0.0.1:PORT` and serves until its standard input
+ends. It logs one letter per request: G for the first request for a good page, A for a repeated one, H for a page of the
+hot domain, T for a trap, R for robots.txt.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import uvloop
 
 HOT_PAGES = 10_000_000
 PAGES = 200
-"""Pages worth having, on each site."""
+"""Good pages on each site."""
 LINKS = 10
 HOT_LINKS = 60
 _PROSE = (
@@ -37,13 +37,13 @@ _WORDS = _PROSE.split()
 
 
 class TrapWeb:
-    """What each request gets; remembers which pages worth having were asked."""
+    """Answers requests, and remembers which good pages were requested."""
 
     def __init__(self) -> None:
         self._asked: set[tuple[str, str]] = set()
 
     def answer(self, host: str, target: str) -> tuple[str, str]:
-        """The letter for the log, and the page."""
+        """Return the letter for the log and the page."""
         path, _, _ = target.partition("?")
         kind = host.partition("-")[0].partition(".")[0]
         if kind == "hot":
@@ -60,7 +60,7 @@ class TrapWeb:
 
 
 def _good(kind: str, host: str, path: str) -> str:
-    """A page worth having, and what of the trap can be seen from there."""
+    """Return a good page with its links into the trap."""
     place = 0 if path == "/" else int(path.rpartition("/")[2])
     draw = random.Random(f"{host}{place}")
     links = [f"/page/{(place * 3 + number) % PAGES}" for number in range(1, LINKS + 1)]
@@ -74,7 +74,7 @@ def _good(kind: str, host: str, path: str) -> str:
 
 
 def _onward(kind: str, path: str) -> list[str]:
-    """Where a trap leads."""
+    """Return the links of a trap page."""
     if kind == "calendar":
         year, month = (int(part) for part in path.split("/")[2:4])
         days = [f"/calendar/{year}/{month:02}/{day:02}" for day in range(1, 29)]
@@ -92,7 +92,7 @@ def _page(title: str, links: Iterable[str], draw: random.Random) -> str:
 
 
 class _Connection(asyncio.Protocol):
-    """One request, one answer."""
+    """Answers one request."""
 
     def __init__(self, web: TrapWeb, log: Path) -> None:
         self._web = web
@@ -123,7 +123,7 @@ class _Connection(asyncio.Protocol):
 
 
 def hosts(sites: int) -> list[str]:
-    """The hosts of a web with so many sites of each kind."""
+    """Return the hosts of a web with this many sites of each kind."""
     kinds = ("good", "calendar", "session", "deep")
     return ["hot.test", *(f"{kind}-{number}.test" for kind in kinds for number in range(sites))]
 
@@ -139,7 +139,7 @@ async def _serve(log: Path) -> None:
 
 
 def main() -> None:
-    """Serve until the standard input ends."""
+    """Serve until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log", type=Path, required=True)
     uvloop.run(_serve(parser.parse_args().log))

@@ -1,10 +1,10 @@
-"""Does a web of traps fill the frontier and waste the fetches? Run by hand, about six minutes:
+"""Measure whether a web of traps fills the frontier and wastes fetches. Run by hand, about six minutes:
 
     python -m benchmarks.traps                     # with the defences
-    python -m benchmarks.traps --before REVISION   # and, in turns, the rove of an earlier commit without them
+    python -m benchmarks.traps --before REVISION   # in turns with the rove of an earlier commit
 
-The real command crawls the web of trap_web.py with a short delay. What it asked is counted by the server; the size of
-the frontier is read from its file, memory is the operating system's. Table, plots and everything as JSON.
+The real command crawls the web of trap_web.py with a short delay. The server counts the requests, the size of the
+frontier is read from its file, and memory comes from the operating system. The results are a table, plots and JSON.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PERIOD = 2.0
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What one crawl came to."""
+    """The measurements of one crawl."""
 
     name: str
     pending: list[tuple[float, int]] = field(default_factory=list)
-    """URLs that wait in the frontier, over time."""
+    """Pending URLs in the frontier, over time."""
     rss: list[tuple[float, float]] = field(default_factory=list)
-    """In MiB, of all its processes."""
+    """Memory of all its processes in MiB, over time."""
     asked: Counter[str] = field(default_factory=Counter)
 
     def row(self) -> dict[str, Any]:
-        """A line of the table."""
+        """Return a line of the table."""
         pages = sum(count for letter, count in self.asked.items() if letter != "R")
         share = {letter: 100 * self.asked[letter] / max(1, pages) for letter in "GHAT"}
         return {
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def _crawl(name: str, root: Path, folder: Path, options: argparse.Namespace) -> Run:
-    """One crawl with the rove of a source tree."""
+    """Run one crawl with the rove of a source tree."""
     folder.mkdir()
     seeds = folder / "seeds.txt"
     seeds.write_text("".join(f"http://{host}\n" for host in hosts(options.sites)))
@@ -138,7 +138,7 @@ def _served(log: Path) -> Iterator[int]:
 
 @contextmanager
 def _checked_out(revision: str | None, work: Path) -> Iterator[Path | None]:
-    """An earlier version of this source tree."""
+    """Check out an earlier commit of this source tree."""
     if revision is None:
         yield None
         return
@@ -174,9 +174,9 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sites", type=int, default=20, help="of each kind: 20")
-    parser.add_argument("--delay", type=float, default=0.5, help="seconds: 0.5")
-    parser.add_argument("--seconds", type=int, default=180, help="180")
+    parser.add_argument("--sites", type=int, default=20, help="sites of each kind (default: 20)")
+    parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
+    parser.add_argument("--seconds", type=int, default=180, help="length of a crawl (default: 180)")
     parser.add_argument("--before", metavar="REVISION", help="also run the rove of this commit")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "traps")
     return parser

@@ -1,7 +1,7 @@
-"""Processes seen from outside: what the operating system says of their CPU time and memory.
+"""Sample the CPU time and memory of processes from outside.
 
-A thread takes a sample four times a second; what was used in a window of time is reckoned from the samples
-around its ends. The times are of the machine's steady clock, as those in the small web's log are.
+A thread takes four samples per second. The CPU time of a period is interpolated from the samples around its ends. All
+times are those of the monotonic clock, like the times in the small web's log.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ PERIOD = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Where things stood at one moment; CPU in seconds since ever, memory in bytes."""
+    """CPU seconds since the start, and memory in bytes, at one moment."""
 
     at: float
     crawler_cpu: float
     server_cpu: float
     database_cpu: float
     machine_cpu: float
-    """Of all processes, and the time that a hypervisor gave to others."""
+    """The whole machine, including time that the hypervisor gave to others."""
     crawler_rss: int
-    """Of all its processes."""
+    """The sum over all its processes."""
     largest_rss: int
-    """Of the largest of them."""
+    """The largest of its processes."""
     server_rss: int
 
 
 class Watch:
-    """Samples a crawler, a server and perhaps a database while they run."""
+    """Samples a crawler, a server and, if there is one, a database while they run."""
 
     def __init__(self, crawler: int, server: int, database: int | None = None) -> None:
         self.samples: list[Sample] = []
@@ -63,7 +63,7 @@ class Watch:
         self._thread.join()
 
     def used(self, of: Callable[[Sample], float], start: float, end: float) -> float:
-        """CPU seconds that one of them used from start to end."""
+        """Return the CPU seconds used between two moments."""
         return self._at(of, end) - self._at(of, start)
 
     def _sample_until_over(self) -> None:
@@ -89,7 +89,7 @@ class Watch:
             self._over.wait(PERIOD)
 
     def _at(self, of: Callable[[Sample], float], moment: float) -> float:
-        """A count at a moment, on the line between the samples around it."""
+        """Interpolate a count between the samples around a moment."""
         after = bisect_right(self.samples, moment, key=lambda sample: sample.at)
         if not 0 < after < len(self.samples):
             raise BenchmarkFailed("a process ended before what was to be measured of it")
@@ -99,12 +99,12 @@ class Watch:
 
 
 def _busy(times: Any) -> float:
-    """Seconds in which cores were at work or away; a guest's time is in the user's already."""
+    """Return the seconds that cores were busy or taken away. A guest's time is included in the user's."""
     return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
 class _Family(NamedTuple):
-    """A process and those that it started."""
+    """Return a process and those that it started."""
 
     cpu: float
     rss: int
@@ -115,7 +115,7 @@ _NOTHING = _Family(0.0, 0, 0)
 
 
 def _family(process: psutil.Process) -> _Family:
-    """CPU seconds and resident bytes; what a process that has ended had used is in its parent's times."""
+    """Return CPU seconds and resident bytes. The time of a process that has ended is in its parent's."""
     cpu, sizes = 0.0, []
     for member in (process, *process.children(recursive=True)):
         try:

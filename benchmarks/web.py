@@ -1,6 +1,6 @@
-"""The small webs that all contestants are measured on, each in processes of its own, started anew for every run.
+"""The small webs that all contestants are measured on. Each run starts a new server process.
 
-The server's log is the judge: pages are counted where they are served, not where they are said to have come in.
+Pages are counted in the server's log, not by the contestants.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ STOP_SECONDS = 30.0
 
 
 class BenchmarkFailed(Exception):
-    """A run came to nothing, and why; the others go on."""
+    """A run failed. The message says why; the other runs continue."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebPlan:
-    """Which web: the BENCH profile with some knobs turned."""
+    """A web: the BENCH profile with some knobs set."""
 
     hosts: int
     knobs: tuple[str, ...] = ()
     processes: int = 1
     clogged: int = 0
-    """Seeds ahead of all others, which belong to the hosts that all links lead to."""
+    """Number of seeds ahead of all others, which belong to the hosts that all links lead to."""
 
     @cached_property
     def profile(self) -> Profile:
@@ -43,12 +43,12 @@ class WebPlan:
 
     @cached_property
     def web(self) -> SmallWeb:
-        """What is served, as a pure function."""
+        """The content of the web, as a pure function."""
         return SmallWeb(SEED, self.hosts, self.profile)
 
     @property
     def scheme(self) -> str:
-        """Of all its URLs."""
+        """The scheme of all its URLs."""
         return "https" if self.profile.secure else "http"
 
     @cached_property
@@ -58,11 +58,11 @@ class WebPlan:
         return frozenset(map(self.web.host_name, range(linked if linked < self.hosts else 0)))
 
     def with_knobs(self, *knobs: str) -> WebPlan:
-        """The same with more knobs turned."""
+        """Return the same web with more knobs set."""
         return replace(self, knobs=(*self.knobs, *knobs))
 
     def seeds(self) -> Iterator[str]:
-        """What a crawl starts from: the home page of every host, behind what clogs the queue."""
+        """Return the seeds of a crawl: first those that clog the queue, then the home page of every host."""
         names = [self.web.host_name(index) for index in range(len(self.few))]
         for number in range(self.clogged):
             page, host = divmod(number, len(names))
@@ -70,7 +70,7 @@ class WebPlan:
         yield from (f"{self.scheme}://{host}/" for host in self.web.seeds())
 
     def urls(self) -> Iterator[str]:
-        """Different URLs without end: a page of every host, then another one of every host."""
+        """Yield different URLs without end: a page of every host, then another page of every host."""
         names = list(self.web.seeds())
         pages = self.profile.pages_per_host[0]
         turn = 0
@@ -90,25 +90,25 @@ class ServedWeb:
     address: str
     log: Path
     stop: Callable[[], None]
-    """End the server, so that its log is whole; may be repeated."""
+    """Ends the server, which completes its log. May be called again."""
 
     @property
     def connect_to(self) -> str:
-        """The rule by which its hosts are reached; no name is ever looked up."""
+        """The --connect-to rule for its hosts. No name is ever looked up."""
         return f"*.test={self.address}"
 
     @property
     def port(self) -> int:
-        """Where it listens on loopback."""
+        """The address that it listens on."""
         return int(self.address.rpartition(":")[2])
 
     @property
     def log_size(self) -> int:
-        """Bytes of the log so far."""
+        """The size of the log in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def requests(self, after: int = 0) -> list[LoggedRequest]:
-        """All that was asked of it; those that are in the log behind so many bytes."""
+        """Return the logged requests, from a byte of the log on."""
         return decode(self.log.read_bytes()[after:]) if self.log.exists() else []
 
 
@@ -148,7 +148,7 @@ def _stop(server: subprocess.Popen[str]) -> None:
 
 
 def certificate(folder: Path) -> Path:
-    """One for all names, with its key: P-256, which is the cheapest to sign with."""
+    """Make one certificate for all names. P-256 is the cheapest to sign with."""
     program = shutil.which("openssl")
     if program is None:
         raise BenchmarkFailed("a web over https needs the program openssl, to make a certificate")
@@ -163,5 +163,5 @@ def certificate(folder: Path) -> Path:
 
 
 def settings(knobs: Sequence[str]) -> list[str]:
-    """Knobs as options."""
+    """Return the knobs as command-line options."""
     return [word for knob in knobs for word in ("--set", knob)]

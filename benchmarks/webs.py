@@ -1,4 +1,4 @@
-"""The webs of the benchmark, and who is measured on which."""
+"""The webs of the benchmark, and which contestants are measured on each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from benchmarks.web import WebPlan
 
 LATENCY = "latency=0,0.05"
 DELAY = 70.0
-"""rove's own."""
+"""rove's default."""
 NOT_BINDING = 0.5
 FEW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arena:
-    """A web with its contestants."""
+    """A web and the contestants that are measured on it."""
 
     about: str
     trial: Trial
@@ -27,14 +27,14 @@ QUICK = {
     "40kb": ("raw", "bare-2", "rove-2", "postgres-2", SCRAPY),
     "https": ("handshakes-2", "rove-2"),
 }
-"""Who is tried on a tiny web, rove alone if nothing is said."""
+"""The contestants of the quick runs; on other webs only rove-2."""
 CRAWLERS = ("rove-2", "postgres-2", SCRAPY)
 
 
 def arenas(*, quick: bool) -> dict[str, Arena]:
-    """The webs by name; quick ones are tiny."""
+    """Return the webs by name; with `quick`, tiny ones."""
     many_pages = "pages_per_host=100000"
-    # A crawl that goes on for days seldom asks for a robots.txt: it is measured once it has met every host.
+    # In a crawl of days, requests for robots.txt are rare. So the measurement starts when every host has been visited.
     usual = Trial(
         plan=WebPlan(hosts=20_000, knobs=(LATENCY,)),
         concurrency=500,
@@ -42,9 +42,9 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
         warm_up=45.0,
         seconds=20.0,
     )
-    # Every host is met once in the time, at the delay of a real crawl; seeds are loaded in the first seconds.
+    # Every host is visited once in the time, at the delay of a real crawl. The seeds load in the first seconds.
     wide = replace(usual, plan=WebPlan(hosts=200_000, knobs=(LATENCY,)), delay=DELAY, warm_up=15.0)
-    found = {
+    webs = {
         "40kb": Arena(
             about="20,000 hosts, pages of 40 KB with 60 links, a delay that does not bind",
             trial=usual,
@@ -65,12 +65,12 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
             contestants=("raw-2", "handshakes-2", "bare-2", *CRAWLERS),
         ),
         "200k": Arena(
-            about="200,000 hosts, 40 KB, the usual delay of 70 s, which does not bind either",
+            about="200,000 hosts, 40 KB, the default delay of 70 s, which does not bind either",
             trial=wide,
             contestants=("bare-2", *CRAWLERS),
         ),
         "few": Arena(
-            about="200,000 hosts whose links all lead to 10 of them; 50,000 pages of these head the queue; 70 s",
+            about="200,000 hosts whose links all lead to 10 of them, 50,000 of their pages ahead in the queue; 70 s",
             trial=replace(
                 wide,
                 plan=replace(
@@ -80,12 +80,12 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
             contestants=("rove-2", "postgres-2"),
         ),
         "spread": Arena(
-            about="the same with links to all of the 200,000, and with nothing ahead in the queue",
+            about="the same with links to all 200,000 hosts and nothing ahead in the queue",
             trial=replace(wide, plan=wide.plan.with_knobs("linked_hosts=200000", many_pages)),
             contestants=("rove-2", "postgres-2"),
         ),
     }
-    return {name: _tiny(name, arena) for name, arena in found.items()} if quick else found
+    return {name: _tiny(name, arena) for name, arena in webs.items()} if quick else webs
 
 
 def _tiny(name: str, arena: Arena) -> Arena:

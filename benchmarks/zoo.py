@@ -1,15 +1,15 @@
-"""Whether servers that misbehave slow down the others: the pace of healthy sites, alone and among the zoo.
+"""Measure whether misbehaving servers slow down the others: the pace of healthy sites, alone and beside the zoo.
 
     .venv/bin/python -m benchmarks.zoo            # about three minutes
     .venv/bin/python -m benchmarks.zoo --quick
 
-The healthy sites have more pages than there is time for, and the delay binds: without anything in the way each is
-asked once a delay. What the zoo costs is then what it keeps the event loop from, and 'longest silence' shows it
-directly: for how long no healthy site was asked at all. Alone and with the zoo are measured in turns. The healthy sites
-are served by a process of their own, so that the zoo's work is not in their way.
+The healthy sites have more pages than there is time for, and the delay binds: undisturbed, each site gets one request
+per delay. The zoo costs whatever keeps the event loop from that. 'Longest silence' shows it directly: the longest time
+without a request to any healthy site. Crawls with and without the zoo take turns. The zoo runs in a process of its own,
+so that its work does not slow down the healthy sites' server.
 
-A site is left alone for ten times what its answer took, and a stall of ours looks like a slow answer. With a delay of
-some seconds, as here, only long stalls count for more than they are; with one of half a second, nearly all do.
+A site is left alone for ten times as long as its answer took, and a stall of our own looks like a slow answer. With a
+delay of some seconds, as here, only long stalls are magnified by this; with half a second, nearly all are.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ EMAIL = "benchmark@example.org"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is measured."""
+    """The settings of a measurement."""
 
     hosts: int
     delay: float
     seconds: float
     rounds: int
     without: tuple[str, ...]
-    """Animals that stay at home."""
+    """Animals to leave out."""
 
     @property
     def pages(self) -> int:
-        """More than can be asked for in time."""
+        """More pages than can be requested in time."""
         return int(self.seconds / self.delay) + 10
 
     def sites(self, _forbidden: int) -> list[Animal]:
@@ -64,7 +64,7 @@ class Pace:
     pages: int
     seconds: float
     silence: float
-    """The longest time in which none of them was asked."""
+    """The longest time without a request to any of them."""
 
     @property
     def rate(self) -> float:
@@ -73,7 +73,7 @@ class Pace:
 
 
 def measure(plan: Plan, *, among: bool) -> Pace:
-    """One crawl."""
+    """Run one crawl."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sites = stack.enter_context(opened(plan.sites))
@@ -101,7 +101,7 @@ def measure(plan: Plan, *, among: bool) -> Pace:
 
 @contextmanager
 def _wild(without: Iterable[str]) -> Iterator[dict[str, list[str]]]:
-    """The zoo without its healthy sites, in another process: its seeds, and how it is reached."""
+    """Open the zoo without its healthy sites in another process; yield its seeds and connect options."""
     command = [sys.executable, "-m", "tests.zoo.keeper", "--wild"]
     command += [word for name in without for word in ("--without", name)]
     with subprocess.Popen(
@@ -115,7 +115,7 @@ def _wild(without: Iterable[str]) -> Iterator[dict[str, list[str]]]:
 def _pace(zoo: Zoo, seconds: float) -> Pace:
     times = [
         asked.at
-        for asked in zoo.asked
+        for asked in zoo.requests
         if asked.host.startswith("healthy-") and asked.path != "/robots.txt"
     ]
     end = times[0] + seconds
@@ -125,7 +125,7 @@ def _pace(zoo: Zoo, seconds: float) -> Pace:
 
 
 def table(plan: Plan, rounds: Sequence[tuple[Pace, Pace]]) -> Iterable[str]:
-    """The rounds and their middle, line by line."""
+    """Return the rounds and their medians, line by line."""
     ceiling = plan.hosts / plan.delay
     yield (
         f"{plan.hosts} healthy sites, a delay of {plan.delay:g} s: at most {ceiling:,.0f} pages/s;"

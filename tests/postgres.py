@@ -1,8 +1,8 @@
-"""A PostgreSQL for tests and benchmarks: the one of ROVE_TEST_POSTGRES_URL, or a server of our own.
+"""Provide a PostgreSQL server for tests and benchmarks: that of ROVE_TEST_POSTGRES_URL, or a new one.
 
-A server of our own comes from the wheel of the dev extra that carries the binaries, else from a local installation. It
-lives in one new directory under the temporary files, which goes with it; as root, which PostgreSQL refuses to run as,
-it runs as an unprivileged user to whom that directory is given, and nothing else is touched.
+A new server uses the binaries of the dev extra's wheel, or else those of a local installation. It lives in one new
+temporary directory that is deleted with it. PostgreSQL refuses to run as root, so for root the server runs as an
+unprivileged user who owns that directory.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 VARIABLE = "ROVE_TEST_POSTGRES_URL"
@@ -27,7 +28,7 @@ UNPRIVILEGED = ("nobody", "daemon")
 START_SECONDS = 60.0
 
 SETTINGS: Mapping[str, str] = {
-    "fsync": "off",  # a killed server loses nothing by it, a machine without power might
+    "fsync": "off",  # only a power failure could lose data
     "full_page_writes": "off",
     "max_connections": "200",
     "shared_buffers": "128MB",
@@ -37,11 +38,11 @@ SETTINGS: Mapping[str, str] = {
 
 
 class NoServer(Exception):
-    """There is no PostgreSQL to test with, and why."""
+    """There is no PostgreSQL server to test with. The message says why."""
 
 
 class PostgresServer:
-    """A server of our own, which can be stopped, killed and started again."""
+    """A server that can be stopped, killed and started again."""
 
     def __init__(
         self, binaries: Path, folder: Path, user: str | None, settings: Mapping[str, str]
@@ -55,23 +56,23 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Where its first database is."""
+        """The URL of its first database."""
         return f"postgresql://rove@127.0.0.1:{self._port}/postgres"
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """The text of its log."""
         return (self._folder / "log").read_text(errors="replace")
 
     def make(self) -> None:
-        """Make the data directory."""
+        """Create the data directory."""
         command = ["initdb", "-D", self._data, "-U", "rove", "-A", "trust", "-E", "UTF8"]
         made = self._run([*command, "--locale=C", "--no-sync"])
         if made.returncode:
             raise NoServer(f"initdb failed: {made.stdout}")
 
     def start(self) -> None:
-        """Start, and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         command = [str(self._binaries / "postgres"), "-D", self._data, "-p", str(self._port)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
         for name, value in self._settings.items():
@@ -83,11 +84,11 @@ class PostgresServer:
         deadline = time.monotonic() + START_SECONDS
         while self._run(["pg_isready", "-h", "127.0.0.1", "-p", str(self._port)]).returncode:
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise NoServer(f"the server does not start: {self.log[-2000:]}")
+                raise NoServer(f"PostgreSQL does not start: {self.log[-2000:]}")
             time.sleep(0.05)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Stop it: fast by default, with SIGQUIT or SIGKILL as if it had crashed."""
+        """Stop the server: a fast shutdown by default, a crash with SIGQUIT or SIGKILL."""
         if self._process is not None:
             self._process.send_signal(number)
             self._process.wait()
@@ -97,11 +98,8 @@ class PostgresServer:
     def _data(self) -> str:
         return str(self._folder / "data")
 
-    def _as_user(self) -> dict[str, object]:
-        if self._user is None:
-            return {}
-        account = pwd.getpwnam(self._user)
-        return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    def _as_user(self) -> dict[str, Any]:
+        return {} if self._user is None else _run_as(self._user)
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -110,13 +108,13 @@ class PostgresServer:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self._folder,
-            **self._as_user(),  # type: ignore[call-overload]
+            **self._as_user(),
         )
 
 
 @contextmanager
 def own_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
-    """A new server, gone at the end; `settings` replace those made for tests."""
+    """Start a new server and remove it at the end; `settings` replace those for tests."""
     folder = Path(tempfile.mkdtemp(prefix="rove-postgres-"))
     server = None
     try:
@@ -138,7 +136,7 @@ def own_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresSe
 
 @contextmanager
 def server_url() -> Iterator[str]:
-    """The URL of a server to test with."""
+    """Yield the URL of a server to test with."""
     given = os.environ.get(VARIABLE)
     if given:
         yield given
@@ -148,27 +146,27 @@ def server_url() -> Iterator[str]:
 
 
 def with_database(url: str, name: str) -> str:
-    """The URL of another database of the same server."""
+    """Return the URL of another database of the same server."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"/{name}"))
 
 
 def _binaries() -> Path:
-    """The folder of initdb and postgres."""
+    """Return the folder of initdb and postgres."""
     spec = find_spec(WHEEL)
     if spec is not None and spec.submodule_search_locations:
         for root in spec.submodule_search_locations:
-            for found in sorted(Path(root).glob("pginstall*/bin/initdb")):
-                return found.parent
+            for initdb in sorted(Path(root).glob("pginstall*/bin/initdb")):
+                return initdb.parent
     on_path = shutil.which("initdb")
     local = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
-    places = ([Path(on_path)] if on_path else []) + local
-    if not places:
+    candidates = ([Path(on_path)] if on_path else []) + local
+    if not candidates:
         raise NoServer(
-            f"there is no PostgreSQL: neither {VARIABLE} nor the package {WHEEL} nor an initdb; "
-            "install the dev extra"
+            f"there is no PostgreSQL: {VARIABLE} is not set, and neither the package {WHEEL} nor an initdb "
+            "is installed; install the dev extra"
         )
-    return places[-1].resolve().parent
+    return candidates[-1].resolve().parent
 
 
 def _version(path: Path) -> int:
@@ -176,15 +174,12 @@ def _version(path: Path) -> int:
 
 
 def _reachable(binaries: Path, folder: Path, user: str | None) -> Path:
-    """The binaries, or a copy in our own directory where the user cannot get at them."""
+    """Return the binaries' folder, or a copy of it in `folder` if the user cannot read the original."""
     probe = [str(binaries / "postgres"), "--version"]
     if user is None:
         return binaries
-    account = pwd.getpwnam(user)
     with suppress(OSError):
-        as_user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        tried = subprocess.run(probe, capture_output=True, cwd="/", **as_user)  # type: ignore[call-overload]
-        if tried.returncode == 0:
+        if subprocess.run(probe, capture_output=True, cwd="/", **_run_as(user)).returncode == 0:
             return binaries
     package = binaries.parent.parent
     for part in (package, package.with_name(f"{WHEEL}.libs")):
@@ -193,12 +188,18 @@ def _reachable(binaries: Path, folder: Path, user: str | None) -> Path:
     return folder / package.name / binaries.parent.name / "bin"
 
 
+def _run_as(user: str) -> dict[str, Any]:
+    """Return the arguments with which subprocess runs a command as another user."""
+    account = pwd.getpwnam(user)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
 def _unprivileged() -> str:
     for name in UNPRIVILEGED:
         with suppress(KeyError):
             pwd.getpwnam(name)
             return name
-    raise NoServer("PostgreSQL does not run as root, and there is no unprivileged user here")
+    raise NoServer("PostgreSQL does not run as root, and there is no unprivileged user")
 
 
 def _free_port() -> int:

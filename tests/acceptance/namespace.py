@@ -1,4 +1,4 @@
-"""A mount namespace of its own, in which a test may fill a file system that nobody else sees."""
+"""Run a program in a mount namespace of its own, where it may fill a file system that nothing else sees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMESPACES = (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "
 
 
 def run_in_namespace(module: str, folder: Path) -> str:
-    """Run a module as a program that may mount something on a folder; what it prints. Skips where that is forbidden."""
+    """Run a module that may mount something on a folder, and return its output. Skip if mounting is forbidden."""
     for namespace in NAMESPACES:
         mount = [*namespace, "mount", "-t", "tmpfs", "none", str(folder)]
         try:
@@ -22,7 +22,7 @@ def run_in_namespace(module: str, folder: Path) -> str:
         except FileNotFoundError:
             continue
     else:
-        pytest.skip("nobody may mount a file system here")
+        pytest.skip("mounting a file system is not permitted here")
     program = [sys.executable, "-m", module, str(folder)]
     result = subprocess.run(
         [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100

@@ -1,4 +1,4 @@
-"""What a person gets wrong: one clear sentence, exit code 2, and nothing changed."""
+"""Mistakes on the command line: one clear sentence, exit code 2, and nothing changed."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     EMAIL,
     Completed,
-    Reply,
     crawl_options,
-    frontier_rows,
     rove,
     rove_each,
-    site,
     started,
-    status_of,
     wait_for,
 )
+from tests.acceptance.results import frontier_rows, status_of
+from tests.acceptance.site import Reply, site
 
 Case = tuple[str, Sequence[object], str]
-"""What is wrong, the words of the command, and what the sentence must say."""
+"""The name of a mistake, the arguments of the command, and a pattern that the error message must match."""
 
 
 def complaint(result: Completed) -> str:
-    """The sentence with which a command was refused; nothing else may have been printed."""
+    """Return the error message of a refused command, and check that nothing else was printed."""
     assert result.returncode == 2, f"exit code {result.returncode}: {result.stderr}"
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
@@ -43,7 +41,7 @@ def complaint(result: Completed) -> str:
 
 
 def check_all(cases: Sequence[Case], **options: object) -> None:
-    """Every command is refused with its sentence."""
+    """Check that every command is refused with its message."""
     wrong = []
     for (name, _, wanted), result in zip(
         cases, rove_each([words for _, words, _ in cases], **options), strict=True
@@ -57,7 +55,7 @@ def check_all(cases: Sequence[Case], **options: object) -> None:
 
 
 def check_none_begun(folder: Path, cases: Sequence[Case], **options: object) -> None:
-    """Every crawl is refused with its sentence, and no data directory is made for it."""
+    """Check that every crawl is refused with its message and creates no data directory."""
     places = [folder / f"data of {number}" for number, _ in enumerate(cases)]
     check_all(
         [
@@ -71,7 +69,7 @@ def check_none_begun(folder: Path, cases: Sequence[Case], **options: object) -> 
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """All files of a folder by a digest of what they hold; the lock's holder may change."""
+    """Return a digest of every file in a folder, except the lock file, whose holder may change."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -81,7 +79,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def unchanged(*folders: Path) -> Iterator[None]:
-    """Nothing in these folders is changed meanwhile."""
+    """Check that nothing in these folders changes within the block."""
     before = [contents(folder) for folder in folders]
     yield
     assert [contents(folder) for folder in folders] == before
@@ -96,7 +94,7 @@ def seeds(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def old_crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A crawl of three pages that has ended."""
+    """A finished crawl of three pages."""
     folder = tmp_path_factory.mktemp("old")
     seeds = folder / "seeds.txt"
     seeds.write_text("".join(f"http://host{i}.test\n" for i in range(3)))
@@ -256,7 +254,7 @@ def test_a_running_crawl_keeps_its_directory(tmp_path: Path, seeds: Path) -> Non
     data = tmp_path / "data"
     words = ["crawl", seeds, *crawl_options(data, delay=60)]
     with site({"example.test/": Reply(held=True)}) as web, started(*words, *web.reach) as running:
-        wait_for(lambda: web.asked)
+        wait_for(lambda: web.requests)
         in_use = rf"{data} is in use.*{running.pid}"
         check_all(
             [
@@ -288,7 +286,7 @@ def test_a_crawl_that_still_reads_its_seeds_keeps_its_directory(
 
 
 def test_a_refused_crawl_leaves_what_it_did_not_make(tmp_path: Path) -> None:
-    """A data directory may hold a person's own files, even such as are called like ours."""
+    """A data directory may hold a user's own files, even files with names that rove uses."""
     data = tmp_path / "data"
     (data / "seeds").mkdir(parents=True)
     (data / "seeds" / "mine.txt").write_text("# nothing good\n")
@@ -309,7 +307,7 @@ def test_a_frontier_that_cannot_be_read_is_left_alone(
     rubbish.mkdir()
     (rubbish / "frontier.sqlite").write_bytes(b"This is no database at all. " * 200)
     cases: list[Case] = []
-    copies = []
+    copies: list[Path] = []
     for data, wanted in ((newer, "newer.*999"), (rubbish, "frontier.sqlite is not")):
         for words in (["crawl", seeds, "--email", EMAIL], ["crawl", "--resume"], ["status"]):
             copies.append(tmp_path / f"{data.name} {len(copies)}")

@@ -1,4 +1,4 @@
-"""The benchmark still works: tiny webs, one short run of some of its parts. Its speed is nobody's business here."""
+"""The benchmark still works, on tiny webs and for a few of its parts. Its speed does not matter here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 CHOSEN = ("f", "c")
-"""Two webs that are judged together, one over TLS, and a frontier that was filled. The others are made of the same."""
+"""A part that compares two webs, one over TLS, and a part that fills a frontier. The others are built alike."""
 CONTESTANTS = ("bare-2", "handshakes-2", "rove-2")
 
 

@@ -1,4 +1,4 @@
-"""A site without end: a crawl keeps of it what it has the time for."""
+"""An endless site: a crawl takes only as many of its URLs as it has time to visit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 from rove.policy.budget import MULTIPLE
 from rove.policy.constants import LEAST_DELAY
-from tests.acceptance.web import Reply, crawl_options, frontier_rows, rove, site
+from tests.acceptance.command import crawl_options, rove
+from tests.acceptance.results import frontier_rows
+from tests.acceptance.site import Reply, site
 
 SECONDS = 2.0
 LINKS = 300
@@ -44,7 +46,7 @@ def test_what_cannot_be_visited_in_time_is_counted_and_not_kept(tmp_path: Path) 
 
 
 def numbers(data: Path) -> tuple[int, int]:
-    """URLs that are pending, counted, and how many were not taken."""
+    """Return the number of pending URLs and the number of URLs dropped for lack of room."""
     ((pending,),) = frontier_rows(data, "SELECT count(*) FROM url WHERE state = 0")
     refused = frontier_rows(data, "SELECT value FROM counter WHERE name = 'not_accepted.budget'")
     return pending, refused[0][0]

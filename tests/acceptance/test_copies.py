@@ -1,4 +1,4 @@
-"""A text is stored once, whoever has it: in the files, in what is shown, after a kill and after a purge."""
+"""A text that many pages share is stored once: in the files, in the output, after a kill and after a purge."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from typing import Any
 
 from warcio.archiveiterator import ArchiveIterator
 
-from tests.acceptance.web import (
-    Reply,
-    Site,
-    check_books,
+from tests.acceptance.command import (
     crawl_options,
-    exported,
-    frontier_rows,
     kill_hard,
     rove,
     rove_each,
-    site,
     started,
-    status_of,
     wait_for,
     write_lines,
 )
+from tests.acceptance.results import check_books, exported, frontier_rows, status_of
+from tests.acceptance.site import Reply, Site, site
 
 TEXT = "What all pages of these sites say, and more than once. " * 12
 FIRST = "http://a.test/"
@@ -36,7 +31,7 @@ LINKS = {
     "b.test/": ["/1", "/other"],
     "b.test/1": [],
 }
-"""The other site is known from the first page only: that one is always the first with its text."""
+"""Only the first page links to the other site, so the first page is always the first with its text."""
 
 
 def same(*links: str) -> Reply:
@@ -51,7 +46,7 @@ ANSWERS = {
 
 
 def records(data: Path) -> list[Any]:
-    """The headers of all records about pages."""
+    """Return the headers of all WARC records about pages."""
     found = []
     for path in sorted((data / "warc").iterdir()):
         with path.open("rb") as file:
@@ -62,7 +57,7 @@ def records(data: Path) -> list[Any]:
 
 
 def stored(data: Path) -> dict[str, str]:
-    """The kind of record that each page has."""
+    """Return the type of the WARC record of each page."""
     found = {h.get_header("WARC-Target-URI"): h.get_header("WARC-Type") for h in records(data)}
     assert len(found) == len(records(data))
     return found
@@ -77,7 +72,7 @@ def crawl(folder: Path, web: Site, *options: object) -> Path:
 
 
 def check_pages(data: Path, *urls: str) -> dict[str, dict[str, Any]]:
-    """These pages are exported, each with its text."""
+    """Check that exactly these pages are exported, each with its text, and return them by URL."""
     pages = {page["url"]: page for page in exported(data)}
     assert set(pages) == set(urls)
     for url, page in pages.items():

@@ -1,4 +1,4 @@
-"""A full disk ends the crawl in good order, and there is nothing to mend when there is room again.
+"""A full disk ends the crawl cleanly, and nothing has to be repaired when there is room again.
 
 Writes are made to fail by the limit of a file's size, which everyone may set, and by a small file system of its own
 in a mount namespace. This file is also the program that runs inside of that namespace.
@@ -13,25 +13,17 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.command import Completed, crawl_options, rove
 from tests.acceptance.namespace import run_in_namespace
-from tests.acceptance.web import (
-    Completed,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    rove,
-    served,
-    site,
-    status_of,
-)
+from tests.acceptance.results import exported_urls, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import served
 
 LIMITED = (
     "import os, resource, sys; size = int(sys.argv[1]);"
@@ -42,22 +34,14 @@ KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 def rove_with_small_files(size: int, *words: object) -> Completed:
-    """Run a rove command that can write no file larger than this."""
+    """Run a rove command that cannot write a file larger than this."""
     command = [sys.executable, "-c", LIMITED, str(size), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=100)
 
 
 def check_ended_in_good_order(result: Completed, data: Path) -> None:
-    """One sentence that says what is wrong and what to do, no traceback, and a crawl that can be looked into."""
+    """Check for one message that says what is wrong and what to do, no traceback, and a crawl that can be inspected."""
     assert result.returncode == 1, f"exit code {result.returncode}: {result.stderr}"
     assert "Traceback" not in result.stderr and "Error" not in result.stderr, result.stderr
     sentences = [line for line in result.stderr.splitlines() if line.startswith("rove: ")]
@@ -77,7 +61,7 @@ def check_goes_on(data: Path, expected: set[str]) -> None:
 
 
 def large_pages(host: str, path: str) -> Reply:
-    """Pages that compress badly: a third of a megabyte each."""
+    """Answer with pages that compress badly, a third of a megabyte each."""
     if path != "/":
         return Reply(status=404)
     noise = base64.b64encode(random.Random(host).randbytes(250_000)).decode()
@@ -107,7 +91,7 @@ def no_room_for_the_frontier(tmp_path: Path) -> None:
         result = rove_with_small_files(400_000, "crawl", seeds, *options)
         check_ended_in_good_order(result, data)
         assert "frontier" in result.stderr
-        # With as little room as before it ends in the same way, and nothing is lost by that.
+        # With as little room as before it ends in the same way and loses nothing.
         again = rove_with_small_files(400_000, "crawl", "--resume", "--data-dir", data)
         check_ended_in_good_order(again, data)
         check_goes_on(data, web.expected())
@@ -129,12 +113,12 @@ def a_full_file_system(tmp_path: Path) -> None:
     report: dict[str, Any] = json.loads(
         run_in_namespace("tests.acceptance.test_disk_full", tmp_path)
     )
-    # The file system was full while the crawl ran; what it needs only then is free again.
+    # The file system was full while the crawl ran. The space that only a running crawl needs is free again.
     assert report["free before"] < 2_000_000 < 5_000_000 < report["free after"]
 
 
 def fill_a_file_system(folder: Path) -> dict[str, Any]:
-    """Inside of the namespace: the small web is crawled into a file system that is too small."""
+    """Crawl the small web into a file system that is too small. Runs inside the namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder], check=True)
     data = folder / "data"
     with (
@@ -159,7 +143,7 @@ def free_bytes(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_disk_full(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_disk_full(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()
 
 

@@ -1,4 +1,4 @@
-"""Every command and every option that a person can type is explained where they look for it."""
+"""Every command and every option is documented."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import click
 import pytest
 
 from rove.cli import rove as program
-from tests.acceptance.web import rove_each
+from tests.acceptance.command import rove_each
 
 ROOT = Path(__file__).parents[2]
 SELF_EXPLAINING = {"--help", "--version"}
 
 
 def commands(group: click.Group, before: str = "rove") -> Iterator[tuple[str, click.Command]]:
-    """All commands with the words that start them."""
+    """Yield every command and the words that start it."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -64,8 +64,8 @@ def test_every_command_explains_itself() -> None:
     for (words, command), result in zip(COMMANDS.items(), helps, strict=True):
         assert result.returncode == 0, result.stderr
         assert result.stdout.startswith(f"Usage: {words}")
-        for option in options_of(command):
-            assert option in result.stdout
+        for word in options_of(command):
+            assert word in result.stdout
     for words, command in COMMANDS.items():
         for option in command.params:
             if isinstance(option, click.Option):
@@ -73,7 +73,7 @@ def test_every_command_explains_itself() -> None:
 
 
 def test_the_words_of_the_interface_stay() -> None:
-    """The words that other programs and habits depend on."""
+    """Scripts depend on these commands and options."""
     assert options_of(COMMANDS["rove crawl"]) >= {
         *("--email", "--data-dir", "--exclude", "--delay", "--allow-short-delay", "--concurrency"),
         *("--max-pages", "--max-duration", "--max-depth", "--max-pages-per-domain"),

@@ -1,4 +1,4 @@
-"""Exclusions made and lifted while a crawl runs, on one machine and on two, judged from the web's log."""
+"""Exclusions that are added and lifted while a crawl runs, on one machine and on two, checked in the web's log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,54 +17,42 @@ import pytest
 from rove.demo.judge import judge
 from rove.demo.log import LoggedRequest, LogKind
 from rove.urls.domain import domain_of
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     Completed,
-    Reply,
-    Scenarios,
-    ServedWeb,
-    check_books,
     crawl_options,
-    exported_urls,
-    frontier_rows,
     rove,
     rove_each,
-    served,
-    site,
     started,
-    status_of,
     wait_for,
     write_lines,
 )
-from tests.postgres import server_url
+from tests.acceptance.results import check_books, exported_urls, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import ServedWeb, served
 
 NOTICE = 5.0
-"""Seconds after which nobody asks any more for what was excluded."""
+"""Seconds after which no process requests an excluded URL any more."""
 DELAY = 0.7
-"""Long enough that the crawls do not keep the machine busy: what is measured is how soon they hear of it."""
+"""Long enough to leave the machine mostly idle, because the tests measure how soon a crawl notices an exclusion."""
 KNOBS = ["crawl_delay=1.0", "pages_per_host=60,80"]
 HOSTS = 150
 MANY_PAGES = 20
 
 scenario = Scenarios()
 _busy = threading.Lock()
-"""Who holds it has the machine to itself: to start a command takes seconds where many are started at once."""
+"""The scenario that holds it runs alone, because starting a command takes seconds while others start many."""
 _shared: dict[str, str] = {}
-"""The database server that scenarios share, which run in threads of their own."""
+"""The URL of the database server. Scenarios run in threads and cannot use fixtures."""
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with ExitStack() as stack:
-        chosen = [item.name for item in request.session.items if item.path == request.path]
-        if any("two_machines" in name for name in chosen):
-            _shared["url"] = stack.enter_context(server_url())
-        yield stack.enter_context(scenario.under_way(request, tmp_path_factory))
+@pytest.fixture(scope="module", autouse=True)
+def database_server(postgres_url: str) -> None:
+    _shared["url"] = postgres_url
 
 
 def requests_of(web: ServedWeb, *, to: Sequence[str]) -> list[LoggedRequest]:
-    """What was asked of hosts."""
+    """Return the requests to these hosts."""
     return [
         request
         for request in web.requests()
@@ -79,7 +65,7 @@ def pages_of(web: ServedWeb, hosts: Sequence[str]) -> list[LoggedRequest]:
 
 
 class Domains:
-    """The domains of a small web that have many pages."""
+    """The domains of a small web, by how busy they are."""
 
     def __init__(self, web: ServedWeb) -> None:
         self._web = web
@@ -91,7 +77,7 @@ class Domains:
                 self._large.add(host)
 
     def busy(self) -> list[str]:
-        """Those that are under way and whose hosts all have many pages, the most asked first."""
+        """Return the domains that are being crawled and whose hosts all have many pages, the busiest first."""
         asked = Counter(
             domain_of(request.host)[0]
             for request in self._web.requests()
@@ -104,16 +90,16 @@ class Domains:
         ]
 
     def of_one_host(self) -> list[str]:
-        """Those busy domains that are one host."""
+        """Return the busy domains that consist of one host."""
         return [name for name in self.busy() if len(self.hosts[name]) == 1]
 
     def of_several(self) -> list[str]:
-        """Those that have more than one."""
+        """Return the busy domains that have several hosts."""
         return [name for name in self.busy() if len(self.hosts[name]) > 1]
 
 
 def excluding(data: Path, *words: str) -> tuple[float, Completed]:
-    """Exclude; when the command was started, and how it ended."""
+    """Run `rove exclude`, and return when it started and its result."""
     begun = time.monotonic()
     result = rove("exclude", *words, "--data-dir", data)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -121,7 +107,7 @@ def excluding(data: Path, *words: str) -> tuple[float, Completed]:
 
 
 def check_silence(web: ServedWeb, hosts: Sequence[str], since: float, until: float) -> None:
-    """Nothing was asked of hosts from the end of the notice on."""
+    """Check that no request was sent to these hosts after the notice period."""
     late = [
         f"{request.start - since:.1f} s: {request.url}"
         for request in requests_of(web, to=hosts)
@@ -140,7 +126,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
         with started("crawl", seeds, *options, *web.reach) as crawl:
             wait_for(lambda: web.log.exists() and len(domains.of_one_host()) > 1)
             wait_for(domains.of_several)
-            # A whole domain, a host of one with several, and a pattern.
+            # A whole domain, one host of a domain with several, and a pattern.
             whole, other, *_ = domains.of_one_host()
             host, sibling, *_ = domains.hosts[domains.of_several()[0]]
             pattern = f"{other[:-6]}*{other[-5:]}"
@@ -153,7 +139,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
             def going_on() -> set[str]:
                 return {r.host for r in web.requests() if r.start > since + NOTICE}
 
-            # Other domains go on, and so does another host of the same one, which a busy machine may find slow.
+            # Other domains continue, and so does another host of the same domain.
             wait_for(lambda: len(going_on()) > HOSTS / 3 and sibling in going_on())
             check_silence(web, gone, since, time.monotonic())
             _check_withdrawn(data, gone)
@@ -174,7 +160,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
 
 
 def _check_withdrawn(data: Path, hosts: Sequence[str]) -> None:
-    """What is excluded has left the queue and the export."""
+    """Check that the excluded URLs have left the queue and the export."""
     left = frontier_rows(data, "SELECT url FROM url WHERE state = 0")
     assert not [url for (url,) in left if url.split("/")[2] in hosts]
     assert status_of(data)["blocked"]["excluded"] > 0
@@ -183,7 +169,7 @@ def _check_withdrawn(data: Path, hosts: Sequence[str]) -> None:
 
 
 def _check_open(data: Path, hosts: Sequence[str]) -> None:
-    """Nothing of these hosts is kept back any more."""
+    """Check that no URL of these hosts is still blocked."""
     for host in hosts:
         blocked = "SELECT url FROM url WHERE state = 2 AND reason = 'excluded'"
         left = frontier_rows(data, f"{blocked} AND url LIKE 'http://{host}/%'")
@@ -202,7 +188,7 @@ def _check_list(data: Path, lifted: str, in_force: str) -> None:
 
 @scenario
 def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
-    """A page, a robots.txt, and a robots.txt that led to the excluded host; what else is under way is not."""
+    """A page, a robots.txt, and a robots.txt that redirected to the excluded host are aborted. Others are not."""
     data = tmp_path / "data"
     held = Reply(held=True)
     answers = {
@@ -223,26 +209,26 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
             wait_for(lambda: waiting <= set(web.urls))
             since, _ = excluding(data, "page.test", "=www.part.test", "rules.*")
             wait_for(
-                lambda: len(web.left) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
+                lambda: len(web.abandoned) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
             )
-            asked = len(web.asked)
-            web.let_go.set()
+            asked = len(web.requests)
+            web.release.set()
             output, _ = crawl.communicate(timeout=30)
             assert crawl.returncode == 0, output
-    assert set(web.left) == waiting - {"http://other.test/"}
-    assert max(web.left.values()) < since + NOTICE
-    later = web.asked[asked:]
+    assert set(web.abandoned) == waiting - {"http://other.test/"}
+    assert max(web.abandoned.values()) < since + NOTICE
+    later = web.requests[asked:]
     assert {one.host for one in later} <= {"guest.test", "other.test"}, "an excluded host was asked"
     errors = dict(
         frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')")
     )
-    assert set(errors.values()) == {"aborted"} and set(errors) == set(web.left)
+    assert set(errors.values()) == {"aborted"} and set(errors) == set(web.abandoned)
     check_books(data, web.urls)
 
 
 @scenario
 def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
-    """After its delay, not after all the time that the visit might have taken."""
+    """The URL is requested again after its delay, not after the full time budget of the aborted visit."""
     data, delay = tmp_path / "data", 0.2
     answers = {f"keeper.test/{number}": Reply("<title>x</title>") for number in range(300)}
     answers["page.test/"] = Reply(held=True)
@@ -251,11 +237,11 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
         with started("crawl", seeds, *crawl_options(data, delay=delay), *web.reach) as crawl:
             wait_for(lambda: "http://page.test/" in web.urls)
             excluding(data, "page.test")
-            wait_for(lambda: "http://page.test/" in web.left)
+            wait_for(lambda: "http://page.test/" in web.abandoned)
             lifted = rove("include", "page.test", "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
             wait_for(lambda: web.urls.count("http://page.test/") == 2, seconds=15)
-            web.let_go.set()
+            web.release.set()
             wait_for(
                 lambda: frontier_rows(
                     data, "SELECT 1 FROM url WHERE url = 'http://page.test/' AND state = 1"
@@ -264,14 +250,14 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
             assert crawl.returncode == 143, output
-    first, second = web.asked_of("page.test", "/")
+    first, second = web.requests_to("page.test", "/")
     assert second.at - first.ended >= delay
     check_books(data, web.urls)
 
 
 @scenario
 def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
-    """However soon after the other: a process that has not heard of it yet must not block URLs anew."""
+    """Even if it is lifted at once, a process that has not noticed it yet must not block URLs again."""
     data, delay, names = tmp_path / "data", 0.2, ("a", "b", "c", "d", "e")
     pages = {f"{name}.test/{number}" for name in names for number in range(20)}
     pages |= {f"www.part.test/{number}" for number in range(20)}
@@ -283,11 +269,11 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
         with started("crawl", seeds, *crawl_options(data, delay=delay), *web.reach) as crawl:
             wait_for(lambda: len(web.pages) > 10)
             excluding(data, *excluded)
-            asked = len(web.asked)
+            asked = len(web.requests)
             lifted = rove("include", *excluded, "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
-            # By then whoever wanted to has visited the domains, with or without having heard of it.
-            wait_for(lambda: sum(one.host == "part.test" for one in web.asked[asked:]) > 10)
+            # By then every process has visited the domains, whether it had noticed the change or not.
+            wait_for(lambda: sum(one.host == "part.test" for one in web.requests[asked:]) > 10)
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
             assert crawl.returncode == 143, output
@@ -297,7 +283,7 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
 
 @scenario
 def two_machines_keep_to_it(tmp_path: Path) -> None:
-    """Excluded on the second machine; the first one hears of it as well."""
+    """The exclusion is made on the second machine, and the first one obeys it too."""
     here, there = tmp_path / "here", tmp_path / "there"
     name = f"acceptance_exclusion_{os.getpid()}"
     with _busy, served(tmp_path, hosts=HOSTS // 3, profile="calm", knobs=KNOBS) as web:
@@ -306,7 +292,7 @@ def two_machines_keep_to_it(tmp_path: Path) -> None:
         options = crawl_options(here, delay=DELAY, concurrency=8, processes=1)
         options += ["--frontier", _shared["url"], "--crawl-name", name]
         with started("crawl", seeds, *options, *web.reach) as first:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            wait_for(lambda: len(web.requests()) > 20)
             join = ["join", _shared["url"], "--crawl-name", name, "--data-dir", there]
             with started(*join, "--processes", 2, "--concurrency", 8) as second:
                 wait_for(lambda: any((there / "warc").glob("*")))
@@ -343,7 +329,7 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
     empty.mkdir()
     assert rove("exclude", "b.test", "--data-dir", data).returncode == 0
     bad_file = write_lines(tmp_path / "bad.txt", "good.test", "not a domain")
-    cases = [
+    cases: list[tuple[list[object], Path, str]] = [
         (["exclude"], data, "nothing to exclude"),
         (["exclude", "*"], data, "'*' would exclude everything"),
         (["exclude", "*.*"], data, "would exclude everything"),
@@ -374,5 +360,5 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_exclusion(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_exclusion(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

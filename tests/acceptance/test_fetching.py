@@ -1,4 +1,4 @@
-"""Requests as servers see them, and answers of every kind as the crawl keeps them."""
+"""Requests as servers see them, and how a crawl treats answers of every kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import brotli
@@ -24,20 +23,11 @@ from rove import __version__
 from rove.demo.judge import judge
 from rove.demo.log import LogKind
 from rove.policy.identity import PROJECT_PAGE
-from tests.acceptance.web import (
-    EMAIL,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported,
-    frontier_rows,
-    nowhere,
-    rove,
-    rove_each,
-    served,
-    site,
-    status_of,
-)
+from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
+from tests.acceptance.results import exported, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site, unreachable
+from tests.acceptance.small_web import served
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import blocking_server
 
@@ -45,31 +35,18 @@ KNOBS = ["crawl_delay=0.2"]
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 STATES = ("pending", "done", "blocked", "failed", "redirected")
 
 
 def states_of(data: Path) -> dict[str, tuple[str, str]]:
-    """The state and its reason of every URL."""
+    """Return the state of every URL and its reason."""
     rows = frontier_rows(data, "SELECT url, state, reason FROM url")
     return {url: (STATES[state], reason) for url, state, reason in rows}
 
 
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
-
-
 @scenario
 def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
-    """The small web speaks no TLS: https cannot be reached."""
+    """The small web speaks no TLS, so https cannot be reached."""
     data = tmp_path / "data"
     with served(tmp_path, hosts=10, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt", assume_https=True)
@@ -101,8 +78,8 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
 @scenario
 def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with nowhere() as reach:
-        seeds = write(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
+    with unreachable() as reach:
+        seeds = write_lines(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
     assert result.returncode == 0, result.stderr
     assert "2 URLs are left" in result.stderr and "keep failing" in result.stderr
@@ -116,7 +93,7 @@ def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
 
 @scenario
 def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
-    """A 5xx forbids everything, a 4xx nothing; another origin of the domain is not concerned."""
+    """A 5xx forbids everything and a 4xx nothing. Another origin of the domain is not affected."""
     page = Reply("<title>a page</title>")
     pages = {
         "broken.test/robots.txt": Reply("User-agent: *\nAllow: /", status=500),
@@ -132,7 +109,7 @@ def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
     data = tmp_path / "data"
     hosts = [name.removesuffix("/") for name in pages if name.endswith("/")]
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
+        seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert set(web.pages) == {
@@ -152,7 +129,7 @@ def rules_that_cannot_be_had_close_their_origin(tmp_path: Path) -> None:
 
 @scenario
 def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> None:
-    """A person who writes a rule names the address; a page that links to it does not reach it."""
+    """A --connect-to rule names the address on purpose; a page that links to such an address does not reach it."""
     data = tmp_path / "data"
     pages: dict[str, Reply] = {}
     with site(pages) as web:
@@ -167,7 +144,7 @@ def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> No
         ]
         links = "".join(f'<a href="{url}linked">x</a>' for url in private)
         pages["named.test/"] = Reply(links)
-        seeds = write(tmp_path / "seeds.txt", *private, "http://named.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", *private, "http://named.test/")
         reach = ["--connect-to", f"*.test=127.0.0.1:{port}"]
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
     assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
@@ -184,7 +161,7 @@ def private_addresses_are_refused_save_those_of_connect_to(tmp_path: Path) -> No
 
 @scenario
 def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None:
-    """No cookies, no credentials, no way around the address check by a proxy of the environment."""
+    """Requests carry no cookies and no credentials, and ignore proxies set in the environment."""
     cookie = {"Set-Cookie": "id=1; Path=/"}
     pages = {
         "a.test/robots.txt": Reply("User-agent: *\nDisallow:\n", type="text/plain", headers=cookie),
@@ -196,7 +173,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     }
     info = "https://example.org/about-our-crawl"
     with site({}) as proxy, site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
         trap = f"http://127.0.0.1:{proxy.port}"
         names = ["http_proxy", "https_proxy", "all_proxy", "ftp_proxy"]
         settings = dict.fromkeys([*names, *(name.upper() for name in names)], trap)
@@ -209,12 +186,12 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     assert [result.returncode for result in results] == [0, 0], results
     assert proxy.connections == 0, "a proxy of the environment was used"
     assert set(web.urls) == {f"http://{name}" for name in pages}
-    agents = {asked.headers["user-agent"] for asked in web.asked}
+    agents = {asked.headers["user-agent"] for asked in web.requests}
     assert agents == {
         f"rove/{__version__} (+{PROJECT_PAGE}; mailto:{EMAIL})",
         f"rove/{__version__} (+{info}; mailto:{EMAIL})",
     }
-    for asked in web.asked:
+    for asked in web.requests:
         assert set(asked.headers) <= {"host", "user-agent", "accept", "accept-encoding"}
 
 
@@ -257,7 +234,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
     }
     data = tmp_path / "data"
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert set(web.pages) == {f"http://{name}" for name in pages}
@@ -277,7 +254,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
 
 @scenario
 def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
-    """Neither that of a page nor that of a robots.txt."""
+    """Neither a redirect of a page nor one of a robots.txt."""
     pages = {
         "a.test/robots.txt": Reply(
             status=301, headers={"Location": "http://never.test/robots.txt"}
@@ -288,12 +265,12 @@ def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
     }
     data = tmp_path / "data"
     with site(pages) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://a.test/", "http://b.test/")
-        exclude = write(tmp_path / "exclude.txt", "never.test")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://a.test/", "http://b.test/")
+        exclude = write_lines(tmp_path / "exclude.txt", "never.test")
         options = [*crawl_options(data, delay=0.01), *web.reach, "--exclude", exclude]
         result = rove("crawl", seeds, *options)
     assert result.returncode == 0, result.stderr
-    assert {asked.host for asked in web.asked} == {"a.test", "b.test"}
+    assert {asked.host for asked in web.requests} == {"a.test", "b.test"}
     assert set(web.pages) == {"http://b.test/", "http://b.test/away"}
 
 
@@ -305,7 +282,7 @@ def a_concurrency_that_does_not_fit_is_lowered(tmp_path: Path) -> None:
     )
     hosts = [f"http://host{i}.test/" for i in range(300)]
     with site(lambda host, path: Reply(status=404)) as web:
-        seeds = write(tmp_path / "seeds.txt", *hosts)
+        seeds = write_lines(tmp_path / "seeds.txt", *hosts)
         options = crawl_options(tmp_path / "data", delay=0.01, concurrency=400)
         command = [sys.executable, "-c", limited, "crawl", seeds, *options, *web.reach]
         words = list(map(str, command))
@@ -330,7 +307,7 @@ def a_page_that_fails_for_a_while_is_tried_again(tmp_path: Path) -> None:
         return Reply("<title>at last</title>")
 
     with site(answer) as web:
-        seeds = write(tmp_path / "seeds.txt", "http://down.test/", "http://up.test/")
+        seeds = write_lines(tmp_path / "seeds.txt", "http://down.test/", "http://up.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
     assert result.returncode == 0, result.stderr
     assert counts == {
@@ -349,7 +326,7 @@ def a_page_that_fails_for_a_while_is_tried_again(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def name_server() -> Iterator[str]:
-    """A name server that sends every name to loopback; how it is named on the command line."""
+    """Run a name server that resolves every name to loopback, and yield its address."""
     loopback = b"\xc0\x0c\0\1\0\1\0\0\1\0\0\4\x7f\0\0\1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind(("127.0.0.1", 0))
@@ -375,14 +352,14 @@ def name_server() -> Iterator[str]:
 
 @scenario
 def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
-    """The name comes from the name server that is given, and the port from the seed."""
-    file = write(tmp_path / "server.pem", certificates.SELF_SIGNED)
+    """The address comes from the given name server, and the port from the seed."""
+    file = write_lines(tmp_path / "server.pem", certificates.SELF_SIGNED)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(file)
     lax, strict = tmp_path / "lax", tmp_path / "strict"
     with blocking_server(tls) as server, name_server() as names:
         url = f"https://page.test:{server.port}/"
-        seeds = write(tmp_path / "seeds.txt", url)
+        seeds = write_lines(tmp_path / "seeds.txt", url)
         options = ["--dns-server", names, "--allow-private-addresses"]
         results = rove_each(
             [
@@ -399,5 +376,5 @@ def a_doubtful_certificate_is_marked_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_fetching(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_fetching(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()

@@ -1,4 +1,4 @@
-"""At the limits of the machine the crawl slows down, or pauses, and loses nothing by it.
+"""At the limits of the machine, a crawl slows down or pauses and loses nothing.
 
 Free room is that of a small file system of its own in a mount namespace, as in test_disk_full.py. This file is also the
 program that runs inside of that namespace.
@@ -13,43 +13,24 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.command import Process, crawl_options, logged, rove, started, wait_for
 from tests.acceptance.namespace import run_in_namespace
-from tests.acceptance.web import (
-    Process,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    rove,
-    site,
-    started,
-    status_of,
-    wait_for,
-)
+from tests.acceptance.results import exported_urls, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
 
 MIB = 1 << 20
 LARGE = b"<p>" + b"words of a page that is very long " * 200 + b"</p>\n"
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 @scenario
 def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
-    """200 MiB of bodies are in flight at once, and a process may have 256 MiB in all."""
+    """200 MiB of bodies are in flight at once, but a process may use only 256 MiB in all."""
     data, seeds, count, ceiling = tmp_path / "data", tmp_path / "seeds.txt", 40, 256 * MIB
     urls = {f"http://host{i}.test/" for i in range(count)}
     seeds.write_text("\n".join(urls))
@@ -61,22 +42,22 @@ def bodies_that_do_not_fit_into_memory_wait(tmp_path: Path) -> None:
             return Reply(status=404)
         asked.add(host)
         if len(asked) == count:
-            web.let_go.set()
+            web.release.set()
         return Reply(body, held=True)
 
     with site(answer) as web:
         options = [*crawl_options(data, concurrency=count), *web.reach, "--max-depth", 0]
         with started("crawl", seeds, *options, "--max-memory", "256MiB") as process:
             peak = peak_memory(process)
-    assert web.at_once >= count
+    assert web.most_unanswered >= count
     assert process.returncode == 0
     assert status_of(data)["pages"] == count
     assert 100 * MIB < peak < ceiling, f"{peak / MIB:.0f} MiB"
-    assert all(len(web.asked_of(f"host{i}.test", "/")) == 1 for i in range(count))
+    assert all(len(web.requests_to(f"host{i}.test", "/")) == 1 for i in range(count))
 
 
 def peak_memory(process: Process) -> int:
-    """The most that a process has had in memory until its end, as the operating system counts."""
+    """Wait for a process to end, and return its peak memory by the operating system's count."""
     peak = 0
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status")
@@ -104,7 +85,7 @@ def a_disk_without_room_pauses_the_crawl(tmp_path: Path) -> None:
 
 
 def chain(host: str, path: str) -> Reply:
-    """Thirty pages, one after the other."""
+    """Answer with a chain of thirty pages."""
     number = int(path[1:] or 0) if path[1:].isdecimal() or path == "/" else 30
     if number >= 30:
         return Reply(status=404)
@@ -112,7 +93,7 @@ def chain(host: str, path: str) -> Reply:
 
 
 def pause_and_go_on(folder: Path) -> None:
-    """Inside of the namespace: room comes and goes while the crawl runs."""
+    """Fill and free the disk while a crawl runs. Runs inside the namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "none", folder], check=True)
     data, filler = folder / "data", folder / "filler"
     with tempfile.TemporaryDirectory() as elsewhere, site(chain) as web:
@@ -120,26 +101,26 @@ def pause_and_go_on(folder: Path) -> None:
         hosts = [f"host{i}.test" for i in range(5)]
         seeds.write_text("".join(f"http://{host}/\n" for host in hosts))
         options = [*crawl_options(data), *web.reach, "--min-free-disk", "40MiB"]
-        with crawling(folder, "crawl", seeds, *options) as (process, said):
+        with logged("crawl", seeds, *options) as (process, said):
             wait_for(lambda: len(web.pages) > 10)
             fill(filler)
             wait_for(lambda: f"less than 40.0 MiB is free on {data}: the crawl pauses" in said())
             wait_for(lambda: status_of(data)["domains"]["leased"] == 0)
-            asked = len(web.asked)
+            asked = len(web.requests)
             assert status_of(data)["running"] and process.poll() is None
-            assert len(web.asked) == asked < 150, "nothing new is asked in a pause"
+            assert len(web.requests) == asked < 150, "a request was sent in a pause"
             filler.unlink()
             wait_for(lambda: f"there is room again on {data}: the crawl goes on" in said())
-            wait_for(lambda: len(web.asked) > asked)
-            # Paused again, it can be stopped, and nothing is lost by that.
+            wait_for(lambda: len(web.requests) > asked)
+            # A paused crawl can be stopped and loses nothing.
             fill(filler)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
-        with crawling(folder, "crawl", "--resume", "--data-dir", data) as (process, said):
+        with logged("crawl", "--resume", "--data-dir", data) as (process, said):
             wait_for(lambda: "the crawl pauses" in said())
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130, said()
-        # The time that is given goes on in a pause.
+        # A pause counts towards the time limit.
         result = rove("crawl", "--resume", "--data-dir", data, "--max-duration", "0.5s")
         assert result.returncode == 0 and "time limit reached: 0 pages" in result.stderr
         filler.unlink()
@@ -150,22 +131,14 @@ def pause_and_go_on(folder: Path) -> None:
         assert len(web.pages) == len(set(web.pages)), "a page was asked for twice"
 
 
-@contextmanager
-def crawling(folder: Path, *words: object) -> Iterator[tuple[Process, Callable[[], str]]]:
-    """A crawl under way, and a way to read what it has said so far."""
-    output = folder / "output.txt"
-    with output.open("w") as file, started(*words, stdout=file) as process:
-        yield process, output.read_text
-
-
 def fill(path: Path) -> None:
-    """Leave less than 40 MiB of the 100."""
+    """Leave less than 40 of the 100 MiB free."""
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, 70 * MIB)
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_limits(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_limits(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()
 
 

@@ -1,4 +1,4 @@
-"""One frontier on PostgreSQL for many processes and data directories, judged from the web's log and the database."""
+"""One frontier on PostgreSQL for many processes and data directories, checked in the web's log and in the database."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,23 +18,21 @@ import pytest
 
 from rove.demo.judge import judge
 from rove.urls.domain import domain_of
-from tests.acceptance.ledger import check_audit, check_ledger
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     EMAIL,
-    Reply,
-    Scenarios,
-    ServedWeb,
     crawl_options,
-    exported_urls,
+    logged,
     rove,
     rove_each,
-    served,
-    site,
     started,
-    status_of,
     wait_for,
 )
-from tests.postgres import own_server, server_url, with_database
+from tests.acceptance.interruption import environment_with
+from tests.acceptance.results import check_audit, check_ledger, exported_urls, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import ServedWeb, served
+from tests.postgres import own_server, with_database
 
 DELAY = 0.3
 KNOBS = ["crawl_delay=0.5"]
@@ -47,7 +43,7 @@ scenario = Scenarios()
 
 @dataclass(frozen=True)
 class OnPostgres:
-    """The options with which a crawl is in a database."""
+    """A crawl in a PostgreSQL database."""
 
     url: str
     name: str
@@ -57,7 +53,7 @@ class OnPostgres:
         return ["--frontier", self.url, "--crawl-name", self.name]
 
     def rows_outside(self, sql: str) -> None:
-        """Run a statement that is not of the crawl."""
+        """Run a statement outside of the crawl's schema."""
 
         async def work() -> None:
             connection = await asyncpg.connect(self.url)
@@ -67,7 +63,7 @@ class OnPostgres:
         asyncio.run(work())
 
     def rows(self, sql: str) -> list[Any]:
-        """What the crawl's schema says."""
+        """Query the crawl's schema."""
 
         async def work() -> list[Any]:
             settings = {"search_path": f'"{self.name}"'}
@@ -82,7 +78,7 @@ class OnPostgres:
 
 
 _shared: dict[str, str] = {}
-"""The server that scenarios share, which run in threads of their own."""
+"""The URL of the database server. Scenarios run in threads and cannot use fixtures."""
 
 
 def database_for(name: str) -> OnPostgres:
@@ -90,7 +86,7 @@ def database_for(name: str) -> OnPostgres:
 
 
 def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) -> None:
-    """Rules 1 to 4: delays, robots.txt, no URL twice but for what was cut off, nothing lost."""
+    """Check delays and robots.txt, that only cut-off visits were repeated, and that nothing is lost."""
     found: set[str] = set()
     for place in places:
         pages = exported_urls(place)
@@ -106,7 +102,8 @@ def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) ->
     )
     assert not wrong, "counts and rows differ, or a lease was left"
     check_audit(places[0])
-    check_ledger(web, [(row[0], row[1]) for row in crawl.rows("SELECT url, status FROM request")])
+    entries = [(row[0], row[1]) for row in crawl.rows("SELECT url, status FROM request")]
+    check_ledger(entries, web.requested_urls())
 
 
 @scenario
@@ -117,7 +114,7 @@ def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(here, delay=DELAY, concurrency=3, processes=1)
         with started("crawl", seeds, *options, *web.reach, *crawl.options) as first:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            wait_for(lambda: len(web.requests()) > 20)
             words = ["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", there]
             with started(*words, "--processes", 2, "--concurrency", 4) as second:
                 wait_for(lambda: any((there / "warc").glob("*")))
@@ -138,7 +135,7 @@ def running_nodes(data: Path) -> list[dict[str, Any]]:
 
 
 def check_where_to_look(here: Path, there: Path) -> None:
-    """A page of the other machine is known here, but not its text."""
+    """Check that a page of the other machine is known here, and that its text is not."""
     url = min(exported_urls(there))
     shown = rove("show", url, "--data-dir", here)
     assert shown.returncode == 0, shown.stderr
@@ -152,7 +149,7 @@ def check_where_to_look(here: Path, there: Path) -> None:
 
 @scenario
 def a_machine_whose_clock_is_an_hour_wrong_is_no_less_polite(tmp_path: Path) -> None:
-    """One process lives an hour ahead, another an hour behind; both share the domains."""
+    """One machine's clock is an hour ahead, the other's an hour behind, and both share the domains."""
     crawl = database_for("clocks")
     ahead, behind = tmp_path / "ahead", tmp_path / "behind"
     with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
@@ -162,7 +159,7 @@ def a_machine_whose_clock_is_an_hour_wrong_is_no_less_polite(tmp_path: Path) -> 
             *["crawl", seeds, *options, *web.reach, *crawl.options],
             env=wrong_clock(tmp_path / "plus", 3600),
         ) as first:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 20)
+            wait_for(lambda: len(web.requests()) > 20)
             with started(
                 *["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", behind],
                 *["--concurrency", 8],
@@ -177,51 +174,49 @@ def a_machine_whose_clock_is_an_hour_wrong_is_no_less_polite(tmp_path: Path) -> 
 
 
 def wrong_clock(folder: Path, seconds: float) -> dict[str, str]:
-    """An environment in which Python starts with a wall clock that is wrong."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(
+    """Return an environment in which Python's wall clock is wrong by this much."""
+    return environment_with(
+        folder,
         "import time\n"
         "_time, _ns = time.time, time.time_ns\n"
         f"time.time = lambda: _time() + {seconds}\n"
-        f"time.time_ns = lambda: _ns() + {int(seconds)} * 10**9\n"
+        f"time.time_ns = lambda: _ns() + {int(seconds)} * 10**9\n",
     )
-    return {**os.environ, "PYTHONPATH": str(folder)}
 
 
 @scenario
 def settings_that_are_changed_on_one_machine_hold_on_all(tmp_path: Path) -> None:
-    """The delay is made so long that no domain is visited twice: not by the machine that only joined either."""
+    """The new delay is so long that no domain may be visited twice, not even by the machine that only joined."""
     crawl = database_for("changed")
-    here, there = tmp_path / "here", tmp_path / "there"
+    here, there, delay = tmp_path / "here", tmp_path / "there", 1.0
     with served(tmp_path, hosts=40, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
-        options = crawl_options(here, delay=1.0, concurrency=4, processes=1)
+        options = crawl_options(here, delay=delay, concurrency=4, processes=1)
         asked = ["crawl", seeds, *options, *web.reach, *crawl.options, "--max-pages", 5]
         assert rove(*asked).returncode == 0
         more = ["crawl", "--resume", "--data-dir", here, "--max-pages", 100_000]
-        assert rove(*more, "--delay", 1.0, "--max-duration", "1s").returncode == 0
-        longer = ["crawl", "--resume", "--data-dir", here, "--max-duration", "20s"]
+        assert rove(*more, "--delay", delay, "--max-duration", "1s").returncode == 0
+        resume = ["crawl", "--resume", "--data-dir", here, "--max-duration", "1h"]
         words = ["join", crawl.url, "--crawl-name", crawl.name, "--data-dir", there]
         with ExitStack() as stack:
-            first = stack.enter_context(started(*longer, "--delay", 1.0))
+            first = stack.enter_context(started(*resume, "--delay", delay))
             wait_for(lambda: len(running_nodes(here)) == 1)
-            second = stack.enter_context(started(*words))
+            second, output = stack.enter_context(logged(*words))
             wait_for(lambda: any((there / "warc").glob("*")))
-            first.send_signal(2)
-            first.communicate(timeout=30)
-            assert rove(*longer, "--delay", 3000, "--max-duration", "3s").returncode == 0
+            first.send_signal(signal.SIGINT)
+            first.wait(120)
+            stack.enter_context(started(*resume, "--delay", 3000))
+            wait_for(lambda: "the settings of the crawl were changed" in output())
             changed_at = time.monotonic()
-            time.sleep(4)
+            # A domain whose old delay was running may be visited once more, but not twice.
+            time.sleep(3 * delay)
             visits: dict[str, list[float]] = {}
             for request in web.requests():
                 if request.start > changed_at:
                     visits.setdefault(domain_of(request.host)[0], []).append(request.start)
-            # A domain whose old delay was running may be visited once more, but not again.
-            again = {name for name, starts in visits.items() if starts[-1] - starts[0] > 0.9}
+            again = {name for name, starts in visits.items() if starts[-1] - starts[0] >= delay}
             assert not again, "the joined machine kept the old delay"
-            second.send_signal(2)
-            said, _ = second.communicate(timeout=30)
-            assert "the settings of the crawl were changed" in said, said
+            assert second.poll() is None, output()
 
 
 @scenario
@@ -248,7 +243,7 @@ def a_crawl_is_moved_from_sqlite_to_postgres_and_goes_on(tmp_path: Path) -> None
 
 @scenario
 def a_data_directory_keeps_to_its_crawl(tmp_path: Path) -> None:
-    """Neither a slip of the hand nor a copy of it makes it part of another, or of the same crawl twice."""
+    """Neither a wrong option nor a copy of the directory makes it part of another crawl, or of the same crawl twice."""
     crawl = database_for("keeps")
     elsewhere = OnPostgres(with_database(crawl.url, f"second_{os.getpid()}"), crawl.name)
     crawl.rows_outside(f"CREATE DATABASE second_{os.getpid()}")
@@ -316,30 +311,24 @@ def a_stop_while_the_database_is_away_does_not_wait_for_it(tmp_path: Path) -> No
     with own_server() as server, site(lambda host, path: Reply("hello")) as web:
         crawl = OnPostgres(server.url, "away")
         options = crawl_options(data, delay=0.5, concurrency=8, processes=2)
-        with started("crawl", seeds, *options, *web.reach, *crawl.options) as process:
+        with logged("crawl", seeds, *options, *web.reach, *crawl.options) as (process, output):
             wait_for(lambda: len(web.pages) > 30)
             server.stop()
-            time.sleep(2)
-            process.send_signal(2)
-            output, _ = process.communicate(timeout=40)
-        assert process.returncode == 1, output
-        assert "is away" in output and "Traceback" not in output
+            wait_for(lambda: "the database is away" in output())
+            process.send_signal(signal.SIGINT)
+            process.wait(120)
+            assert process.returncode == 1 and "Traceback" not in output(), output()
         server.start()
         result = rove("crawl", "--resume", "--data-dir", data)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
         assert exported_urls(data) == {f"http://host{i}.test/" for i in range(50)}
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with server_url() as url:
-        _shared["url"] = url
-        with scenario.under_way(request, tmp_path_factory) as begun:
-            yield begun
+@pytest.fixture(scope="module", autouse=True)
+def database_server(postgres_url: str) -> None:
+    _shared["url"] = postgres_url
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_machines(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_machines(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()

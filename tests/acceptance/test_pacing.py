@@ -1,59 +1,39 @@
-"""Domains that ask for more time, by words or by how they answer, in real time: judged from the server's log."""
+"""Domains that ask for a slower pace, in words or by how they answer, checked in real time in the server's log."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.web import (
-    Reply,
-    Scenarios,
-    Site,
-    check_books,
-    crawl_options,
-    frontier_rows,
-    nowhere,
-    rove,
-    site,
-    started,
-    wait_for,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove, started, wait_for, write_lines
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, Site, site, unreachable
 
 DELAY = 0.3
 CLOCK = 0.02
-"""Seconds by which the server's clock and the crawl's whole milliseconds may differ."""
+"""The server's clock and the crawl's, which counts whole milliseconds, may differ by this many seconds."""
 
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 def pauses(web: Site, host: str) -> list[float]:
-    """Seconds from the end of each page of a host to the beginning of the next, which is a visit of its own."""
-    asked = [one for one in web.asked_of(host) if one.path != "/robots.txt"]
+    """Return the seconds from the end of each page of a host to the start of the next. Each page is one visit."""
+    asked = [one for one in web.requests_to(host) if one.path != "/robots.txt"]
     return [later.at - earlier.ended for earlier, later in pairwise(asked)]
 
 
 def took(web: Site, host: str) -> list[float]:
-    """Seconds that the answers to the pages of a host took, as the server saw it."""
-    return [one.ended - one.at for one in web.asked_of(host) if one.path != "/robots.txt"]
+    """Return the seconds that the host's answers took, as the server saw it."""
+    return [one.ended - one.at for one in web.requests_to(host) if one.path != "/robots.txt"]
 
 
 def delays_from(data: Path, host: str) -> list[str]:
-    """Why a host was left alone after each of its pages, in order."""
+    """Return the reason for the delay after each page of a host, in order."""
     rows = frontier_rows(
         data,
         "SELECT delay_from FROM request "
@@ -68,7 +48,7 @@ def many_pages(host: str, count: int) -> list[str]:
 
 @scenario
 def each_host_is_asked_as_it_answers(tmp_path: Path) -> None:
-    """One crawl, many tempers; a healthy host beside them is asked at the full pace."""
+    """One crawl of many different hosts. A healthy host beside them is crawled at full pace."""
     page = Reply("<title>a page</title>")
     counts: dict[str, int] = {}
 
@@ -82,10 +62,10 @@ def each_host_is_asked_as_it_answers(tmp_path: Path) -> None:
             case "told.test" if number == 1:
                 return Reply("later", status=503, headers={"Retry-After": "3"})
             case "dated.test" if number == 1:
-                # A date has whole seconds: at least three from now.
+                # A date has whole seconds, so this is at least three seconds from now.
                 return Reply("later", status=503, headers=_until(time.time() + 4))
             case "wrong.test" if number == 1:
-                # By its own clock, which is an hour behind.
+                # By the server's own clock, which is an hour behind.
                 return Reply("later", status=503, headers=_until(time.time() - 3_600 + 3))
             case "recovers.test" if number < 3:
                 return Reply("later", status=503)
@@ -121,7 +101,7 @@ def each_host_is_asked_as_it_answers(tmp_path: Path) -> None:
     times, gaps = took(web, "slow.test"), pauses(web, "slow.test")
     assert times[4] > 8 * times[0]
     for seconds, gap in zip(times, gaps, strict=False):
-        # Ten times; but time in which our own loop was late is not the server's.
+        # Ten times the answer's time, less the time in which our own event loop was late.
         assert gap >= max(DELAY, 5 * seconds - CLOCK), "a slow answer is a reason to wait"
     healthy = pauses(web, "healthy.test")
     assert min(healthy) >= DELAY
@@ -130,18 +110,18 @@ def each_host_is_asked_as_it_answers(tmp_path: Path) -> None:
 
 
 def _until(moment: float) -> dict[str, str]:
-    """The headers with which a server asks to be left alone for at least three seconds of its own clock."""
+    """Return headers that ask for a pause of at least three seconds by the server's clock."""
     return {"Retry-After": formatdate(moment, usegmt=True)} | (
         {"Date": formatdate(time.time() - 3_600, usegmt=True)} if moment < time.time() else {}
     )
 
 
 def _check_recovery(web: Site, data: Path) -> None:
-    """Three refusals double the gap to eight times the delay; each good answer halves it."""
+    """Check that three refusals double the gap to eight times the delay, and that each good answer halves it."""
     gaps = pauses(web, "recovers.test")
     for factor, gap in zip((2, 4, 8, 4, 2, 1, 1), gaps, strict=False):
         assert gap >= factor * DELAY, gaps
-    # How much longer than it must a gap may be is a matter of the machine's load: by kind, not by the clock.
+    # A busy machine makes gaps longer, so check the reasons for the delays instead of the times.
     kinds = delays_from(data, "recovers.test")
     assert kinds[:5] == ["backoff"] * 5, kinds
     assert set(kinds[5:8]) <= {"delay", "slow"}, kinds
@@ -155,7 +135,7 @@ def _check_recovery(web: Site, data: Path) -> None:
 
 @scenario
 def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
-    """With --redirect-hops 0; by default a visit follows three at once."""
+    """With --redirect-hops 0. By default, a visit follows three redirects."""
 
     def answer(host: str, path: str) -> Reply:
         if path == "/robots.txt":
@@ -169,11 +149,11 @@ def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
         seeds = write_lines(tmp_path / "seeds.txt", "http://hops.test/0")
         for hops in (0, 1, 3):
             data = tmp_path / f"data-{hops}"
-            asked = len(web.asked)
+            asked = len(web.requests)
             options = [*crawl_options(data, delay=DELAY), *web.reach, "--redirect-hops", hops]
             result = rove("crawl", seeds, *options)
             assert result.returncode == 0, result.stderr
-            own = web.asked[asked:]
+            own = web.requests[asked:]
             assert [one.path for one in own] == ["/robots.txt", "/0", "/1", "/2", "/3"]
             rows = frontier_rows(data, "SELECT visit FROM request ORDER BY visit, seq")
             visits = [visit for (visit,) in rows]
@@ -188,7 +168,7 @@ def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
 
 
 def _sizes(hops: int) -> list[int]:
-    """Requests of each visit, robots.txt in the first, when so many hops are followed at once."""
+    """Return the number of requests of each visit, robots.txt included, if this many hops are followed in one visit."""
     return {0: [2, 1, 1, 1], 1: [3, 2], 3: [5]}[hops]
 
 
@@ -210,14 +190,14 @@ def an_address_has_no_more_connections_than_allowed(tmp_path: Path) -> None:
             result = rove("crawl", seeds, *options, *web.reach)
         assert result.returncode == 0, result.stderr
         assert set(web.pages) == {f"http://{host}/" for host in hosts}
-        at_once[limit] = web.at_once
+        at_once[limit] = web.most_unanswered
         check_books(data, web.urls)
     assert at_once["2"] == 2 and at_once["none"] > 4, at_once
 
 
 @scenario
 def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
-    """A host by its robots.txt, which cannot be had; a domain by its hosts, of which none answers."""
+    """A host whose robots.txt cannot be fetched, and a domain none of whose hosts answers."""
     data, delay = tmp_path / "data", 0.1
     answers = {f"healthy.test/{number}": Reply("<title>x</title>") for number in range(300)}
     urls = [
@@ -227,7 +207,7 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
     ]
 
     def gaps(domain: str) -> list[float]:
-        """Nobody listens there, so that only the crawl itself knows when it tried."""
+        """Return the pauses between visits by the crawl's own ledger, because no server sees the attempts."""
         rows = frontier_rows(
             data,
             "SELECT min(began), max(ended) FROM request "
@@ -235,11 +215,11 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         )
         return [(later[0] - earlier[1]) / 1000 for earlier, later in pairwise(rows)]
 
-    with site(answers) as web, nowhere() as unreachable:
+    with site(answers) as web, unreachable() as nowhere:
         silent = [
             word
             for pattern in ("mute.test", "*.deaf.test")
-            for word in ("--connect-to", unreachable[1].replace("*", pattern))
+            for word in ("--connect-to", nowhere[1].replace("*", pattern))
         ]
         seeds = write_lines(tmp_path / "seeds.txt", *urls)
         options = [*crawl_options(data, delay=delay), *silent, *web.reach]
@@ -259,11 +239,11 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         "the first pause is the delay, the others are longer"
     )
     assert set(dict(rows)) <= {"delay", "failures"}
-    assert {asked.host for asked in web.asked} == {"healthy.test"}
+    assert {asked.host for asked in web.requests} == {"healthy.test"}
     assert min(pauses(web, "healthy.test")) >= delay
     check_books(data, web.urls)
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_pacing(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_pacing(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

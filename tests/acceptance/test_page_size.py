@@ -8,16 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.acceptance.web import (
-    EMAIL,
-    Reply,
-    crawl_options,
-    exported,
-    rove,
-    site,
-    status_of,
-    write_lines,
-)
+from tests.acceptance.command import EMAIL, crawl_options, rove, write_lines
+from tests.acceptance.results import exported, status_of
+from tests.acceptance.site import Reply, site
 
 SIZE = 10 * 1024
 BODY = b"<title>long</title>" + b"<p>one more line of text</p>\n" * 2000

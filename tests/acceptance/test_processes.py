@@ -1,12 +1,10 @@
-"""Several processes on one SQLite file: one dies, the supervisor dies, limits count over all."""
+"""Several processes on one SQLite file: one dies, the supervisor dies, and limits count for all together."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import psutil
@@ -14,20 +12,11 @@ import pytest
 
 from rove.datadir import DataDir
 from rove.demo.judge import judge
-from tests.acceptance.web import (
-    Process,
-    Reply,
-    Scenarios,
-    crawl_options,
-    exported_urls,
-    frontier_rows,
-    rove,
-    served,
-    site,
-    started,
-    status_of,
-    wait_for,
-)
+from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
+from tests.acceptance.results import exported_urls, leased_domains, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import served
 
 DELAY = 0.3
 KNOBS = ["crawl_delay=0.5"]
@@ -37,7 +26,7 @@ scenario = Scenarios()
 
 
 def workers_of(process: Process) -> list[psutil.Process]:
-    """The crawling processes of a supervisor."""
+    """Return the worker processes of a supervisor."""
     try:
         return [
             child
@@ -49,15 +38,11 @@ def workers_of(process: Process) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether a process has not ended; one whose parent is gone may stay in the list for a while."""
+    """Tell whether a process still runs. A zombie does not."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def leases_out(data: Path) -> int:
-    return int(frontier_rows(data, "SELECT count(*) FROM domain WHERE owner IS NOT NULL")[0][0])
 
 
 @scenario
@@ -67,7 +52,7 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=16, processes=2)
         with started("crawl", seeds, *options, *web.reach) as crawl:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            wait_for(lambda: len(web.requests()) > 60)
             first = workers_of(crawl)
             assert len(first) == 2
             victim = first[0]
@@ -110,7 +95,7 @@ def processes_whose_supervisor_is_killed_stop_and_a_new_start_waits_for_them(
                 output, _ = again.communicate(timeout=20)
         assert "waiting for the processes of an earlier start" in output
         assert len(web.pages) == len(set(web.pages)), "a domain was asked again before its delay"
-    assert leases_out(data) == 0
+    assert leased_domains(data) == 0
 
 
 @scenario
@@ -132,22 +117,22 @@ def one_signal_stops_all_processes_in_good_order(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=16, processes=3)
         with started("crawl", seeds, *options, *web.reach) as crawl:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 60)
+            wait_for(lambda: len(web.requests()) > 60)
             workers = workers_of(crawl)
             assert len(workers) == 3
-            os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does it
+            os.killpg(crawl.pid, signal.SIGINT)  # as a terminal does
             begun = time.monotonic()
             output, _ = crawl.communicate(timeout=30)
             assert time.monotonic() - begun < 10
         assert crawl.returncode == 130, output
         assert not any(map(is_alive, workers))
-    assert leases_out(data) == 0, "leases were not given back"
+    assert leased_domains(data) == 0, "leases were not given back"
     assert "Traceback" not in output
 
 
 @scenario
 def nobody_ever_reads_that_the_database_is_locked(tmp_path: Path) -> None:
-    """Four processes that write all the time, and somebody who looks on."""
+    """Four processes write all the time while `rove status` reads."""
     data = tmp_path / "data"
     with served(tmp_path, hosts=300, profile="calm", knobs=["crawl_delay=0.02"]) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
@@ -164,14 +149,6 @@ def nobody_ever_reads_that_the_database_is_locked(tmp_path: Path) -> None:
         assert "is locked" not in log.read_text()
 
 
-@pytest.fixture(scope="module")
-def under_way(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_processes(scenario: str, under_way: dict[str, Future[None]]) -> None:
-    under_way[scenario].result()
+def test_processes(scenario: str, outcomes: Outcomes) -> None:
+    outcomes[scenario].result()

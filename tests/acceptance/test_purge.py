@@ -1,14 +1,11 @@
-"""The pages of a domain deleted from the WARC files, whatever interrupts it; read with a library that is not ours."""
+"""`rove purge` deletes the pages of a domain from the WARC files, even if it is killed. Checked with warcio."""
 
 from __future__ import annotations
 
-import random
 import re
 import shutil
-import subprocess
-import time
+import signal
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,42 +14,39 @@ from warcio.archiveiterator import ArchiveIterator
 
 from rove.demo.log import LogKind
 from rove.urls.domain import domain_of
-from tests.acceptance.web import (
-    Reply,
-    check_books,
+from tests.acceptance.command import (
     crawl_options,
-    exported,
-    frontier_rows,
-    kill_hard,
     rove,
     rove_each,
-    served,
-    site,
-    start,
     started,
     wait_for,
     write_lines,
 )
+from tests.acceptance.interruption import killed_before_change
+from tests.acceptance.results import check_books, exported, frontier_rows
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import served
 
 RUNS = 3
-"""Starts of the crawl: each process of each leaves files of its own."""
-KILLS = 5
+"""How often the crawl is started. Each of its processes leaves files of its own."""
+STEPS_PER_FILE = 6
+"""Changes that a purge makes for one file: copy, plan, decision, new name, and two deletions."""
 
 Stored = tuple[str, str, bytes]
-"""Of a WARC record: type, URL, payload."""
+"""Type, URL and payload of a WARC record."""
 
 
 class Crawled(NamedTuple):
-    """A crawl that was stopped."""
+    """A crawl that has stopped."""
 
     data: Path
     domain: str
     seen: list[str]
-    """URLs of the web's log."""
+    """The URLs in the web's log."""
 
 
 def records(data: Path) -> Counter[Stored]:
-    """All records about pages, by type, URL and payload; the files are whole and named as they say."""
+    """Count all records about pages by type, URL and payload, and check that the files are whole."""
     found: Counter[Stored] = Counter()
     for path in sorted((data / "warc").iterdir()):
         assert path.name.endswith(".warc.gz"), f"{path.name} was left behind"
@@ -74,7 +68,7 @@ def is_of(domain: str, url: str) -> bool:
 
 
 def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
-    """The export, without where the records lie."""
+    """Return the exported pages without the positions of their records."""
     where = ("text_record", "raw_record")
     return {
         page["url"]: {name: value for name, value in page.items() if name not in where}
@@ -85,7 +79,7 @@ def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
 def check_purged(
     crawled: Crawled, data: Path, before: Counter[Stored], pages: dict[str, dict[str, object]]
 ) -> None:
-    """Nothing of the domain is stored any more; all else is as it was, and found where the database says."""
+    """Check that nothing of the domain is stored any more, and that everything else is unchanged and can be found."""
     left = Counter({key: n for key, n in before.items() if not is_of(crawled.domain, key[1])})
     assert records(data) == left
     assert pages_by_url(data) == {
@@ -96,7 +90,7 @@ def check_purged(
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    """A crawl with all answers kept, in a good number of files."""
+    """A crawl that stored texts and raw answers in several files."""
     folder = tmp_path_factory.mktemp("crawled")
     data = folder / "data"
     with served(folder, hosts=40, profile="calm") as web:
@@ -139,33 +133,17 @@ def test_all_records_of_a_domain_go_and_no_others(crawled: Crawled, tmp_path: Pa
 
 
 def test_a_purge_that_is_killed_is_brought_to_its_end(crawled: Crawled, tmp_path: Path) -> None:
+    """Each purge is killed one step later than the one before: before its first change of a file, its second, ..."""
     before, pages = records(crawled.data), pages_by_url(crawled.data)
     data = tmp_path / "data"
     shutil.copytree(crawled.data, data)
-    begun = time.monotonic()
-    assert rove("purge", crawled.domain, "--yes", "--data-dir", data).returncode == 0
-    length = time.monotonic() - begun
-    draw = random.Random(crawled.domain)
-    cut = 0
-    shutil.rmtree(data)
-    shutil.copytree(crawled.data, data)
-    for _ in range(KILLS):
-        purge = start("purge", crawled.domain, "--yes", "--data-dir", data)
-        # Most of the time goes into starting: the files are rewritten in its last part.
-        with suppress(subprocess.TimeoutExpired):
-            purge.wait(length * draw.uniform(0.5, 1.0))
-        if purge.poll() is None:
-            cut += 1
-            kill_hard(purge)
-            _check_every_page_is_there(crawled, data, pages)
-        else:
-            assert purge.returncode == 0
-            purge.communicate()
-            check_purged(crawled, data, before, pages)
-            shutil.rmtree(data)
-            shutil.copytree(crawled.data, data)
-    assert cut, "no purge was interrupted"
-    result = rove("purge", crawled.domain, "--yes", "--data-dir", data)
+    purge = ["purge", crawled.domain, "--yes", "--data-dir", data]
+    for step in range(1, STEPS_PER_FILE + 1):
+        killer = killed_before_change(tmp_path / f"killer-{step}", data / "warc", step)
+        killed = rove(*purge, env=killer)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        _check_every_page_is_there(crawled, data, pages)
+    result = rove(*purge)
     assert result.returncode == 0, result.stderr
     check_purged(crawled, data, before, pages)
 
@@ -173,11 +151,11 @@ def test_a_purge_that_is_killed_is_brought_to_its_end(crawled: Crawled, tmp_path
 def _check_every_page_is_there(
     crawled: Crawled, data: Path, pages: dict[str, dict[str, object]]
 ) -> None:
-    """In the middle of a purge all other pages can be read: the export fails otherwise."""
-    found = pages_by_url(data)
+    """Check that all other pages can be read in the middle of a purge."""
+    readable = pages_by_url(data)
     for url, page in pages.items():
         if not is_of(crawled.domain, url):
-            assert found[url] == page
+            assert readable[url] == page
 
 
 def test_a_running_crawl_is_not_purged(tmp_path: Path) -> None:
@@ -192,7 +170,7 @@ def test_a_running_crawl_is_not_purged(tmp_path: Path) -> None:
             refused = rove("purge", "a.test", "--yes", "--data-dir", data)
             assert refused.returncode == 2, refused
             assert "in use" in refused.stderr and refused.stderr.count("\n") == 1, refused.stderr
-            web.let_go.set()
+            web.release.set()
             crawl.communicate(timeout=20)
     assert {page["url"] for page in exported(data)} == {"http://a.test/", "http://held.test/"}
     result = rove("purge", "a.test", "--yes", "--data-dir", data)
@@ -217,7 +195,7 @@ def test_wrong_words(tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_without_a_word(tmp_path: Path) -> None:
-    """Where there is no terminal nobody can be asked, and what is not one domain is never meant."""
+    """Without a terminal, rove cannot ask for confirmation, and it never purges more than one domain."""
     for words, said in ((["a.test"], "add --yes"), (["com", "--yes"], "is not one domain")):
         result = rove("purge", *words, "--data-dir", tmp_path, input="y\n")
         assert result.returncode == 2 and said in result.stderr, result.stderr

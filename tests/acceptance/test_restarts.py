@@ -1,15 +1,22 @@
-"""Three processes on one PostgreSQL, and everything that can be killed is: what the web and the database saw."""
+"""Three processes on one PostgreSQL server, while processes, the server and a second machine are killed."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.command import (
+    crawl_options,
+    kill_hard,
+    logged,
+    rove,
+    start,
+    wait_for,
+)
+from tests.acceptance.small_web import served
 from tests.acceptance.test_machines import DELAY, KNOBS, OnPostgres, check_end
 from tests.acceptance.test_processes import workers_of
-from tests.acceptance.web import crawl_options, kill_hard, rove, served, start, started, wait_for
 from tests.postgres import own_server
 
 
@@ -31,26 +38,27 @@ def test_three_processes_through_kills_and_a_restart_of_the_server(
         crawl = OnPostgres(server.url, "three")
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=18, processes=3)
-        with started("crawl", seeds, *options, *web.reach, *crawl.options) as main:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 100)
+        with logged("crawl", seeds, *options, *web.reach, *crawl.options) as (main, output):
+            wait_for(lambda: len(web.requests()) > 100)
             workers_of(main)[1].kill()
             join = ["join", server.url, "--crawl-name", "three", "--data-dir", other]
             joined = start(*join, "--processes", 1, "--concurrency", 8)
             wait_for(lambda: any((other / "warc").glob("*")))
             server.stop()
-            time.sleep(1.0)
+            wait_for(lambda: "the database is away" in output())
             server.start()
             asked = len(web.requests())
             wait_for(lambda: len(web.requests()) > asked + 50)
             kill_hard(joined)
             if comes_back:
                 again = rove(*join)
-            output, _ = main.communicate(timeout=200)
+            main.wait(200)
+            printed = output()
         if not comes_back:
             again = rove(*join)
         assert again.returncode == 0 and "exhausted" in again.stderr, again.stderr
-        assert main.returncode == 0, output
-        assert "exhausted" in output and "Traceback" not in output
-        assert output.count("the database is away") == 1, output
-        assert output.count("the database is back") == 1, output
+        assert main.returncode == 0, printed
+        assert "exhausted" in printed and "Traceback" not in printed
+        assert printed.count("the database is away") == 1, printed
+        assert printed.count("the database is back") == 1, printed
         check_end(web, crawl, data, other, cut_off=18 + 8 + 18)

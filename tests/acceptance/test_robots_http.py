@@ -1,4 +1,4 @@
-"""Every way in which a robots.txt can be answered, and what pages ask for themselves, judged from the server's log."""
+"""Every way a server can answer for robots.txt, and the robots rules of pages, checked in the server's log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -15,22 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.web import (
-    Reply,
-    Scenarios,
-    Site,
-    check_books,
-    crawl_options,
-    exported_urls,
-    frontier_rows,
-    nowhere,
-    rove,
-    site,
-    started,
-    status_of,
-    wait_for,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove, started, wait_for, write_lines
+from tests.acceptance.results import check_books, exported_urls, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, Site, site, unreachable
 
 DELAY = 0.1
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -40,16 +27,8 @@ PATHS = ("/", "/private")
 scenario = Scenarios()
 
 
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
-
-
 def plain(body: str | bytes, *, status: int = 200, **headers: str) -> Reply:
-    """A robots.txt; the headers' underscores stand for dashes."""
+    """Return a robots.txt answer. Underscores in header names stand for dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(body, status=status, type="text/plain", headers=named)
 
@@ -59,23 +38,23 @@ def to(location: str) -> Reply:
 
 
 def pages_of(web: Site, host: str) -> set[str]:
-    """The paths of a host that were asked for, but for those of a robots.txt and where it leads."""
-    return {asked.path for asked in web.asked_of(host)} & {*PATHS, "/more"}
+    """Return the requested pages of a host."""
+    return {asked.path for asked in web.requests_to(host)} & {*PATHS, "/more"}
 
 
 def rules_asked(web: Site, host: str) -> list[str]:
-    """The paths of a host that were asked for and are no pages, in order."""
-    return [asked.path for asked in web.asked_of(host) if asked.path not in (*PATHS, "/more")]
+    """Return the requested paths of a host that are not pages, in order."""
+    return [asked.path for asked in web.requests_to(host) if asked.path not in (*PATHS, "/more")]
 
 
 def pauses(web: Site, host: str, path: str) -> list[float]:
-    """Seconds from the end of each request for a path to the beginning of the next."""
-    asked = web.asked_of(host, path)
+    """Return the seconds from the end of each request for a path to the start of the next."""
+    asked = web.requests_to(host, path)
     return [later.at - earlier.ended for earlier, later in pairwise(asked)]
 
 
 def crawl(folder: Path, web: Site, urls: list[str], *options: object) -> Path:
-    """A crawl of these URLs, run to its end; its data directory."""
+    """Crawl these URLs to the end, and return the data directory."""
     data = folder / "data"
     seeds = write_lines(folder / "seeds.txt", *urls)
     options = (*crawl_options(data, delay=DELAY), *options)
@@ -85,13 +64,13 @@ def crawl(folder: Path, web: Site, urls: list[str], *options: object) -> Path:
 
 
 def both_pages(answers: Mapping[str, Reply]) -> list[str]:
-    """The open and the private page of every host that has one."""
+    """Return the URLs of the open and the private page of every host."""
     hosts = [name.removesuffix("/") for name in answers if name.endswith("/")]
     return [f"http://{host}{path}" for host in hosts for path in PATHS]
 
 
 def with_pages(robots: Mapping[str, Reply]) -> dict[str, Reply]:
-    """Answers with the two pages of every host whose robots.txt is given."""
+    """Return the answers with two pages added for every host whose robots.txt is given."""
     answers = dict(robots)
     for name in robots:
         host, _, path = name.partition("/")
@@ -102,14 +81,14 @@ def with_pages(robots: Mapping[str, Reply]) -> dict[str, Reply]:
 
 @scenario
 def a_robots_txt_that_never_comes(tmp_path: Path) -> None:
-    """A server that takes the request and says nothing: given up after twenty seconds, and not taken for leave."""
+    """A server that reads the request and never answers is given up after twenty seconds, and nothing is allowed."""
     robots = {"dumb.test/robots.txt": Reply(held=True), "www.dumb.test/robots.txt": plain(RULES)}
     answers = with_pages(robots)
     data = tmp_path / "data"
     with site(answers) as web:
         seeds = write_lines(tmp_path / "seeds.txt", *both_pages(answers))
         with started("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach) as crawling:
-            wait_for(lambda: "http://dumb.test/robots.txt" in web.left, seconds=40)
+            wait_for(lambda: "http://dumb.test/robots.txt" in web.abandoned, seconds=40)
             wait_for(lambda: "http://www.dumb.test/" in web.urls)
             crawling.send_signal(signal.SIGINT)
             output, _ = crawling.communicate(timeout=20)
@@ -123,7 +102,7 @@ def a_robots_txt_that_never_comes(tmp_path: Path) -> None:
 
 @scenario
 def redirects_of_a_robots_txt(tmp_path: Path) -> None:
-    """Five hops are followed, over hosts too; more mean that there is none (RFC 9309, 2.3.1.2)."""
+    """Five redirects are followed, also to other hosts. After more, there are no rules (RFC 9309, 2.3.1.2)."""
     robots: dict[str, Reply] = {}
     for hops in range(1, 7):
         host = f"hops{hops}.test"
@@ -169,9 +148,9 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
     for host in ("mail.test", "nonsense.test"):
         assert rules_asked(web, host) == ["/robots.txt"]
         assert pages_of(web, host) == {"/", "/private"}
-    assert not web.asked_of("www.never.test"), "a redirect led to an excluded host"
+    assert not web.requests_to("www.never.test"), "a redirect led to an excluded host"
     assert pages_of(web, "hidden.test") == set()
-    assert len(web.asked_of("hidden.test", "/robots.txt")) >= 2, "it is asked for again"
+    assert len(web.requests_to("hidden.test", "/robots.txt")) >= 2, "it is asked for again"
     check_books(data, web.urls)
 
 
@@ -208,7 +187,7 @@ def every_spelling_of_a_robots_txt(tmp_path: Path) -> None:
 
 @scenario
 def a_robots_txt_that_is_not_there(tmp_path: Path) -> None:
-    """A 4xx means that there are no rules; but for 429, which says that there is no time for them."""
+    """A 4xx means that there are no rules, except 429, which asks for a pause."""
     robots = {
         f"s{status}.test/robots.txt": Reply("User-agent: *\nDisallow: /\n", status=status)
         for status in (400, 401, 403, 404, 405, 410, 418, 451)
@@ -224,7 +203,7 @@ def a_robots_txt_that_is_not_there(tmp_path: Path) -> None:
 
 @scenario
 def a_robots_txt_that_cannot_be_had(tmp_path: Path) -> None:
-    """Its origin is closed and asked less and less; another origin of the domain is not concerned."""
+    """The origin is closed and tried less and less often. Another origin of the domain is not affected."""
     troubles = {
         "s429.test": Reply("wait", status=429),
         "s500.test": Reply(RULES, status=500),
@@ -239,8 +218,8 @@ def a_robots_txt_that_cannot_be_had(tmp_path: Path) -> None:
         **{f"www.{host}/more": PAGE for host in [*troubles, "deaf.test"]},
     }
     urls = both_pages(answers) + [f"http://www.{host}/more" for host in [*troubles, "deaf.test"]]
-    with site(answers) as web, nowhere() as unreachable:
-        deaf = ["--connect-to", unreachable[1].replace("*", "deaf.test")]
+    with site(answers) as web, unreachable() as nowhere:
+        deaf = ["--connect-to", nowhere[1].replace("*", "deaf.test")]
         data = crawl(tmp_path, web, [*urls, "http://deaf.test/", "http://deaf.test/private"], *deaf)
     for host in [*troubles, "deaf.test"]:
         assert pages_of(web, host) == set(), host
@@ -278,8 +257,8 @@ def a_server_that_says_when_to_ask_again_for_its_rules(tmp_path: Path) -> None:
         data = crawl(tmp_path, web, urls)
     assert rules_asked(web, "patient.test") == ["/robots.txt"] * 2
     assert pages_of(web, "patient.test") == {"/"}
-    told = web.asked_of("patient.test", "/robots.txt")[0].ended
-    assert not [asked.url for asked in web.asked if 0 < asked.at - told < 3]
+    told = web.requests_to("patient.test", "/robots.txt")[0].ended
+    assert not [asked.url for asked in web.requests if 0 < asked.at - told < 3]
     rows = frontier_rows(data, "SELECT delay, delay_from FROM request WHERE status = 503")
     assert rows == [(3_000, "retry-after")]
     check_books(data, web.urls)
@@ -287,7 +266,7 @@ def a_server_that_says_when_to_ask_again_for_its_rules(tmp_path: Path) -> None:
 
 @scenario
 def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
-    """After it has run out, its server is asked whether it has changed; before, it is not asked at all."""
+    """An expired robots.txt is revalidated; one that is still fresh is not requested."""
     date = "Wed, 01 Jul 2026 10:00:00 GMT"
     has_changed = False
 
@@ -305,8 +284,8 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
         return plain(RULES, ETag='"1"')
 
     def conditional(host: str, path: str) -> Reply:
-        """What a server says that knows of conditions."""
-        headers = web.asked_of(host)[-1].headers
+        """Answer conditional requests."""
+        headers = web.requests_to(host)[-1].headers
         if '"1"' in headers.get("if-none-match", "") and host != "changed.test":
             return Reply(status=304)
         if headers.get("if-modified-since") == date:
@@ -316,7 +295,7 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
     hosts = ["etag.test", "dated.test", "moved.test", "changed.test", "silent.test", "valid.test"]
     with site(conditional) as web:
         data = crawl(tmp_path, web, [f"http://{host}{path}" for host in hosts for path in PATHS])
-        first = len(web.asked)
+        first = len(web.requests)
         assert all(pages_of(web, host) == {"/"} for host in hosts)
         expire(data, "http://valid.test")
         has_changed = True
@@ -325,8 +304,8 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
             "crawl", write_lines(tmp_path / "more.txt", *more), "--resume", "--data-dir", data
         )
         assert result.returncode == 0, result.stderr
-        second = {asked.url: asked.headers for asked in web.asked[first:]}
-        asked_again = len(web.asked)
+        second = {asked.url: asked.headers for asked in web.requests[first:]}
+        asked_again = len(web.requests)
         last = [f"http://{host}/last" for host in hosts]
         result = rove(
             "crawl", write_lines(tmp_path / "last.txt", *last), "--resume", "--data-dir", data
@@ -348,7 +327,7 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
 
 
 def expire(data: Path, but: str) -> None:
-    """Let the copies of all robots.txt run out, but for one."""
+    """Let every stored robots.txt but one expire."""
     with closing(sqlite3.connect(data / "frontier.sqlite")) as frontier, frontier:
         changed = frontier.execute("UPDATE origin SET expires_at = 0 WHERE origin <> ?", (but,))
         assert changed.rowcount > 0
@@ -374,11 +353,11 @@ def a_crawl_delay_is_kept(tmp_path: Path) -> None:
         data = crawl(tmp_path, web, [f"http://{host}{path}" for host in asks for path in paths])
         said = rove("explain", "http://endless.test/a", "--json", "--data-dir", data)
     assert web.urls.count("http://endless.test/robots.txt") == 1
-    assert len(web.asked_of("endless.test")) == 1, "a domain that asks to be left alone"
+    assert len(web.requests_to("endless.test")) == 1, "a domain that asks to be left alone"
     assert status_of(data)["blocked"] == {"Crawl-delay over a day": 3}
     assert json.loads(said.stdout)["verdict"] == "left-alone"
     for host in asks.keys() - {"endless.test"}:
-        asked = web.asked_of(host)
+        asked = web.requests_to(host)
         assert {one.path for one in asked} == {"/robots.txt", *paths}, host
         least = 1.25 if host == "decimal.test" else DELAY
         visits = asked[1:]  # robots.txt and the first page are one visit
@@ -395,7 +374,7 @@ def a_crawl_delay_is_kept(tmp_path: Path) -> None:
 
 @scenario
 def a_domain_that_asks_to_be_left_alone_does_not_keep_a_crawl_up(tmp_path: Path) -> None:
-    """Nor is another of its hosts asked, or what is linked later: what is left alone is the domain."""
+    """Neither its other hosts nor URLs found later are requested, because the whole domain is left alone."""
     answers = {
         "endless.test/robots.txt": plain("User-agent: *\nCrawl-delay: 100000\n"),
         "endless.test/": PAGE,
@@ -410,14 +389,14 @@ def a_domain_that_asks_to_be_left_alone_does_not_keep_a_crawl_up(tmp_path: Path)
         result = rove("crawl", seeds, *options, *web.reach, "--max-duration", "8s")
         assert result.returncode == 0, result.stderr
     assert web.urls.count("http://endless.test/robots.txt") == 1
-    assert {asked.host for asked in web.asked} == {"endless.test", "slow.test"}
+    assert {asked.host for asked in web.requests} == {"endless.test", "slow.test"}
     assert "exhausted" in result.stderr, result.stderr
     check_books(data, web.urls)
 
 
 @scenario
 def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
-    """Every request is in the ledger once, also where a server takes the second one and answers by leaving."""
+    """Every request is in the ledger once, even if the server closes the connection at the second one."""
     kept = {
         "kept.test/robots.txt": replace(plain(RULES), keep=True),
         "missing.test/robots.txt": replace(plain("Nothing here.", status=404), keep=True),
@@ -435,9 +414,9 @@ def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
     with site(answer) as web:
         urls = [f"http://{name.removesuffix('robots.txt')}" for name in kept]
         data = crawl(tmp_path, web, urls)
-    assert len(web.asked_of("faithless.test", "/")) == 2
+    assert len(web.requests_to("faithless.test", "/")) == 2
     assert len(web.urls) == 8
-    # faithless.test is asked again in a visit of its own, and was connected to once in vain
+    # faithless.test is requested again in a visit of its own, after one connection in vain
     assert web.connections == 4 + 2
     rows = frontier_rows(data, "SELECT url, error, status FROM request ORDER BY began, seq")
     assert Counter(url for url, _, _ in rows) == Counter(web.urls)
@@ -493,5 +472,5 @@ def what_pages_ask_of_robots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_robots_http(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_robots_http(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()

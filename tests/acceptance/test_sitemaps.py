@@ -1,21 +1,13 @@
-"""Sitemaps that robots.txt names: read where that was asked for, and left alone where it was not."""
+"""Sitemaps named by robots.txt are read with --sitemaps and ignored without it."""
 
 from __future__ import annotations
 
 import gzip
 from pathlib import Path
 
-from tests.acceptance.web import (
-    Reply,
-    check_books,
-    crawl_options,
-    exported_urls,
-    frontier_rows,
-    rove_each,
-    site,
-    status_of,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove_each, write_lines
+from tests.acceptance.results import check_books, exported_urls, frontier_rows, status_of
+from tests.acceptance.site import Reply, site
 
 XML = "application/xml"
 

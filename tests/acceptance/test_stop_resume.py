@@ -1,12 +1,10 @@
-"""Stopping in good order, limits, scope, and going on afterwards with nothing said twice."""
+"""Clean stops, limits, scope, and resuming without repeating any option."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
@@ -16,35 +14,23 @@ import pytest
 from rove.demo.judge import judge
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     Process,
-    Reply,
-    Scenarios,
-    ServedWeb,
     crawl_options,
-    exported_urls,
-    frontier_rows,
     kill_hard,
     rove,
-    served,
-    site,
     start,
     started,
-    status_of,
     wait_for,
 )
+from tests.acceptance.results import exported_urls, frontier_rows, status_of
+from tests.acceptance.scenarios import Outcomes, Scenarios
+from tests.acceptance.site import Reply, site
+from tests.acceptance.small_web import ServedWeb, served
 
 KNOBS = ["crawl_delay=0.2"]
 NO_RULES = Reply(status=404)
 scenario = Scenarios()
-
-
-@pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[None]]]:
-    with scenario.under_way(request, tmp_path_factory) as begun:
-        yield begun
 
 
 def domains_asked(web: ServedWeb) -> set[str]:
@@ -76,7 +62,7 @@ def check_signal(tmp_path: Path, sent: Signals, code: int) -> None:
     with served(tmp_path, hosts=12, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         with started("crawl", seeds, *crawl_options(data, delay=0.3), *web.reach) as process:
-            wait_for(lambda: web.log.exists() and len(web.requests()) > 25)
+            wait_for(lambda: len(web.requests()) > 25)
             assert (data / "warc").exists()
             process.send_signal(sent)
             begun = time.monotonic()
@@ -102,7 +88,7 @@ def check_signal(tmp_path: Path, sent: Signals, code: int) -> None:
 
 @scenario
 def a_crawl_that_waits_for_seeds_can_be_stopped(tmp_path: Path) -> None:
-    """Nobody has typed anything yet: one signal is enough, and nothing has begun."""
+    """A crawl that reads seeds from a terminal stops at the first signal, before anything has begun."""
     data = tmp_path / "data"
     with started("crawl", "-", *crawl_options(data), stdin=subprocess.PIPE) as process:
         wait_for(lambda: (data / "seeds").exists())
@@ -114,7 +100,7 @@ def a_crawl_that_waits_for_seeds_can_be_stopped(tmp_path: Path) -> None:
 
 @scenario
 def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -> None:
-    """One crawl is told to stop once, another twice; the sites of both never answer."""
+    """One crawl gets one signal, another gets two, while the sites of both never answer."""
     hosts = [f"host{i}.test" for i in range(30)]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("".join(f"http://{host}/\n" for host in hosts))
@@ -129,8 +115,7 @@ def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -
             for data in (patient, hasty)
         ]
         with started(*words[0], *first.reach) as once, started(*words[1], *second.reach) as twice:
-            for web in (first, second):
-                wait_for(lambda web=web: len(web.pages) == 8)
+            wait_for(lambda: len(first.pages) == len(second.pages) == 8)
             once.send_signal(SIGINT)
             stopped_at = time.monotonic()
             check_second_signal(twice)
@@ -139,7 +124,7 @@ def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -
             assert once.returncode == 130, output
         check_leases(patient, asked=first.pages, hosts=hosts)
         assert len(first.pages) == 8, "a fetch was begun after the signal"
-        # After a hard stop the leases are out; a resume takes them back, and waits for the delay.
+        # After a hard stop, the leases are still held. A resume takes them back and waits for the delay.
         with started("crawl", "--resume", "--data-dir", hasty) as again:
             wait_for(lambda: len(second.pages) == 16)
             assert len(set(second.pages)) == 16, "a domain was asked again before its delay"
@@ -158,7 +143,7 @@ def check_second_signal(process: Process) -> None:
 
 
 def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
-    """What was asked waits for its delay; all others are as ready as they were."""
+    """Check that requested domains wait for their delay and that all others are still ready."""
     status = status_of(data)
     assert status["urls"]["pending"] == len(hosts)
     expected = {"leased": 0, "waiting": len(asked), "ready": len(hosts) - len(asked)}
@@ -198,7 +183,7 @@ def a_limit_of_pages_is_kept_exactly_and_counts_anew(tmp_path: Path) -> None:
 
 @scenario
 def a_limit_of_time_is_kept_and_counts_anew(tmp_path: Path) -> None:
-    """Time that a crawl spends waiting counts as well: here it has nothing else to do."""
+    """Time spent waiting counts too; here the crawl does nothing else."""
     data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
     seeds.write_text("http://start.test/\n")
     times = [0.0]
@@ -349,5 +334,5 @@ def a_crawl_delay_outlives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", scenario.names)
-def test_stop_and_resume(scenario: str, outcomes: dict[str, Future[None]]) -> None:
+def test_stop_and_resume(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()

@@ -1,4 +1,4 @@
-"""A calm web crawled to its end: what is collected, and how it is looked into afterwards."""
+"""A calm web crawled to its end: the stored pages, and the commands that show them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,19 @@ from warcio.archiveiterator import ArchiveIterator
 
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
-from tests.acceptance.web import (
-    Completed,
-    ServedWeb,
-    crawl_options,
-    exported,
-    exported_urls,
-    frontier_rows,
-    rove,
-    rove_each,
-    served,
-    status_of,
-)
+from tests.acceptance.command import Completed, crawl_options, rove, rove_each
+from tests.acceptance.results import exported, exported_urls, frontier_rows, status_of
+from tests.acceptance.small_web import ServedWeb, served
 
 DONE = 1
 KNOBS = ["crawl_delay=0.2"]
 WARCIO = "import sys; sys.modules['brotli'] = None; from warcio.cli import main; main()"
-"""warcio as it is where brotli is not installed; it cannot use the brotli that rove has."""
+"""Runs warcio without brotli, because it cannot use the brotli package that rove uses."""
 
 
 @dataclass(frozen=True)
 class Crawled:
-    """A web, and a crawl of it that has come to its end."""
+    """A web and a finished crawl of it."""
 
     web: ServedWeb
     data: Path
@@ -61,7 +52,7 @@ def warc_files(data: Path) -> list[Path]:
 
 
 def check_warc_files(data: Path) -> None:
-    """All files are closed, and `warcio check` finds them whole, digests included."""
+    """Check that all files are closed and that `warcio check` accepts them, digests included."""
     files = warc_files(data)
     assert files
     assert sorted((data / "warc").iterdir()) == files, "something is left open"
@@ -73,7 +64,7 @@ def check_warc_files(data: Path) -> None:
 
 
 def records(data: Path, kind: str) -> dict[str, tuple[Any, bytes]]:
-    """The headers and the content, as sent, of all records of a kind, by URL."""
+    """Return the headers and the raw content of all records of a type, by URL."""
     found = {}
     for path in warc_files(data):
         with path.open("rb") as file:
@@ -227,7 +218,7 @@ def test_raw_answers_are_kept_as_they_were_sent(tmp_path: Path, store: str) -> N
 
 
 def check_row_locations(crawled: Crawled, *, with_text: bool) -> None:
-    """Every page's row says where its records are, and there they are."""
+    """Check that the records of every page are where its row says."""
     wanted = {"raw": "response"} | ({"text": "conversion"} if with_text else {})
     for page in exported(crawled.data):
         assert (page["text"] is not None) == with_text

@@ -1,4 +1,4 @@
-"""One page under many names, and pages that are made up: a crawl from its start to what is told of it afterwards."""
+"""One page under many URLs, and endless made-up pages: a crawl from its start to the output of the commands."""
 
 from __future__ import annotations
 
@@ -6,16 +6,9 @@ import json
 from pathlib import Path
 
 from rove.model.urls import UrlState
-from tests.acceptance.web import (
-    Reply,
-    check_books,
-    crawl_options,
-    frontier_rows,
-    rove,
-    rove_each,
-    site,
-    write_lines,
-)
+from tests.acceptance.command import crawl_options, rove, rove_each, write_lines
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.site import Reply, site
 
 A = "http://a.test"
 LINKS = (
@@ -25,7 +18,7 @@ LINKS = (
 
 
 def answer(host: str, path: str) -> Reply:
-    """A site that marks its links, wants a session for one page, and has no end."""
+    """Answer like a site that tags its links, needs a session for one page, and never ends."""
     match path:
         case "/robots.txt":
             return Reply(status=404)

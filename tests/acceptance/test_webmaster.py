@@ -1,4 +1,4 @@
-"""What a webmaster who complains is told: the audit, why a URL was fetched or not, and every request to a site."""
+"""The answers to a webmaster who complains: the audit, why a URL was fetched or not, and every request to a site."""
 
 from __future__ import annotations
 
@@ -15,21 +15,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.acceptance.web import (
+from tests.acceptance.command import (
     EMAIL,
-    Reply,
-    Site,
-    check_books,
     crawl_options,
-    frontier_rows,
     kill_hard,
     rove,
     rove_each,
-    site,
     start,
     wait_for,
     write_lines,
 )
+from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.site import Reply, Site, site
 
 DELAY = 0.2
 HOSTILE = "<script>alert('title')</script><img src=x onerror=alert(1)>"
@@ -38,7 +35,7 @@ ROBOTS = "# </pre><script>alert(3)</script>\nUser-agent: *\nDisallow: /private/\
 
 
 class Looked(NamedTuple):
-    """A crawl that was killed, resumed and ended, and the server that it asked."""
+    """A crawl that was killed, resumed and finished, and the site that it crawled."""
 
     data: Path
     web: Site
@@ -67,22 +64,22 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
     with site(answer) as web:
         seeds = write_lines(folder / "seeds.txt", *(f"http://{host}/" for host in hosts))
         crawl = start("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach)
-        wait_for(lambda: len(web.asked) > 12)
+        wait_for(lambda: len(web.requests) > 12)
         kill_hard(crawl)
-        asked = len(web.asked)
+        asked = len(web.requests)
         excluded = rove("exclude", "unwanted.test", "--reason", "a letter", "--data-dir", data)
         assert excluded.returncode == 0, excluded.stderr
         result = rove("crawl", "--resume", "--data-dir", data)
         assert result.returncode == 0, result.stderr
-        assert "unwanted.test" not in {one.host for one in web.asked[asked:]}
+        assert "unwanted.test" not in {one.host for one in web.requests[asked:]}
     yield Looked(data, web)
 
 
 def of_site(web: Site, domain: str) -> list[str]:
-    """The URLs of a domain that were asked for, by the server's log."""
+    """Return the requested URLs of a domain by the server's log."""
     return [
         asked.url
-        for asked in web.asked
+        for asked in web.requests
         if asked.host == domain or asked.host.endswith(f".{domain}")
     ]
 
@@ -102,7 +99,7 @@ def test_the_audit_of_a_killed_crawl_is_clean(looked: Looked) -> None:
 
 
 def test_an_audit_finds_what_is_wrong(looked: Looked, tmp_path: Path) -> None:
-    """A check that cannot fail proves nothing: the same ledger, in which one visit came too soon."""
+    """A check that cannot fail proves nothing, so audit the same ledger with one visit that came too soon."""
     data = tmp_path / "data"
     shutil.copytree(looked.data, data)
     with closing(sqlite3.connect(data / "frontier.sqlite")) as ledger, ledger:
@@ -161,7 +158,7 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
             )
         }
         seen = Counter(of_site(looked.web, domain))
-        # What was begun when the crawl was killed may not have reached the server.
+        # A request that was started when the crawl was killed may not have reached the server.
         assert not seen - listed, seen - listed
         assert set(listed - seen) <= lost, listed - seen
         assert head["requests"] + head["requests_for_other_sites"] == listed.total()
@@ -179,7 +176,7 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
 
 
 class _Page(HTMLParser):
-    """What a browser would make of a file: elements that are closed, what they would load, their text."""
+    """Reads an HTML file as a browser would: closed elements, URLs to load, and the text."""
 
     VOID = frozenset({"meta", "link", "img", "br", "hr", "input"})
 

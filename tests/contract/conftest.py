@@ -8,8 +8,9 @@ from tests.contract.harness import Harness, PostgresHarness, SqliteHarness
 from tests.contract.moved_crawl import Target
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """An empty frontier, on each backend in turn."""
     if request.param == "sqlite":
         return SqliteHarness(tmp_path)
     harness: Harness = request.getfixturevalue("postgres")

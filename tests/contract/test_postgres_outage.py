@@ -23,6 +23,8 @@ from rove.model.urls import UrlState
 from tests.contract.harness import PENDING, raw, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database
 
+pytestmark = pytest.mark.system
+
 SCHEMA = "outage"
 PASSWORD = "s3cret-w0rd"
 START_SECONDS = 30.0

@@ -234,6 +234,7 @@ def working(data: DataDir) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@pytest.mark.system
 async def test_a_start_waits_until_a_worker_is_killed(data: DataDir) -> None:
     said: list[str] = []
     with working(data) as process:

@@ -1,1 +1,1 @@
-"""Servers that misbehave, each in a way of its own, and what a crawl should make of each."""
+"""Servers that misbehave, each in its own way, and the expected outcome of crawling each."""

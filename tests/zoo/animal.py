@@ -1,8 +1,7 @@
-"""What an animal of the zoo is: a name, a misbehaviour, and what a crawl should make of it.
+"""An animal of the zoo: a name, a misbehaviour, and the outcomes that a crawl of it may have.
 
-An animal's host is its name under .test. Most are told apart by the Host header on one port; those whose
-misbehaviour comes before a request (in TCP or in TLS) have a port of their own. The bytes go out as they are
-written here: nothing stands between an animal and the socket.
+An animal's host is its name under .test. Most share one port and are told apart by the Host header. Those that
+misbehave before a request (in TCP or in TLS) have a port of their own. Animals write raw bytes to the socket.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ PAGE = b"<!doctype html><title>%s</title><p>%s</p>"
 
 
 class Fate(NamedTuple):
-    """One way in which a URL may have ended that is as it should be."""
+    """One accepted outcome of a URL."""
 
     state: str
     because: str = "*"
-    """A pattern: of the reason that the frontier gives, or of the last error where a URL is still pending."""
+    """A pattern for the reason in the frontier, or for the last error of a pending URL."""
     mark: str = ""
-    """A pattern of what the ledger must say of the answer besides: a mark, or that it was truncated; '' is anything."""
+    """A pattern that one of the request's marks in the ledger (or 'truncated') must match; empty matches all."""
 
 
 DONE = Fate("done", "")
 CUT = Fate("done", "", "truncated")
 READ = Fate("read", "")
 ABSENT = Fate("absent")
-"""It never entered the frontier."""
+"""The URL never entered the frontier."""
 
 
 def failed(because: str) -> Fate:
-    """Given up, for a reason that matches."""
+    """Return the outcome of a URL that is given up for a reason that matches."""
     return Fate("failed", because)
 
 
 def waiting(because: str) -> Fate:
-    """Still pending, as its server keeps failing in this way: the crawl does not stay up for it."""
+    """Return the outcome of a URL that is still pending because its server keeps failing in this way."""
     return Fate("pending", because)
 
 
 def redirected(to: str = "*") -> Fate:
-    """It led elsewhere."""
+    """Return the outcome of a URL that redirects."""
     return Fate("redirected", to)
 
 
@@ -55,22 +54,22 @@ Fates = tuple[Fate, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SeenRequest:
     """A request as the zoo saw it."""
 
     at: float
     host: str
-    """As it was written, with a port where there was one."""
+    """The Host header, including the port if there was one."""
     path: str
 
     @property
     def url(self) -> str:
-        """What was asked for, over http."""
+        """The requested URL, with http as its scheme."""
         return f"http://{self.host}{self.path}"
 
 
 class Wire:
-    """A connection from the side of the animal."""
+    """The animal's side of a connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -84,13 +83,13 @@ class Wire:
         await self.writer.drain()
 
     async def forever(self, data: bytes) -> None:
-        """Send the same until the peer goes."""
+        """Send the same bytes until the client disconnects."""
         while True:
             await self.send(data)
             await asyncio.sleep(0)
 
     async def drip(self, data: bytes, seconds: float = 1.0) -> None:
-        """Send the same, a byte at a time, until the peer goes."""
+        """Send the same bytes one at a time until the client disconnects."""
         while True:
             for byte in data:
                 await self.send(bytes([byte]))
@@ -108,12 +107,12 @@ class Wire:
         self.writer.transport.abort()
 
 
-Answer = Callable[[Asked, Wire], Awaitable[None]]
+Answer = Callable[[SeenRequest, Wire], Awaitable[None]]
 Greeting = Callable[[Wire], Awaitable[None]]
 
 
-async def no_robots(_asked: Asked, wire: Wire) -> None:
-    """There is no robots.txt: all is allowed."""
+async def no_robots(_request: SeenRequest, wire: Wire) -> None:
+    """Answer 404 for robots.txt: everything is allowed."""
     await wire.send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
@@ -123,32 +122,32 @@ class Animal:
 
     name: str
     what: str
-    """What it does, for the table in docs/hostile.md."""
+    """A description for the table in docs/hostile.md."""
     answer: Answer
-    """Answers every request but the one for robots.txt."""
+    """Answers every request except the one for robots.txt."""
     expects: Mapping[str, Fates]
-    """By URL: the ways in which it may end."""
+    """The accepted outcomes of each URL."""
     seeds: tuple[str, ...]
     robots: Answer = no_robots
     most: int | None = None
     """The most requests that a crawl may make here."""
     greets: Greeting | None = None
-    """It has a port of its own, and does this to each connection."""
+    """Handles each connection on a port of its own."""
     tls: ssl.SSLContext | None = None
-    """It has a port of its own, which speaks TLS."""
+    """The TLS context of a port of its own."""
     is_full: bool = False
-    """It has a port of its own, at which no connection is ever completed."""
+    """Whether it has a port of its own that never completes a connection."""
     hosts: tuple[str, ...] = field(default=())
-    """Patterns of hosts besides its name that are its own."""
+    """Patterns of further hosts that belong to it."""
 
     @property
     def has_own_port(self) -> bool:
-        """Whether a rule of its own leads there."""
+        """Whether it needs a --connect-to rule of its own."""
         return self.is_full or self.greets is not None or self.tls is not None
 
 
 def at(name: str, path: str = "/", *, scheme: str = "http") -> str:
-    """The URL of a path on an animal's host."""
+    """Return the URL of a path on an animal's host."""
     return f"{scheme}://{name}.test{path}"
 
 
@@ -163,7 +162,7 @@ def single(
     tls: ssl.SSLContext | None = None,
     is_full: bool = False,
 ) -> Animal:
-    """An animal with a single page, its front page."""
+    """Return an animal with a single page, its front page."""
     url = at(name, scheme=scheme)
     return Animal(
         name=name,
@@ -179,31 +178,31 @@ def single(
 
 
 def head(status: str = "200 OK", *lines: str, type: str = "text/html; charset=utf-8") -> bytes:
-    """The head of an answer."""
+    """Return the head of an answer."""
     given = [f"HTTP/1.1 {status}", f"Content-Type: {type}", "Connection: close", *lines]
     return ("\r\n".join(given) + "\r\n\r\n").encode("latin-1")
 
 
 def whole(body: bytes, *lines: str, type: str = "text/html; charset=utf-8") -> bytes:
-    """An answer as it should be."""
+    """Return a correct answer."""
     return head("200 OK", f"Content-Length: {len(body)}", *lines, type=type) + body
 
 
 def redirect(location: str) -> bytes:
-    """A redirect with a Location as it is."""
+    """Return a redirect with this Location, unescaped."""
     return head("302 Found", f"Location: {location}", "Content-Length: 0")
 
 
 def says(data: bytes) -> Answer:
-    """The answer that is always the same."""
+    """Answer every request with the same bytes."""
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(data)
 
     return answer
 
 
 def linking(title: str, links: Iterable[str]) -> bytes:
-    """A page with a title, a sentence and links."""
+    """Return a page with a title, a sentence and links."""
     anchors = "".join(f'<a href="{link}">{number}</a>' for number, link in enumerate(links))
     return f"<!doctype html><title>{title}</title><p>This is {title}.</p>{anchors}".encode()

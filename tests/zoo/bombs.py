@@ -1,4 +1,4 @@
-"""Answers that are small to send and large to read, and rules and sitemaps of that kind."""
+"""Answers, robots.txt files and sitemaps that are small to send and expensive to read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.zoo.animal import (
     READ,
     Animal,
     Answer,
-    Asked,
     Fate,
+    SeenRequest,
     Wire,
     at,
     failed,
@@ -33,25 +33,25 @@ MIB = 1024 * 1024
 GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 ZEROS_AT_ONCE = 10 * MIB
 BLOCKS = 1_000
-"""So many blocks of zeros are ten gigabytes."""
+"""This many blocks of zeros are ten gigabytes."""
 PLAIN = linking("a plain page", ())
 TANGLED = (failed("too complex*"), DONE)
-"""What takes the parser minutes may be given up."""
+"""A page that would take the parser minutes may be given up."""
 LINKS = 100_000
 
 
 @cache
 def zeros_block() -> bytes:
-    """Ten megabytes of zeros as a piece of a deflate stream that may be repeated."""
+    """Return ten megabytes of zeros as a part of a deflate stream that can be repeated."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return packer.compress(bytes(ZEROS_AT_ONCE)) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
 def _pages(front: bytes, *lines: str, type: str = "text/html; charset=utf-8") -> Answer:
-    """The front page, and a plain page for whatever it leads to."""
+    """Answer with the front page, and with a plain page for every other path."""
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        if asked.path == "/":
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        if request.path == "/":
             await wire.send(whole(front, *lines, type=type))
         else:
             await wire.send(whole(PLAIN))
@@ -67,8 +67,8 @@ def _packed(name: str, what: str, body: bytes, coding: str) -> Animal:
     return single(name, what, _pages(body, f"Content-Encoding: {coding}"), CUT)
 
 
-async def _ten_gigabytes(_asked: Asked, wire: Wire) -> None:
-    """Ten gigabytes of zeros in ten megabytes of gzip."""
+async def _ten_gigabytes(_request: SeenRequest, wire: Wire) -> None:
+    """Send ten gigabytes of zeros as ten megabytes of gzip."""
     await wire.send(head("200 OK", "Content-Encoding: gzip") + GZIP_HEAD)
     for _ in range(BLOCKS):
         await wire.send(zeros_block())
@@ -82,8 +82,8 @@ def _of_robots() -> list[Animal]:
     rules = b"User-agent: *\nDisallow: /secret\n"
     plain = "text/plain"
 
-    async def loop(asked: Asked, wire: Wire) -> None:
-        await wire.send(redirect("/robots.txt" if "?" in asked.path else "/robots.txt?again"))
+    async def loop(request: SeenRequest, wire: Wire) -> None:
+        await wire.send(redirect("/robots.txt" if "?" in request.path else "/robots.txt?again"))
 
     return [
         _robots(
@@ -117,7 +117,7 @@ def _of_robots() -> list[Animal]:
 
 
 def _of_sitemaps() -> Animal:
-    """An entity of an entity of an entity, and a packed sitemap of ten gigabytes."""
+    """Return an animal whose sitemaps are an XML entity bomb and a gzip bomb."""
     name = "bomb-in-sitemap"
     entities = "".join(
         f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "http://x.test/"}">' for n in range(10)
@@ -128,10 +128,10 @@ def _of_sitemaps() -> Animal:
     )
     maps = ("/sitemap.xml", "/packed.xml.gz")
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        if asked.path == maps[0]:
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        if request.path == maps[0]:
             await wire.send(whole(xml.encode(), type="application/xml"))
-        elif asked.path == maps[1]:
+        elif request.path == maps[1]:
             body = GZIP_HEAD + zeros_block() * 100
             await wire.send(whole(body, type="application/gzip"))
         else:
@@ -153,7 +153,7 @@ def _of_sitemaps() -> Animal:
 
 
 def animals() -> list[Animal]:
-    """All of them."""
+    """Return all animals of this kind."""
     nested = GZIP_HEAD + zeros_block() * 100
     many_links = "".join(f'<a href="/{n}">{n}</a>' for n in range(LINKS)).encode()
     long_links = [f"/{n}?{'x' * 100_000}" for n in range(40)]

@@ -1,4 +1,4 @@
-"""Servers that do not come to an end, do not begin, or break off."""
+"""Servers that never finish, never start, or break off."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.zoo.animal import (
     DONE,
     Animal,
     Answer,
-    Asked,
     Fate,
     Greeting,
+    SeenRequest,
     Wire,
     failed,
     head,
@@ -27,13 +27,13 @@ CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 TIMEOUT = failed("timeout-*")
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n"
 NO_END = failed("protocol")
-"""What becomes of an answer that never comes to its body."""
+"""The expected outcome of an answer that never reaches its body."""
 
 
 def forever(beginning: bytes, again: bytes) -> Answer:
-    """Begins, and then says the same for ever."""
+    """Send a beginning, then repeat the same bytes for ever."""
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(beginning)
         await wire.forever(again)
 
@@ -41,9 +41,9 @@ def forever(beginning: bytes, again: bytes) -> Answer:
 
 
 def dripping(beginning: bytes, again: bytes) -> Answer:
-    """Begins, and then sends a byte a second."""
+    """Send a beginning, then one byte per second."""
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(beginning)
         await wire.drip(again)
 
@@ -51,12 +51,14 @@ def dripping(beginning: bytes, again: bytes) -> Answer:
 
 
 def breaking_off(beginning: bytes, *, half: bool = False) -> Answer:
-    """Begins, and then breaks the connection, or closes its own half of it."""
+    """Send a beginning, then reset the connection, or close only the sending half."""
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(beginning)
         if not half:
-            await asyncio.sleep(0.05)  # what was sent should be read first: a reset discards it
+            await asyncio.sleep(
+                0.05
+            )  # let the client read first, because a reset discards what was sent
             wire.reset()
             return
         wire.writer.write_eof()
@@ -66,16 +68,16 @@ def breaking_off(beginning: bytes, *, half: bool = False) -> Answer:
 
 
 def staying(beginning: bytes) -> Answer:
-    """Begins, keeps the connection open for another request, and closes it when there is one."""
+    """Send a beginning, keep the connection open for another request, and close it when one comes."""
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(beginning)
         await wire.reader.read(CHUNK)
 
     return answer
 
 
-async def _hold(_asked: Asked, wire: Wire) -> None:
+async def _hold(_request: SeenRequest, wire: Wire) -> None:
     await wire.hold()
 
 
@@ -96,7 +98,7 @@ def _own(name: str, what: str, greets: Greeting, fate: Fate, *, scheme: str = "h
 
 
 def animals() -> list[Animal]:
-    """All of them."""
+    """Return all animals of this kind."""
     chunk = b"%x\r\n" % len(TEXT) + TEXT + b"\r\n"
     status = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
     return [

@@ -1,7 +1,7 @@
-"""Opens the zoo: all animals on loopback, in one thread, with a log of who was asked what and when.
+"""Open the zoo: serve all animals on loopback from one thread, and log every request.
 
-`python -m tests.zoo.keeper` opens it for a person and prints the command that crawls it. With --wild it opens it for a
-program: without the healthy sites, until its input ends, and prints as JSON how it is reached.
+`python -m tests.zoo.keeper` opens the zoo and prints a command that crawls it. With --wild it opens it for a program:
+without the healthy sites and until its input ends. It then prints seeds and connect options as JSON.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from pathlib import Path
 import uvloop
 
 from tests.zoo import bombs, endless, healthy, malformed, names, redirects, tls, traps
-from tests.zoo.animal import CHUNK, Animal, Asked, Wire
+from tests.zoo.animal import CHUNK, Animal, SeenRequest, Wire
 
 PAGES_PER_DOMAIN = 15
-"""What a crawl of the zoo takes of a domain; the traps have no end."""
+"""The page limit per domain for a crawl of the zoo, because the traps are endless."""
 HEALTHY_HOSTS = 20
 HEALTHY_PAGES = 10
 FORBIDDEN_PORTS = (8080, 8888, 8000, 8008, 8081, 8088, 8880, 0)
-"""One of the web, so that the address alone is what forbids it; any, where all of these are taken."""
+"""Usual web ports, so that only the address forbids a connection; 0 (any port) if all of these are taken."""
 MAX_REQUEST = 64 * 1024
 TLS_HANDSHAKE = 0x16
 """The first byte of a TLS connection."""
 NO_TLS = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 OVER = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError)
-"""How a connection ends: the peer goes, its time is over, or the zoo closes."""
+"""A connection ends when the client disconnects, its time is over, or the zoo closes."""
 SERVED_SECONDS = 30.0
-"""What the zoo spends on one connection at most."""
+"""The longest time that the zoo serves one connection."""
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Choose = Callable[[int], Sequence[Animal]]
-"""Animals for the port that must not be reached."""
+"""Returns animals, given the port that must not be reached."""
 
 
 def wild(forbidden: int) -> list[Animal]:
-    """All that misbehave."""
+    """Return all animals that misbehave."""
     return [
         *endless.animals(),
         *malformed.animals(),
@@ -60,7 +60,7 @@ def wild(forbidden: int) -> list[Animal]:
 
 
 def everyone(forbidden: int) -> list[Animal]:
-    """All that misbehave, and healthy sites among them."""
+    """Return all animals that misbehave, and healthy sites."""
     return [*wild(forbidden), *healthy.animals(HEALTHY_HOSTS, HEALTHY_PAGES)]
 
 
@@ -69,7 +69,7 @@ class Zoo:
     """An open zoo."""
 
     animals: Sequence[Animal]
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[SeenRequest] = field(default_factory=list)
     trespasses: list[str] = field(default_factory=list)
     """Connections to the port that must not be reached."""
     lost: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Zoo:
 
     @property
     def reach(self) -> list[str]:
-        """The options with which rove finds it. None switches the address guard off."""
+        """The options that make rove connect to it. They leave the address guard on."""
         rules = [f"{name}.test=127.0.0.1:{port}" for name, port in self.own_ports.items()]
         rules.append(f"*.test=127.0.0.1:{self.port}")
         options = [word for rule in rules for word in ("--connect-to", rule)]
@@ -88,20 +88,20 @@ class Zoo:
 
     @property
     def seeds(self) -> list[str]:
-        """Where a crawl begins."""
+        """The seeds of all animals."""
         return [seed for animal in self.animals for seed in animal.seeds]
 
     def write_seeds(self, path: Path) -> Path:
-        """A seed file of it."""
+        """Write a seed file."""
         path.write_text("".join(f"{seed}\n" for seed in self.seeds))
         return path
 
-    def asked_of(self, animal: Animal) -> list[Asked]:
-        """The requests that an animal had, in order."""
-        return [asked for asked in list(self.asked) if _is_of(animal, asked.host)]
+    def requests_to(self, animal: Animal) -> list[SeenRequest]:
+        """Return the requests to an animal, in order."""
+        return [asked for asked in list(self.requests) if _is_of(animal, asked.host)]
 
     def animal_at(self, host: str) -> Animal | None:
-        """Whose host this is."""
+        """Return the animal that a host belongs to."""
         name = host.partition(":")[0].removesuffix(".test")
         for animal in self.animals:
             if animal.name == name:
@@ -110,9 +110,9 @@ class Zoo:
 
 
 def _is_of(animal: Animal, host: str) -> bool:
-    bare = host.partition(":")[0]
-    return bare == f"{animal.name}.test" or any(
-        fnmatch.fnmatchcase(bare, pattern) for pattern in animal.hosts
+    name = host.partition(":")[0]
+    return name == f"{animal.name}.test" or any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in animal.hosts
     )
 
 
@@ -135,7 +135,7 @@ def opened(choose: Choose = everyone) -> Iterator[Zoo]:
 
 
 def _fences(stack: ExitStack) -> list[socket.socket]:
-    """The port that must not be reached, over IPv4 and, where there is one, over IPv6."""
+    """Listen on the port that must not be reached, over IPv4 and, if possible, IPv6."""
     for port in FORBIDDEN_PORTS:
         try:
             fence = stack.enter_context(socket.create_server(("127.0.0.1", port)))
@@ -165,7 +165,7 @@ class _Keeper:
         self._over: asyncio.Event | None = None
 
     def close(self) -> None:
-        """End it, from another thread."""
+        """Stop serving; called from another thread."""
         if self._loop is not None and self._over is not None:
             self._loop.call_soon_threadsafe(self._over.set)
 
@@ -196,7 +196,7 @@ class _Keeper:
             server.close()
 
     def _full(self) -> int:
-        """A port whose queue of connections is full, and stays so."""
+        """Return a port whose queue of connections stays full."""
         listening = self._stack.enter_context(socket.socket())
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
@@ -208,25 +208,27 @@ class _Keeper:
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request, and the answer of whoever it is for."""
+        """Read one request and let its animal answer."""
         with suppress(*OVER):
             async with asyncio.timeout(SERVED_SECONDS):
-                asked = await _read_request(reader)
-                if asked is None:
+                request = await _read_request(reader)
+                if request is None:
                     writer.write(NO_TLS)
                 else:
-                    self._zoo.asked.append(asked)
-                    await self._answer(asked, Wire(reader, writer))
+                    self._zoo.requests.append(request)
+                    await self._answer(request, Wire(reader, writer))
         writer.close()
 
-    async def _answer(self, asked: Asked, wire: Wire) -> None:
-        animal = self._by_host.get(asked.host.partition(":")[0]) or self._zoo.animal_at(asked.host)
+    async def _answer(self, request: SeenRequest, wire: Wire) -> None:
+        animal = self._by_host.get(request.host.partition(":")[0]) or self._zoo.animal_at(
+            request.host
+        )
         if animal is None:
-            self._zoo.lost.append(asked.url)
-        elif asked.path.partition("?")[0] == "/robots.txt":
-            await animal.robots(asked, wire)
+            self._zoo.lost.append(request.url)
+        elif request.path.partition("?")[0] == "/robots.txt":
+            await animal.robots(request, wire)
         else:
-            await animal.answer(asked, wire)
+            await animal.answer(request, wire)
 
     async def _trespassed(
         self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -248,8 +250,8 @@ def _greeting(animal: Animal) -> Handle:
     return handle
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
-    """A request; None where it is TLS that should be plain text."""
+async def _read_request(reader: asyncio.StreamReader) -> SeenRequest | None:
+    """Read a request; return None if the client speaks TLS to a plain port."""
     data = b""
     while b"\r\n\r\n" not in data and len(data) < MAX_REQUEST:
         data += await reader.read(CHUNK)
@@ -259,7 +261,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
             raise ConnectionResetError
     lines = data.decode("latin-1").split("\r\n")
     host = next((line[5:].strip() for line in lines if line.lower().startswith("host:")), "")
-    return Asked(at=time.monotonic(), host=host.lower(), path=lines[0].split(" ")[1])
+    return SeenRequest(at=time.monotonic(), host=host.lower(), path=lines[0].split(" ")[1])
 
 
 def _port(server: asyncio.Server) -> int:
@@ -268,9 +270,11 @@ def _port(server: asyncio.Server) -> int:
 
 
 def main() -> None:
-    """Open the zoo for somebody to look at, or for a program until its input ends."""
+    """Open the zoo for a person, or for a program until its input ends."""
     parser = argparse.ArgumentParser(description="Opens the zoo.")
-    parser.add_argument("--wild", action="store_true", help="for a program; no healthy sites")
+    parser.add_argument(
+        "--wild", action="store_true", help="serve a program, without the healthy sites"
+    )
     parser.add_argument("--without", action="append", default=[], help="leave an animal out")
     given = parser.parse_args()
     if not given.wild:
@@ -286,7 +290,7 @@ def main() -> None:
 
 
 def show() -> None:
-    """Open the zoo for somebody to look at."""
+    """Open the zoo for a person and print the command that crawls it."""
     with opened() as zoo, tempfile.TemporaryDirectory() as folder:
         seeds = zoo.write_seeds(Path(folder) / "seeds.txt")
         words = [

@@ -1,4 +1,4 @@
-"""Servers whose answers are not what HTTP says an answer is."""
+"""Servers whose answers are not valid HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.zoo.animal import DONE, Animal, Fate, failed, head, linking, says, si
 
 BODY = linking("a page that came a strange way", ())
 BROKEN = failed("protocol")
-"""Where DONE is named beside it, releases of libcurl differ."""
+"""If DONE is given beside it, releases of libcurl differ."""
 UNREADABLE = failed("encoding")
 
 
@@ -28,7 +28,7 @@ def _coded(name: str, what: str, coding: str, body: bytes, *fates: Fate) -> Anim
 
 
 def animals() -> list[Animal]:
-    """All of them."""
+    """Return all animals of this kind."""
     packed, bare = gzip.compress(BODY), zlib.compressobj(wbits=-15)
     raw_deflate = bare.compress(BODY) + bare.flush()
     two = f"{len(BODY)}\r\nContent-Length: {len(BODY) + 7}"

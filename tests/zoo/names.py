@@ -18,14 +18,14 @@ NO_SUCH_NAME, SERVER_FAILURE = 3, 2
 A, CNAME, AAAA = 1, 5, 28
 UNRESOLVED: Fates = (failed("dns*"), waiting("dns*"))
 REFUSED: Fates = (failed("address-refused"), waiting("address-refused"), waiting("dns"))
-"""A machine that is busy with other things may wait in vain for the answer; what matters is that nothing is reached."""
+"""On a busy machine the answer may come too late; what matters is that nothing is reached."""
 _LOOPBACK, _METADATA, _PRIVATE = "127.0.0.1", "169.254.169.254", "10.0.0.1"
 _changing = itertools.cycle([_METADATA, _LOOPBACK, _PRIVATE])
 
 Record = tuple[int, bytes]
 """The type of a record and its data."""
 Reply = tuple[int, list[Record]] | bytes | None
-"""A code and records; bytes as they are; None is silence."""
+"""A response code and records, raw bytes, or None for no answer."""
 
 
 def _addresses(*texts: str) -> Reply:
@@ -33,7 +33,7 @@ def _addresses(*texts: str) -> Reply:
 
 
 def _both(v4: str, v6: str, type: int) -> Reply:
-    """A name that has an IPv6 address alone, or both."""
+    """Return the records of a name with an IPv6 address, and optionally an IPv4 address."""
     if type == AAAA:
         return 0, [(AAAA, ipaddress.IPv6Address(v6).packed)]
     return _addresses(v4) if v4 else (0, [])
@@ -61,7 +61,7 @@ ANSWERS: dict[str, tuple[Callable[[int], Reply], Fates]] = {
 
 
 def animal(forbidden: int) -> Animal:
-    """The names as seeds and as links, at the port that must not be reached."""
+    """Return the names as seeds and as links, at the port that must not be reached."""
     name = "strange-names"
     hosts = {f"http://{host}.example:{forbidden}/": fates for host, (_, fates) in ANSWERS.items()}
     links = {f"{url}link": fates for url, fates in hosts.items()}
@@ -75,13 +75,13 @@ def animal(forbidden: int) -> Animal:
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """Answers questions as the table says."""
+    """Answers queries from the table."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """One question."""
+        """Answer one query."""
         name, type, end = _question(data)
         answer, _ = ANSWERS.get(name.removesuffix(".example"), (lambda _: (NO_SUCH_NAME, []), ()))
         reply = answer(type)
@@ -92,7 +92,7 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 def _question(data: bytes) -> tuple[str, int, int]:
-    """The name and the type that are asked for, and where the question ends."""
+    """Return the name and the type of a query, and where it ends."""
     labels, place = [], 12
     while length := data[place]:
         labels.append(data[place + 1 : place + 1 + length].decode("ascii", "replace"))

@@ -1,4 +1,4 @@
-"""Redirects that lead in circles, nowhere, or to where a crawl must not go; and links and seeds to the same places.
+"""Redirects in circles, to nowhere, or to where a crawl must not go; and links and seeds to the same places.
 
 The inward addresses name the port of a server that must not be reached, so that it would notice.
 """
@@ -11,9 +11,9 @@ from tests.zoo.animal import (
     ABSENT,
     DONE,
     Animal,
-    Asked,
     Fate,
     Fates,
+    SeenRequest,
     Wire,
     at,
     failed,
@@ -60,29 +60,29 @@ SCHEMES = {
 PORTS = (22, 25, 3306, 6379)
 """Ports of other services: a request to one is a message to it."""
 BAD_PORTS = (22, 25)
-"""Those of them that not even a seed may name."""
+"""Ports that not even a seed may name."""
 
 
 def inward(forbidden: int, way: str) -> dict[str, Fates]:
-    """The addresses, each with a path of its own, and what should become of them."""
+    """Return the addresses, each with a path of its own, and their expected outcomes."""
     urls = [f"http://{host}:{forbidden}/{way}/{name}" for name, host in INWARD.items()]
     urls.append(f"http://169.254.169.254/latest/meta-data/{way}")
     return dict.fromkeys(urls, REFUSED)
 
 
 def ports(numbers: Iterable[int], way: str, fate: Fate) -> dict[str, Fates]:
-    """URLs at ports where no web server is, and what should become of them."""
+    """Return URLs at ports of other services, and their expected outcomes."""
     return {f"http://at-a-port.test:{port}/{way}": (fate,) for port in numbers}
 
 
 def _fan(name: str, what: str, leads: dict[str, str], expects: dict[str, Fates]) -> Animal:
-    """A front page with links to pages that redirect, each elsewhere."""
+    """Return an animal whose front page links to pages that each redirect elsewhere."""
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        if asked.path == "/":
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        if request.path == "/":
             await wire.send(whole(linking(name, leads)))
         else:
-            await wire.send(redirect(leads[asked.path]))
+            await wire.send(redirect(leads[request.path]))
 
     return Animal(
         name=name,
@@ -94,7 +94,7 @@ def _fan(name: str, what: str, leads: dict[str, str], expects: dict[str, Fates])
 
 
 def _to_each(name: str, what: str, targets: dict[str, Fates]) -> Animal:
-    """Redirects to each of the targets."""
+    """Answer with a redirect to each of the targets."""
     leads = {f"/{number}": target for number, target in enumerate(targets)}
     led: dict[str, Fates] = {at(name, path): (redirected(),) for path in leads}
     return _fan(name, what, leads, {**led, **targets})
@@ -134,11 +134,11 @@ def _controls() -> Animal:
     expects: dict[str, Fates] = {at(name, path): (redirected(at(name, "*")),) for path in leads}
     expects[at(name, "/nul")] = (failed("protocol"),)
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        if asked.path == "/":
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        if request.path == "/":
             await wire.send(whole(linking(name, leads)))
-        elif asked.path in leads:
-            await wire.send(redirect(leads[asked.path]))
+        elif request.path in leads:
+            await wire.send(redirect(leads[request.path]))
         else:
             await wire.send(whole(linking("an end", ())))
 
@@ -155,8 +155,8 @@ def _controls() -> Animal:
 def _chain() -> Animal:
     name = "redirect-chain"
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        step = int(asked.path[1:] or 0)
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        step = int(request.path[1:] or 0)
         await wire.send(redirect(f"/{step + 1}") if step < CHAIN else whole(linking("the end", ())))
 
     reached = {at(name, f"/{n}"): (redirected(),) for n in range(1, HOPS_FOLLOWED)}
@@ -172,12 +172,12 @@ def _chain() -> Animal:
 
 
 def _abroad() -> Animal:
-    """A chain that goes over hosts: each is a domain of its own, with a robots.txt of its own."""
+    """Return a redirect chain over hosts that are domains of their own, each with its own robots.txt."""
     name = "redirect-abroad"
     hosts = [f"http://redirect-abroad-{n}.test/" for n in range(4)]
 
-    async def answer(asked: Asked, wire: Wire) -> None:
-        here = asked.url
+    async def answer(request: SeenRequest, wire: Wire) -> None:
+        here = request.url
         after = hosts.index(here) + 1 if here in hosts else 0
         await wire.send(
             redirect(hosts[after]) if after < len(hosts) else whole(linking("there", ()))
@@ -197,8 +197,8 @@ def _abroad() -> Animal:
     )
 
 
-async def _two_cycle(asked: Asked, wire: Wire) -> None:
-    await wire.send(redirect("/" if asked.path == "/other" else "/other"))
+async def _two_cycle(request: SeenRequest, wire: Wire) -> None:
+    await wire.send(redirect("/" if request.path == "/other" else "/other"))
 
 
 def _fly(location: str) -> bytes:
@@ -206,7 +206,7 @@ def _fly(location: str) -> bytes:
 
 
 def animals(forbidden: int) -> list[Animal]:
-    """All of them; `forbidden` is the port that must not be reached."""
+    """Return all animals of this kind; `forbidden` is the port that must not be reached."""
     turning = "redirect-two-cycle"
     return [
         single(

@@ -1,4 +1,4 @@
-"""The zoo as the table of docs/hostile.md; `python -m tests.zoo.table` prints it."""
+"""Print the zoo as the table of docs/hostile.md: `python -m tests.zoo.table`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANY_PORT = 8080
 
 
 def lines() -> Iterator[str]:
-    """The table, line by line."""
+    """Return the lines of the table."""
     yield f"| {' | '.join(COLUMNS)} |"
     yield f"|{'---|' * len(COLUMNS)}"
     for animal in wild(ANY_PORT):
@@ -20,7 +20,7 @@ def lines() -> Iterator[str]:
 
 
 def _fates(animal: Animal) -> str:
-    """All that may come of its URLs, the usual first."""
+    """Return all accepted outcomes of its URLs, the usual one first."""
     words = dict.fromkeys(_words(fate) for fates in animal.expects.values() for fate in fates)
     bound = "" if animal.most is None else f"; at most {animal.most} requests"
     return ", ".join(words) + bound

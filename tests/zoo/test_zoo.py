@@ -1,6 +1,6 @@
-"""One crawl over the whole zoo: it ends, soon and small, with every URL where it should be.
+"""One crawl of the whole zoo: it ends soon, needs little memory, and every URL has an accepted outcome.
 
-And the healthy sites in its midst are read to their end as if the others were not there.
+The healthy sites among the animals are crawled to their end as if the others were not there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pytest
 
 from rove.model.urls import UrlState
 from rove.urls.canonical import canonical
-from tests.acceptance.ledger import check_audit, entries_of
-from tests.acceptance.web import crawl_options, frontier_rows, started
+from tests.acceptance.command import crawl_options, started
+from tests.acceptance.results import check_audit, frontier_rows, ledger_entries
 from tests.zoo.animal import Animal, Fate
 from tests.zoo.keeper import PAGES_PER_DOMAIN, Zoo, everyone, opened
 from tests.zoo.table import lines
@@ -31,17 +31,17 @@ CONCURRENCY = 200
 LONGEST_SECONDS = 120
 MOST_MEMORY = 400 * 1024 * 1024
 MOST_MEMORY_APART = 1200 * 1024 * 1024
-"""Of a process that the crawl starts for what may take long, which has a limit of its own."""
+"""The limit of the process that reads long pages, which has a memory limit of its own."""
 HEALTHY_SECONDS = 60.0
-"""Ten pages at the delay take two seconds; the rest is for a machine that has other things to do: a site is left alone
-for ten times what its answer took. The benchmark is what holds the pace itself to a bound."""
+"""Ten pages take two seconds at this delay. The rest is for a busy machine, because a site is left alone for ten times
+as long as its answer took. The benchmark checks the pace itself."""
 CLOCK_STEP = 0.002
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What became of a URL."""
+class UrlOutcome:
+    """The outcome of a URL."""
 
     state: str
     reason: str
@@ -50,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Outing:
-    """A crawl of the zoo that is over."""
+    """A finished crawl of the zoo."""
 
     zoo: Zoo
     data: Path
@@ -58,11 +58,11 @@ class Outing:
     code: int
     seconds: float
     peak: int
-    """The most memory of the crawl."""
+    """Peak memory of the crawl."""
     peak_apart: int
-    """The most of any process that it started."""
+    """Peak memory of any process that it started."""
     began: float
-    found: dict[str, Found]
+    outcomes: dict[str, UrlOutcome]
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +94,12 @@ def outing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outing]:
                 peak=peak,
                 peak_apart=max(peaks.values(), default=0),
                 began=began,
-                found=_found(data),
+                outcomes=_outcomes(data),
             )
 
 
 def _peaks(pid: int) -> dict[int, int]:
-    """The most memory that a process and those that it started have had so far."""
+    """Return the peak memory so far of a process and of those that it started."""
     peaks = {}
     with suppress(psutil.NoSuchProcess, OSError):
         for one in (pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))):
@@ -109,8 +109,8 @@ def _peaks(pid: int) -> dict[int, int]:
     return peaks
 
 
-def _found(data: Path) -> dict[str, Found]:
-    """What became of every URL; of those still pending, what they wait for."""
+def _outcomes(data: Path) -> dict[str, UrlOutcome]:
+    """Return the outcome of every URL; for a pending one, the last error is its reason."""
     errors: dict[str, str] = {}
     marks: dict[str, tuple[str, ...]] = {}
     for url, error, words, truncated in frontier_rows(
@@ -124,32 +124,32 @@ def _found(data: Path) -> dict[str, Found]:
             parsed = canonical(url)
             assert parsed is not None
             reason = errors.get(url) or errors.get(f"{parsed.origin}/robots.txt", "")
-        found[url] = Found(
+        found[url] = UrlOutcome(
             state=UrlState(state).name.lower(), reason=reason, marks=marks.get(url, ())
         )
     return found
 
 
-def _is_one_of(found: Found | None, fates: tuple[Fate, ...]) -> bool:
-    if found is None:
+def _is_one_of(outcome: UrlOutcome | None, fates: tuple[Fate, ...]) -> bool:
+    if outcome is None:
         return any(fate.state == "absent" for fate in fates)
     return any(
-        fate.state == found.state
-        and fnmatch.fnmatchcase(found.reason, fate.because)
-        and (not fate.mark or fnmatch.filter(found.marks, fate.mark))
+        fate.state == outcome.state
+        and fnmatch.fnmatchcase(outcome.reason, fate.because)
+        and (not fate.mark or fnmatch.filter(outcome.marks, fate.mark))
         for fate in fates
     )
 
 
 def _strays(outing: Outing, animal: Animal) -> list[str]:
-    """What is not as the animal expects, in words."""
+    """Describe every outcome that the animal does not accept."""
     strays = []
     for url, fates in animal.expects.items():
         parsed = canonical(url)
-        found = None if parsed is None else outing.found.get(parsed.text)
+        found = None if parsed is None else outing.outcomes.get(parsed.text)
         if not _is_one_of(found, fates):
             strays.append(f"{url[:100]} is {found}, not one of {[tuple(fate) for fate in fates]}")
-    asked = outing.zoo.asked_of(animal)
+    asked = outing.zoo.requests_to(animal)
     if animal.most is not None and len(asked) > animal.most:
         strays.append(f"{animal.name} was asked {len(asked)} times, not {animal.most} at most")
     return strays
@@ -186,8 +186,8 @@ def test_nothing_goes_wrong_inside(outing: Outing) -> None:
 
 def test_the_books_are_right(outing: Outing) -> None:
     check_audit(outing.data)
-    ledger = {url.partition("://")[2] for url, _ in entries_of(outing.data)}
-    seen = {one.url.partition("://")[2] for one in outing.zoo.asked}
+    ledger = {url.partition("://")[2] for url, _ in ledger_entries(outing.data)}
+    seen = {one.url.partition("://")[2] for one in outing.zoo.requests}
     assert seen <= ledger, sorted(seen - ledger)[:5]
 
 
@@ -195,7 +195,7 @@ def test_healthy_sites_keep_their_pace(outing: Outing) -> None:
     for animal in outing.zoo.animals:
         if not animal.name.startswith("healthy-"):
             continue
-        asked = [one for one in outing.zoo.asked_of(animal) if one.path != "/robots.txt"]
+        asked = [one for one in outing.zoo.requests_to(animal) if one.path != "/robots.txt"]
         assert {one.url for one in asked} == set(animal.expects), animal.name
         gaps = [after.at - before.at for before, after in pairwise(asked)]
         assert min(gaps) > DELAY - CLOCK_STEP, f"{animal.name} was asked after {min(gaps):.3f} s"

@@ -1,4 +1,4 @@
-"""Servers whose TLS is not as it should be: most of them are read, and marked."""
+"""Servers with broken TLS. Most of them are crawled, and their requests are marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.zoo.animal import Animal, Fate, linking, says, single, waiting, whole
 
-# For tests alone: one key for all, each certificate made out by itself, and of no use elsewhere.
+# For tests only: one key for all, and each certificate is self-signed.
 KEY = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgMw8ftnqCetwr3gV/
@@ -53,7 +53,7 @@ SM49BAMCA0cAMEQCICyaSmB9SC3hV7p9Ky5LKmHGTM+TxGFUiiNjJblSN5N3AiBy
 
 
 def context(certificate: str) -> ssl.SSLContext:
-    """A server's side with this certificate."""
+    """Return a server context with this certificate."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
         pem = Path(folder) / "server.pem"
@@ -63,7 +63,7 @@ def context(certificate: str) -> ssl.SSLContext:
 
 
 def tls_1_0() -> ssl.SSLContext:
-    """A server that speaks nothing newer than TLS 1.0."""
+    """Return the context of a server that speaks nothing newer than TLS 1.0."""
     made = context(SELF_SIGNED)
     made.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
@@ -74,7 +74,7 @@ def tls_1_0() -> ssl.SSLContext:
 
 
 def animals() -> list[Animal]:
-    """All of them."""
+    """Return all animals of this kind."""
     answer = says(whole(linking("a page behind TLS", ())))
     doubted = Fate("done", "", "tls-*")
     return [

@@ -1,4 +1,4 @@
-"""Sites without an end, and hosts that are slow or overloaded: honest ones, and such as never let up."""
+"""Endless sites, and hosts that are slow or overloaded, for a while or for ever."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.zoo.animal import (
     DONE,
     Animal,
     Answer,
-    Asked,
     Fates,
+    SeenRequest,
     Wire,
     at,
     failed,
@@ -22,7 +22,7 @@ from tests.zoo.animal import (
 )
 
 SLOW_SECONDS = 0.6
-"""What the slow host takes for a page; well within the zoo's timeout."""
+"""Seconds that the slow host takes for a page, well within the zoo's timeout."""
 
 
 def _trap(
@@ -39,8 +39,8 @@ def _trap(
     )
 
 
-async def _calendar(asked: Asked, wire: Wire) -> None:
-    month = int(asked.path.rpartition("=")[2]) if "=" in asked.path else 0
+async def _calendar(request: SeenRequest, wire: Wire) -> None:
+    month = int(request.path.rpartition("=")[2]) if "=" in request.path else 0
     links = [f"/calendar?month={month + step}" for step in (-1, 1, 12)]
     await wire.send(whole(linking(f"month {month}", links)))
 
@@ -48,24 +48,24 @@ async def _calendar(asked: Asked, wire: Wire) -> None:
 def _sessions() -> Answer:
     numbers = itertools.count()
 
-    async def answer(asked: Asked, wire: Wire) -> None:
+    async def answer(request: SeenRequest, wire: Wire) -> None:
         links = [f"/shop?page={page}&sid={next(numbers):08x}" for page in range(5)]
         await wire.send(whole(linking("a shop", links)))
 
     return answer
 
 
-async def _deeper(asked: Asked, wire: Wire) -> None:
-    path = asked.path.rstrip("/")
+async def _deeper(request: SeenRequest, wire: Wire) -> None:
+    path = request.path.rstrip("/")
     await wire.send(whole(linking(f"depth {path.count('/')}", [f"{path}/down/", f"{path}/on/"])))
 
 
 def _names() -> Answer:
     numbers = itertools.count()
 
-    async def answer(asked: Asked, wire: Wire) -> None:
+    async def answer(request: SeenRequest, wire: Wire) -> None:
         links = [f"http://n{next(numbers)}.many-names.test/" for _ in range(50)]
-        await wire.send(whole(linking(asked.host, links)))
+        await wire.send(whole(linking(request.host, links)))
 
     return answer
 
@@ -73,14 +73,14 @@ def _names() -> Answer:
 def _always_the_same() -> Answer:
     numbers = itertools.count()
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         links = "".join(f'<a href="/{next(numbers)}">on</a>' for _ in range(5))
         await wire.send(whole(f"<title>The same</title><p>As before.</p>{links}".encode()))
 
     return answer
 
 
-async def _slow(asked: Asked, wire: Wire) -> None:
+async def _slow(request: SeenRequest, wire: Wire) -> None:
     await asyncio.sleep(SLOW_SECONDS)
     await wire.send(whole(linking("a slow page", ["/second"])))
 
@@ -88,7 +88,7 @@ async def _slow(asked: Asked, wire: Wire) -> None:
 def _busy_at_first() -> Answer:
     asked_before = itertools.count()
 
-    async def answer(_asked: Asked, wire: Wire) -> None:
+    async def answer(_request: SeenRequest, wire: Wire) -> None:
         if next(asked_before) < 2:
             await wire.send(head("429 Too Many Requests", "Retry-After: 1", "Content-Length: 0"))
         else:
@@ -98,7 +98,7 @@ def _busy_at_first() -> Answer:
 
 
 def animals(pages: int) -> list[Animal]:
-    """All of them; `pages` is how many a crawl takes of a domain at most."""
+    """Return all animals of this kind; `pages` is the most pages that a crawl takes of a domain."""
     slow: dict[str, Fates] = {at("slow", path): (DONE,) for path in ("/", "/second")}
     few = pages + 8
     return [

@@ -21,6 +21,8 @@ from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
 
+pytestmark = pytest.mark.system
+
 PATIENCE = 10.0
 EXHAUSTED = '{"ending": "exhausted"}'
 UNTIL_STOPPED = 'cat >/dev/null; echo \'{"ending": "stopped"}\''

@@ -458,6 +458,7 @@ for visit in range(1, 1_000_000):
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("lines", [1, 10, 777])
 def test_every_written_note_survives_a_kill(folder: Path, lines: int) -> None:
     command = [sys.executable, "-c", WRITER, str(folder)]

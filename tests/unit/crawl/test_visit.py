@@ -650,6 +650,7 @@ class TestPages:
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
         assert (await world.counters())["marks.links-cut"] == 1
 
+    @pytest.mark.system
     async def test_a_long_page_is_parsed_beside_the_event_loop(self, world: World) -> None:
         html = "<title>Long</title>" + "<p>Some text.<a href=/b>b</a>" * 5_000
         await world.open(f"{A}/", script={f"{A}/": page(html)})
@@ -658,6 +659,7 @@ class TestPages:
         assert record.requests[-1].title == "Long" and record.requests[-1].marks == ()
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
 
+    @pytest.mark.system
     async def test_nothing_is_taken_from_a_page_that_is_too_complex(self, world: World) -> None:
         world.reader = PageReader(max_cpu_seconds=0.5)
         html = "<a href=/b>b</a>" + "<dl><dt>" * 100_000

@@ -17,6 +17,8 @@ from rove.demo.profile import CALM
 from rove.demo.server import main
 from rove.demo.web import SmallWeb
 
+pytestmark = pytest.mark.system
+
 
 class Program:
     """Run the server as a program."""

@@ -20,6 +20,8 @@ from rove.demo.web import SmallWeb
 from rove.errors import UsageError
 from tests.unit.fetch.test_transport import CERTIFICATE
 
+pytestmark = pytest.mark.system
+
 SMALL = replace(BENCH, pages_per_host=(50, 50), page_bytes=(240_000, 240_000))
 
 

@@ -18,6 +18,8 @@ from rove.demo.profile import CALM, EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.server import SmallWebServer
 from rove.demo.web import SmallWeb
 
+pytestmark = pytest.mark.system
+
 TIDY = replace(
     CALM,
     entries={EntryKind.PAGE: 1},

@@ -23,6 +23,8 @@ from rove.model.outcomes import (
 )
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page, parsed
 
+pytestmark = pytest.mark.system
+
 LONG = 60.0
 
 

@@ -15,6 +15,8 @@ from rove.fetch.dns import AresLookup, CachingResolver, DnsAnswer
 from rove.model.outcomes import Failed, FailureKind
 from tests.unit.fetch.server import on_loop
 
+pytestmark = pytest.mark.system
+
 NOT_FOUND = Failed(kind=FailureKind.DNS_NOT_FOUND, detail="no such name")
 NO_ANSWER = Failed(kind=FailureKind.DNS, detail="no answer")
 

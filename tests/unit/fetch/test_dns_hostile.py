@@ -37,6 +37,8 @@ from tests.unit.fetch.server import (
     serve,
 )
 
+pytestmark = pytest.mark.system
+
 A, CNAME = 1, 5
 Reply = Callable[[bytes, str], bytes | None]
 """Makes the answer to a query and its name; None sends no answer."""

@@ -13,6 +13,8 @@ from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind, Fetched
 from tests.unit.fetch.server import Act, Script, failure, fetching, page, request_to, serve
 
+pytestmark = pytest.mark.system
+
 AT_ONCE = 50
 Run = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -153,6 +153,7 @@ class Only(AddressGuard):
         return address == "127.0.0.2"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("host", ["page.test", "localhost", "rebound.localhost"])
 @on_loop
 async def test_dns_rebinding_does_not_lead_to_a_forbidden_address(host: str) -> None:
@@ -186,6 +187,7 @@ async def test_ports_of_other_protocols_are_refused(port: int) -> None:
     assert resolver.asked == []
 
 
+@pytest.mark.system
 @on_loop
 async def test_any_other_port_is_accepted() -> None:
     async with serve([page(b"hello")]) as server, fetching() as fetcher:

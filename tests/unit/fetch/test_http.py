@@ -36,6 +36,8 @@ from tests.unit.fetch.server import (
     serve,
 )
 
+pytestmark = pytest.mark.system
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 

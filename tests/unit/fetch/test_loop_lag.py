@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from rove.fetch.loop_lag import LoopLag
 from rove.model.outcomes import Fetched
 from tests.unit.fetch.server import fetching, on_loop, page, request_to, serve
@@ -21,6 +23,7 @@ async def test_a_blocked_loop_lags_by_the_time_it_was_blocked() -> None:
     assert lag.seconds - before > 0.2
 
 
+@pytest.mark.system
 @on_loop
 async def test_lag_is_subtracted_from_the_response_time() -> None:
     async with serve([page(b"at once")]) as server, fetching() as fetcher:

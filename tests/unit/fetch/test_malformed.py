@@ -18,6 +18,8 @@ from rove.model.outcomes import (
 )
 from tests.unit.fetch.server import Act, Script, failure, on_loop, outcome_of, page
 
+pytestmark = pytest.mark.system
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 
+import pytest
 from msgspec.structs import replace
 
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import FailureKind, Fetched
 from rove.resources.memory import Memory, Share
 from tests.unit.fetch.server import Act, failure, fetching, on_loop, page, request_to, serve
+
+pytestmark = pytest.mark.system
 
 KiB = 1 << 10
 BODY = bytes(range(256)) * 1_200

@@ -24,6 +24,8 @@ from tests.unit.fetch.server import (
     serve,
 )
 
+pytestmark = pytest.mark.system
+
 LABEL = "a" * 63
 NAMES = {
     "bücher.test": "xn--bcher-kva.test",

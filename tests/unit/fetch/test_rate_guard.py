@@ -18,6 +18,8 @@ from rove.fetch.rate_guard import RateGuard
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch.server import Server, failure, fetching, on_loop, outcome_of, page, request_to
 
+pytestmark = pytest.mark.system
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 LIMITS = FetchLimits(window=20.0, min_rate=256.0)

@@ -11,6 +11,8 @@ import pytest
 
 from rove.fetch.failure import is_local_shortage
 
+pytestmark = pytest.mark.system
+
 # Runs in its own process, which runs out of files.
 SCRIPT = """
 import os, resource

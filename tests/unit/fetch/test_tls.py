@@ -29,6 +29,8 @@ from tests.unit.fetch.server import (
     serve,
 )
 
+pytestmark = pytest.mark.system
+
 DOUBTFUL = {
     certificates.EXPIRED: "tls-expired",
     certificates.NOT_YET_VALID: "tls-not-yet-valid",

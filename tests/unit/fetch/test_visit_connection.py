@@ -28,6 +28,8 @@ from rove.model.outcomes import (
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, parsed, reset
 
+pytestmark = pytest.mark.system
+
 ROBOTS, PAGE = "/robots.txt", "/page"
 RULES = page(b"User-agent: *")
 HELLO = page(b"hello")

@@ -23,6 +23,8 @@ from rove.parse.reading_process import Listing
 from rove.urls.canonical import canonical
 from tests.unit.parse.evil_pages import EVIL_PAGES
 
+pytestmark = pytest.mark.system
+
 LONG = b"<title>t</title>" + b"<p class=x>Some text and <a href=/y>a link</a>.\n" * 5_000
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rove.policy.http_date
 from rove.policy.http_date import parse_http_date
 
 SECONDS = 784111777.0
@@ -37,7 +34,3 @@ def test_an_unreadable_date_is_none(text: str) -> None:
 @given(st.text(max_size=200))
 def test_no_text_raises(text: str) -> None:
     parse_http_date(text)
-
-
-def test_the_doctests_pass() -> None:
-    assert doctest.testmod(rove.policy.http_date).failed == 0

@@ -65,6 +65,7 @@ print("written")
 """
 
 
+@pytest.mark.system
 def test_a_crawl_opens_its_files_when_nothing_else_can_be_opened(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", OUT_OF_FILES, str(tmp_path)], capture_output=True, text=True

@@ -220,6 +220,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("lines", [1, 400, 3_000])
 def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import ipaddress
 import itertools
 import string
@@ -11,8 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import rove.urls.canonical
-import rove.urls.origin
 from rove.urls.canonical import (
     MAX_URL_LENGTH,
     LinkBase,
@@ -479,8 +476,3 @@ def test_a_stored_url_is_restored(text: str) -> None:
     assert url is not None and url.text == text
     assert restored(text, url.fingerprint) == url
     assert origin_of(text) == url.origin
-
-
-def test_the_doctests_pass() -> None:
-    assert doctest.testmod(rove.urls.canonical).failed == 0
-    assert doctest.testmod(rove.urls.origin).failed == 0

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rove.errors import UsageError
-from rove.urls import ignored_params
 from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
 from rove.urls.ignored_params import (
     BUILT_IN_NAMES,
@@ -164,7 +161,3 @@ def test_the_form_is_stable_with_and_without_the_list(text: str) -> None:
         assert canonical(url.text, None, BUILT_IN) == url
         assert canonical(url.text) == url
         assert not BUILT_IN.names_in(url.text)
-
-
-def test_the_doctests_pass() -> None:
-    assert doctest.testmod(ignored_params).failed == 0

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import rove.urls.seed
 from rove.urls.seed import parse_any_seed, parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
 
@@ -135,7 +132,3 @@ def test_a_bare_seed_is_the_front_page_of_a_host(text: str) -> None:
 def test_plain_seeds_equal_parsed_ones(scheme: str, host: str, end: str) -> None:
     text = scheme + host + end
     assert parse_seed(text) == parse_any_seed(text)
-
-
-def test_the_doctests_pass() -> None:
-    assert doctest.testmod(rove.urls.seed).failed == 0
