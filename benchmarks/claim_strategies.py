@@ -97,9 +97,7 @@ async def note(strategy: Strategy, connection: Any, claim: Claim) -> None:
         await connection.execute("UPDATE url SET done = true WHERE id = $1", claim.url)
 
 
-async def run_strategy(
-    url: str, strategy: Strategy, queue: Queue, workers: int, seconds: float
-) -> Ledger:
+async def run_strategy(url: str, strategy: Strategy, queue: Queue, workers: int, seconds: float) -> Ledger:
     """Run one cell of the table."""
     ledger = Ledger()
     settings = {"search_path": SCHEMA, "jit": "off"}
@@ -136,8 +134,7 @@ async def fill(connection: Any, queue: Queue) -> None:
         timeout=300,
     )
     await connection.execute(
-        "ALTER TABLE url ADD PRIMARY KEY (id);"
-        "CREATE INDEX unclaimed ON url (id) WHERE claimed_at IS NULL",
+        "ALTER TABLE url ADD PRIMARY KEY (id);CREATE INDEX unclaimed ON url (id) WHERE claimed_at IS NULL",
         timeout=300,
     )
     await connection.execute("VACUUM ANALYZE url")
@@ -320,13 +317,9 @@ async def _cell(url: str, name: str, queue: Queue, workers: int, seconds: float)
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postgres", metavar="URL", help="use this server instead of a new one")
-    parser.add_argument(
-        "--urls", type=int, default=1_000_000, help="URLs in the queue (default: 1,000,000)"
-    )
+    parser.add_argument("--urls", type=int, default=1_000_000, help="URLs in the queue (default: 1,000,000)")
     parser.add_argument(
         "--workers",
         type=int,
@@ -334,16 +327,10 @@ def _options() -> argparse.ArgumentParser:
         default=[10, 200],
         help="numbers of workers (default: 10 200)",
     )
-    parser.add_argument(
-        "--seconds", type=float, default=10.0, help="length of each cell (default: 10)"
-    )
-    parser.add_argument(
-        "--only", action="append", choices=NAMES, help="only this way to claim; repeatable"
-    )
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each cell (default: 10)")
+    parser.add_argument("--only", action="append", choices=NAMES, help="only this way to claim; repeatable")
     parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "docs" / "frontier", help="folder for results"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "frontier", help="folder for results")
     return parser
 
 

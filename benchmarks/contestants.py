@@ -92,9 +92,7 @@ def is_there(contestant: str) -> bool:
     return not contestant.startswith(SCRAPY) or find_spec("scrapy") is not None
 
 
-def command_of(
-    contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str
-) -> list[str]:
+def command_of(contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str) -> list[str]:
     """Return the command that starts a contestant. A crawl runs until it is stopped."""
     if contestant in CRAWLS:
         return crawl_command(contestant, trial, web, folder, database)
@@ -115,9 +113,7 @@ def command_of(
     ]
 
 
-def crawl_command(
-    contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str
-) -> list[str]:
+def crawl_command(contestant: str, trial: Trial, web: ServedWeb, folder: Path, database: str) -> list[str]:
     """Return the command for a crawl that runs until it is stopped."""
     return [
         *(

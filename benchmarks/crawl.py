@@ -64,9 +64,7 @@ class Bench:
         self._every = every
         self._own = [part for part in OWN_RUNS if part in only]
         self._contestants = [
-            name
-            for name in options.contestant or CONTESTANTS
-            if name not in options.without and is_there(name)
+            name for name in options.contestant or CONTESTANTS if name not in options.without and is_there(name)
         ]
         self.rounds: dict[str, list[list[Figures]]] = {name: [] for name in self.arenas}
         self.verdicts: Verdicts = []
@@ -153,9 +151,7 @@ def main() -> int:
     bench = Bench(options, about)
     bench.run()
     bench.save()
-    text = as_text(
-        about, bench.arenas, bench.rounds, bench.verdicts, bench.failures, quick=options.quick
-    )
+    text = as_text(about, bench.arenas, bench.rounds, bench.verdicts, bench.failures, quick=options.quick)
     options.json.with_suffix(".md").write_text(text + "\n")
     print(text)
     if options.against:
@@ -169,18 +165,14 @@ def _compared(arena: Arena, tree: Path) -> Arena:
     """Return the web with two contestants: rove of this tree and rove of another one."""
     python = tree.resolve() / ".venv" / "bin" / "python"
     if not python.exists():
-        sys.exit(
-            f"{python} does not exist: --against needs a source tree with a virtual environment"
-        )
+        sys.exit(f"{python} does not exist: --against needs a source tree with a virtual environment")
     trial = replace(arena.trial, other_python=str(python))
     return replace(arena, trial=trial, contestants=("rove-2", OTHER_TREE))
 
 
 def _options() -> argparse.ArgumentParser:
     default_file = Path(tempfile.gettempdir()) / "rove-bench.json"
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts_and_webs = (*WEB_NAMES, *FROM_TABLE, *OWN_RUNS)
     parser.add_argument(
         "--only",
@@ -188,9 +180,7 @@ def _options() -> argparse.ArgumentParser:
         choices=parts_and_webs,
         help="run only this web or part; repeatable",
     )
-    parser.add_argument(
-        "--contestant", action="append", choices=CONTESTANTS, help="run only this one; repeatable"
-    )
+    parser.add_argument("--contestant", action="append", choices=CONTESTANTS, help="run only this one; repeatable")
     parser.add_argument(
         "--without",
         action="append",
@@ -198,12 +188,8 @@ def _options() -> argparse.ArgumentParser:
         choices=CONTESTANTS,
         help="leave this one out; repeatable",
     )
-    parser.add_argument(
-        "--rounds", type=int, default=2, help="rounds of the webs and of part c (default: 2)"
-    )
-    parser.add_argument(
-        "--against", type=Path, metavar="TREE", help="compare with the rove of another source tree"
-    )
+    parser.add_argument("--rounds", type=int, default=2, help="rounds of the webs and of part c (default: 2)")
+    parser.add_argument("--against", type=Path, metavar="TREE", help="compare with the rove of another source tree")
     parser.add_argument("--quick", action="store_true", help="tiny webs, to see that it works")
     parser.add_argument(
         "--json",

@@ -88,9 +88,7 @@ def measure_claims(backend: Backend, urls: int, seconds: float) -> dict[str, Any
     if isinstance(backend, Postgres):
         result["buffers"] = asyncio.run(buffers_per_claim(backend, LOWEST))
     result["claims"] = [
-        _announced(
-            backend, urls, ClaimTask(backend, seconds, urls // 5 // processes, with_rows), processes
-        )
+        _announced(backend, urls, ClaimTask(backend, seconds, urls // 5 // processes, with_rows), processes)
         for processes, with_rows in ((1, False), (2, False), (1, True))
     ]
     if isinstance(backend, Postgres):
@@ -100,16 +98,12 @@ def measure_claims(backend: Backend, urls: int, seconds: float) -> dict[str, Any
     return result
 
 
-def _add_task(
-    backend: Backend, plan: Plan, by_page: bool, seconds: float, processes: int
-) -> AddTask:
+def _add_task(backend: Backend, plan: Plan, by_page: bool, seconds: float, processes: int) -> AddTask:
     links = min(plan.urls, round(MOST_LINKS_PER_S * seconds / processes))
     return AddTask(backend, plan, by_page, seconds, 2 + links // LINK_BATCH)
 
 
-def _announced(
-    backend: Backend, urls: int, task: AddTask | ClaimTask, processes: int
-) -> dict[str, Any]:
+def _announced(backend: Backend, urls: int, task: AddTask | ClaimTask, processes: int) -> dict[str, Any]:
     rates = figures(task, processes)
     what = "links" if isinstance(task, AddTask) else "claims + settles"
     rate = f"{rates['per_s']:,.0f} {what}/s"
@@ -145,9 +139,7 @@ async def _wear_under_snapshot(backend: Postgres, settles: int) -> dict[str, Any
 async def _worn(backend: Postgres, when: str, done: WorkDone) -> dict[str, Any]:
     names = ("domain", "domain_due", "domain_pkey", "url", "url_pending")
     async with backend.connected() as connection:
-        sizes = {
-            name: await connection.fetchval(f"SELECT pg_table_size('{name}')") for name in names
-        }
+        sizes = {name: await connection.fetchval(f"SELECT pg_table_size('{name}')") for name in names}
     return {
         "when": when,
         "per_s": done.count / done.seconds if done.seconds else None,
@@ -203,9 +195,7 @@ def main() -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postgres", metavar="URL", help="use this server instead of a new one")
     parser.add_argument(
         "--on",
@@ -214,15 +204,9 @@ def _options() -> argparse.ArgumentParser:
         default=BACKENDS,
         help="backends to measure (default: both)",
     )
-    parser.add_argument(
-        "--urls", type=int, default=SIZES[-1], help="largest frontier (default: 10 million)"
-    )
-    parser.add_argument(
-        "--only-size", type=int, action="append", help="measure only this size; repeatable"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=8.0, help="length of each measurement (default: 8)"
-    )
+    parser.add_argument("--urls", type=int, default=SIZES[-1], help="largest frontier (default: 10 million)")
+    parser.add_argument("--only-size", type=int, action="append", help="measure only this size; repeatable")
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of each measurement (default: 8)")
     parser.add_argument(
         "--settles",
         type=int,
@@ -236,9 +220,7 @@ def _options() -> argparse.ArgumentParser:
         help="URLs in the frontier of that measurement (default: 1,000,000)",
     )
     parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "docs" / "frontier", help="folder for the results"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "frontier", help="folder for the results")
     return parser
 
 

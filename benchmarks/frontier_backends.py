@@ -91,8 +91,7 @@ class Sqlite:
                 ),
             )
             base.executemany(
-                "INSERT INTO url (domain, fingerprint, url, priority, position, depth) "
-                "VALUES (?, ?, ?, 1, ?, 1)",
+                "INSERT INTO url (domain, fingerprint, url, priority, position, depth) VALUES (?, ?, ?, 1, ?, 1)",
                 _rows_by_arrival(plan),
             )
             base.executemany("INSERT INTO counter VALUES (?, ?)", _counters(plan).items())
@@ -132,9 +131,7 @@ class Postgres:
     @asynccontextmanager
     async def connected(self, **settings: str) -> AsyncIterator[Any]:
         """Open a connection to the schema outside of the frontier."""
-        connection = await asyncpg.connect(
-            self.url, server_settings={**settings, "search_path": f'"{self.schema}"'}
-        )
+        connection = await asyncpg.connect(self.url, server_settings={**settings, "search_path": f'"{self.schema}"'})
         try:
             yield connection
         finally:
@@ -153,8 +150,7 @@ class Postgres:
         await connection.copy_to_table(
             "domain",
             source=_lines(
-                f"{fingerprint(domain_name(number))}\t{domain_name(number)}\t{number}\t"
-                f"{plan.per_domain}\n"
+                f"{fingerprint(domain_name(number))}\t{domain_name(number)}\t{number}\t{plan.per_domain}\n"
                 for number in range(plan.domains)
             ),
             columns=["id", "name", "ready_at", "pending"],

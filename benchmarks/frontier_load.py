@@ -192,10 +192,7 @@ def in_processes(task: AddTask | ClaimTask, processes: int) -> list[WorkDone]:
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(processes), context.Queue()
     number = random.randrange(1, 1 << 20) * 8
-    workers = [
-        context.Process(target=run_task, args=(task, number + i, start, results))
-        for i in range(processes)
-    ]
+    workers = [context.Process(target=run_task, args=(task, number + i, start, results)) for i in range(processes)]
     for worker in workers:
         worker.start()
     done = [results.get(timeout=600) for _ in workers]

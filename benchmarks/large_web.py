@@ -56,9 +56,7 @@ class Connection(asyncio.Protocol):
         if b"\r\n\r\n" not in self._head:
             return
         if self._head.startswith(b"GET /robots.txt"):
-            self._transport.write(
-                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-            )
+            self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             self._transport.close()
             return
         self._is_page = True

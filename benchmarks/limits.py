@@ -162,10 +162,7 @@ def _open(process: subprocess.Popen[bytes], here: Ground) -> int:
     with suppress(psutil.Error):
         crawler = psutil.Process(process.pid)
         for member in (crawler, *crawler.children(recursive=True)):
-            count += sum(
-                bool(one.raddr) and one.raddr.port == here.web.port
-                for one in member.net_connections("tcp")
-            )
+            count += sum(bool(one.raddr) and one.raddr.port == here.web.port for one in member.net_connections("tcp"))
     return count
 
 

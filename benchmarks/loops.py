@@ -103,9 +103,7 @@ async def with_sockets(loop: Loop, address: str) -> None:
         secure = {"ssl": context, "server_hostname": urlsplit(url).hostname}
         options: dict[str, Any] = secure if url.startswith("https") else {}
         try:
-            transport, client = await running.create_connection(
-                lambda: _RawClient(url), host, int(port), **options
-            )
+            transport, client = await running.create_connection(lambda: _RawClient(url), host, int(port), **options)
             complete = await client.done
             transport.close()
         except OSError:

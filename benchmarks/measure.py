@@ -240,9 +240,7 @@ def _figures(
     )
 
 
-def _details_of_rove(
-    trial: Trial, log: list[LoggedRequest], start: float, told: dict[str, Any]
-) -> dict[str, float]:
+def _details_of_rove(trial: Trial, log: list[LoggedRequest], start: float, told: dict[str, Any]) -> dict[str, float]:
     """Return the figures that only a crawl has."""
     verdict = judge(trial.plan.web, log, trial.delay)
     return {

@@ -58,21 +58,11 @@ class Result:
 
 def main() -> int:
     """Measure every case and print one table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--concurrency", type=int, default=1_000, help="fetches at once (default: 1000)"
-    )
-    parser.add_argument(
-        "--hosts", type=int, default=1_200, help="hosts with large pages (default: 1200)"
-    )
-    parser.add_argument(
-        "--ceiling", default="512MiB", help="value of --max-memory (default: 512MiB)"
-    )
-    parser.add_argument(
-        "--only", action="append", help="only cases whose name starts with this; repeatable"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--concurrency", type=int, default=1_000, help="fetches at once (default: 1000)")
+    parser.add_argument("--hosts", type=int, default=1_200, help="hosts with large pages (default: 1200)")
+    parser.add_argument("--ceiling", default="512MiB", help="value of --max-memory (default: 512MiB)")
+    parser.add_argument("--only", action="append", help="only cases whose name starts with this; repeatable")
     parser.add_argument("--keep", type=Path, help="leave the data directories here")
     options = parser.parse_args()
     hosts, ceiling = options.hosts, options.ceiling
@@ -86,9 +76,7 @@ def main() -> int:
             ("40 KB, no limit", "html", ORDINARY, 10_000, "64GiB", 0),
         )
     ]
-    chosen = [
-        case for case in cases if not options.only or case.name.startswith(tuple(options.only))
-    ]
+    chosen = [case for case in cases if not options.only or case.name.startswith(tuple(options.only))]
     print(
         f"{'':16} {'ceiling':>8} {'peak RSS':>9} {'at once':>8} {'pages':>13} {'requests':>9} "
         f"{'seconds':>8} {'pages/s':>8} {'CPU ms/page':>12}"

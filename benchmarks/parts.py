@@ -84,11 +84,7 @@ def not_binding(table: Table) -> Verdicts:
             f"delay not binding, {NAMES[name]}: {LEAST_OF_SCRAPY:g} times Scrapy and {LEAST_OF_BARE:.0%} of the "
             f"bare loop (aim: {AIMED_RATE:,.0f} pages/s, {AIMED_OF_BARE:.0%})"
         )
-        verdicts.append(
-            Verdict(
-                part="a", claim=claim, is_reached=reached, numbers="; ".join(words), values=values
-            )
-        )
+        verdicts.append(Verdict(part="a", claim=claim, is_reached=reached, numbers="; ".join(words), values=values))
     return verdicts
 
 
@@ -133,9 +129,7 @@ def over_https(table: Table) -> Verdicts:
             # The time of a page in the plain crawl plus the time of its handshakes.
             expected = 1 / (1 / plain.pages_per_s + per_page / alone)
             values["of_expected"] = crawl.pages_per_s / expected
-            numbers += (
-                f"; {values['of_expected']:.0%} of what the plain crawl plus handshakes would allow"
-            )
+            numbers += f"; {values['of_expected']:.0%} of what the plain crawl plus handshakes would allow"
         verdicts.append(
             Verdict(
                 part="f",
@@ -182,9 +176,7 @@ def binding(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool) 
     return verdicts
 
 
-def large_frontier(
-    arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool, rounds: int = 2
-) -> Verdicts:
+def large_frontier(arenas: Mapping[str, Arena], chosen: Sequence[str], *, quick: bool, rounds: int = 2) -> Verdicts:
     """(c) Measure the same crawl with and without ten million more URLs in the frontier, in turns."""
     trial = arenas["40kb"].trial
     many = 20_000 if quick else MANY_URLS
@@ -214,10 +206,7 @@ def large_frontier(
                     f"{large:,.0f} pages/s, {small:,.0f} without them ({-slower:+.0%}); "
                     f"CPU time per page {dear:.2f} and {cheap:.2f} ms"
                 ),
-                values={
-                    name: [one.as_json() for one in runs[urls]]
-                    for name, urls in (("with", many), ("without", 0))
-                },
+                values={name: [one.as_json() for one in runs[urls]] for name, urls in (("with", many), ("without", 0))},
             )
         )
     return verdicts

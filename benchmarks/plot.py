@@ -79,10 +79,7 @@ def stacked(path: Path, columns: Mapping[str, Mapping[str, float]], *, title: st
     for name in names:
         heights = [column.get(name, 0.0) for column in columns.values()]
         drawn = axes.bar(list(columns), heights, 0.5, bottom=below, label=name)
-        labels = [
-            f"{height:.2f}" if height > 0.04 * max(map(_total, columns.values())) else ""
-            for height in heights
-        ]
+        labels = [f"{height:.2f}" if height > 0.04 * max(map(_total, columns.values())) else "" for height in heights]
         axes.bar_label(drawn, labels=labels, label_type="center", fontsize=7)
         below = [low + height for low, height in zip(below, heights, strict=True)]
     axes.set_xlim(-0.6, len(columns) - 0.4)

@@ -33,9 +33,7 @@ _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "server cores": lambda f: f"{f.server_cores:.2f}",
     "other cores": lambda f: f"{f.other_cores:.2f}",
     "peak RSS MB, a process": lambda f: f"{f.peak_process_rss / 1e6:.0f}",
-    "leases without a request": lambda f: (
-        f"{f.details['leases_unasked']:,.0f}" if f.details else ""
-    ),
+    "leases without a request": lambda f: f"{f.details['leases_unasked']:,.0f}" if f.details else "",
     "errors": lambda f: str(sum(f.errors.values())),
 }
 BUSY = 0.3
@@ -87,9 +85,7 @@ def as_text(
         lines += [f"**{name}**: {arena.about}", "", *_table(list(_COLUMNS), rows), ""]
         busy = max(f.other_cores for f in chosen.values())
         if busy > BUSY:
-            lines.append(
-                f"- **{busy:.1f} cores were busy with other work: the rates are too low**; CPU ms/page holds"
-            )
+            lines.append(f"- **{busy:.1f} cores were busy with other work: the rates are too low**; CPU ms/page holds")
         lines += [_about_rounds(rounds[name], n) for n in NAMES if n in chosen]
         lines += [_about_crawl(f) for n, f in chosen.items() if n in CRAWLS]
         lines.append("")
@@ -110,9 +106,7 @@ def against(rounds: Rounds) -> str:
         if not {"rove-2", OTHER_TREE} <= set(by_name):
             continue
         ours, other = by_name["rove-2"], by_name[OTHER_TREE]
-        ratios.append(
-            (_ratio(ours.pages_per_s, other.pages_per_s), _ratio(ours.crawler_ms, other.crawler_ms))
-        )
+        ratios.append((_ratio(ours.pages_per_s, other.pages_per_s), _ratio(ours.crawler_ms, other.crawler_ms)))
     if not ratios:
         return "- this tree and the other one were not measured in the same round"
     lines = [
@@ -133,10 +127,7 @@ def plotted(path: Path, rounds: Mapping[str, Rounds]) -> list[Path]:
     table = {name: chosen for name, own in rounds.items() if (chosen := best(own))}
     if not table or find_spec("matplotlib") is None:
         return []
-    groups = {
-        name: {NAMES[n]: chosen[n].pages_per_s for n in NAMES if n in chosen}
-        for name, chosen in table.items()
-    }
+    groups = {name: {NAMES[n]: chosen[n].pages_per_s for n in NAMES if n in chosen} for name, chosen in table.items()}
     plot.bars(path, groups, title="A crawl on one machine", y="pages/s", log=True)
     sizes = {
         f"{name}: {NAMES[n]}": list(enumerate(rss / 1e6 for rss in chosen[n].rss_by_second))
@@ -192,9 +183,7 @@ def agrees(figures: Figures) -> bool:
     )
 
 
-def _table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True
-) -> list[str]:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> list[str]:
     cells = [heads, *rows]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
 
@@ -205,10 +194,7 @@ def _table(
         ]
         return f"| {' | '.join(parts)} |"
 
-    rule = [
-        "-" * (width + 1) + (":" if column and numbers else "-")
-        for column, width in enumerate(widths)
-    ]
+    rule = ["-" * (width + 1) + (":" if column and numbers else "-") for column, width in enumerate(widths)]
     return [line(heads), f"|{'|'.join(rule)}|", *map(line, rows)]
 
 

@@ -76,9 +76,7 @@ class BroadSpider(scrapy.Spider):
         from twisted.internet import reactor
 
         connect = reactor.connectTCP
-        reactor.connectTCP = lambda host, port, *rest, **more: connect(
-            host, self._port, *rest, **more
-        )
+        reactor.connectTCP = lambda host, port, *rest, **more: connect(host, self._port, *rest, **more)
         reactor.callLater(self._seconds, self._end)
         with self._seeds.open() as seeds:
             for line in seeds:

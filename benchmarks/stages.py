@@ -126,9 +126,7 @@ def cpu_by_thread(crawler: psutil.Process) -> Counter[int]:
 
 def profile(crawler: int, seconds: float, file: Path) -> None:
     """Sample the crawler for some seconds and write the stacks to a file."""
-    program = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which(
-        "py-spy"
-    )
+    program = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if program is None:
         raise SystemExit("py-spy is not installed: python -m pip install py-spy")
     command = [program, "record", "--pid", str(crawler), "--duration", str(round(seconds))]
@@ -252,12 +250,8 @@ def _commit() -> str:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--hosts", type=int, default=20_000, help="hosts of the web (default: 20000)"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=20_000, help="hosts of the web (default: 20000)")
     parser.add_argument(
         "--set",
         action="append",
@@ -265,20 +259,12 @@ def _options() -> argparse.ArgumentParser:
         metavar="KNOB=VALUE",
         help="set a knob of the web; repeatable",
     )
-    parser.add_argument(
-        "--concurrency", type=int, default=500, help="fetches at once (default: 500)"
-    )
+    parser.add_argument("--concurrency", type=int, default=500, help="fetches at once (default: 500)")
     parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
-    parser.add_argument(
-        "--seconds", type=float, default=20.0, help="how long to profile (default: 20)"
-    )
-    parser.add_argument(
-        "--warm-up", type=float, default=5.0, help="seconds before profiling starts (default: 5)"
-    )
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to profile (default: 20)")
+    parser.add_argument("--warm-up", type=float, default=5.0, help="seconds before profiling starts (default: 5)")
     parser.add_argument("--save", type=Path, help="save the profile as JSON")
-    parser.add_argument(
-        "--before", type=Path, help="a profile that --save wrote at an earlier commit"
-    )
+    parser.add_argument("--before", type=Path, help="a profile that --save wrote at an earlier commit")
     parser.add_argument("--svg", type=Path, help="draw the profile as stacked bars")
     return parser
 

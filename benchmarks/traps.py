@@ -171,9 +171,7 @@ def _as_json(run: Run) -> dict[str, Any]:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, default=20, help="sites of each kind (default: 20)")
     parser.add_argument("--delay", type=float, default=0.5, help="seconds (default: 0.5)")
     parser.add_argument("--seconds", type=int, default=180, help="length of a crawl (default: 180)")

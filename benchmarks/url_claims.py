@@ -99,9 +99,7 @@ class Delete:
             return LOST
         if await connection.fetchval(_IS_READY, head["domain"], _DELAY):
             return Claim(head["id"], head["domain"])
-        await connection.execute(
-            "INSERT INTO url (domain, text) VALUES ($1, $2)", head["domain"], text
-        )
+        await connection.execute("INSERT INTO url (domain, text) VALUES ($1, $2)", head["domain"], text)
         return NOT_READY
 
 
@@ -159,9 +157,7 @@ class BothLocked:
             if row is None:
                 return NOTHING
             await connection.execute("UPDATE url SET claimed_at = now() WHERE id = $1", row["id"])
-            await connection.execute(
-                "UPDATE domain SET last_fetch = now() WHERE id = $1", row["domain"]
-            )
+            await connection.execute("UPDATE domain SET last_fetch = now() WHERE id = $1", row["domain"])
         return Claim(row["id"], row["domain"])
 
 

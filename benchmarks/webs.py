@@ -73,9 +73,7 @@ def arenas(*, quick: bool) -> dict[str, Arena]:
             about="200,000 hosts whose links all lead to 10 of them, 50,000 of their pages ahead in the queue; 70 s",
             trial=replace(
                 wide,
-                plan=replace(
-                    wide.plan.with_knobs(f"linked_hosts={FEW}", many_pages), clogged=50_000
-                ),
+                plan=replace(wide.plan.with_knobs(f"linked_hosts={FEW}", many_pages), clogged=50_000),
             ),
             contestants=("rove-2", "postgres-2"),
         ),

@@ -104,20 +104,14 @@ def _wild(without: Iterable[str]) -> Iterator[dict[str, list[str]]]:
     """Open the zoo without its healthy sites in another process; yield its seeds and connect options."""
     command = [sys.executable, "-m", "tests.zoo.keeper", "--wild"]
     command += [word for name in without for word in ("--without", name)]
-    with subprocess.Popen(
-        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as keeper:
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as keeper:
         assert keeper.stdin is not None and keeper.stdout is not None
         yield json.loads(keeper.stdout.readline())
         keeper.stdin.close()
 
 
 def _pace(zoo: Zoo, seconds: float) -> Pace:
-    times = [
-        asked.at
-        for asked in zoo.requests
-        if asked.host.startswith("healthy-") and asked.path != "/robots.txt"
-    ]
+    times = [asked.at for asked in zoo.requests if asked.host.startswith("healthy-") and asked.path != "/robots.txt"]
     end = times[0] + seconds
     counted = [at for at in times if at <= end]
     silence = max(after - before for before, after in pairwise([*counted, end]))

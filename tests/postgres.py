@@ -44,9 +44,7 @@ class NoServer(Exception):
 class PostgresServer:
     """A server that can be stopped, killed and started again."""
 
-    def __init__(
-        self, binaries: Path, folder: Path, user: str | None, settings: Mapping[str, str]
-    ) -> None:
+    def __init__(self, binaries: Path, folder: Path, user: str | None, settings: Mapping[str, str]) -> None:
         self._binaries = binaries
         self._folder = folder
         self._user = user
@@ -78,9 +76,7 @@ class PostgresServer:
         for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self._folder, **self._as_user()
-            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._as_user())
         deadline = time.monotonic() + START_SECONDS
         while self._run(["pg_isready", "-h", "127.0.0.1", "-p", str(self._port)]).returncode:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -122,9 +118,7 @@ def own_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresSe
         if user is not None:
             account = pwd.getpwnam(user)
             os.chown(folder, account.pw_uid, account.pw_gid)
-        server = PostgresServer(
-            _reachable(_binaries(), folder, user), folder, user, settings or SETTINGS
-        )
+        server = PostgresServer(_reachable(_binaries(), folder, user), folder, user, settings or SETTINGS)
         server.make()
         server.start()
         yield server

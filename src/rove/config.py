@@ -153,9 +153,7 @@ def settings_from_json(text: str) -> Settings:
 
 def _identity_problems(settings: Settings) -> Iterator[str]:
     if not is_plausible_email(settings.email):
-        yield (
-            f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email"
-        )
+        yield (f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email")
     if settings.info_url is not None and not _INFO_URL.fullmatch(settings.info_url):
         yield f"--info-url {settings.info_url!r} is not an http or https URL"
 

@@ -62,9 +62,7 @@ class DataDir:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{self._remote}, which says where the crawl is, cannot be read: {error}"
-            ) from error
+            raise UsageError(f"{self._remote}, which says where the crawl is, cannot be read: {error}") from error
 
     def remember(self, remote: Remote) -> None:
         """Store where the crawl is. Only the owner may read the file, because the URL may hold a password."""
@@ -94,9 +92,7 @@ class DataDir:
             self.root.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise UsageError(
-                f"{self.root} cannot be used as a data directory: {error.strerror}"
-            ) from error
+            raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
         try:
             self._take(handle)
             try:
@@ -119,13 +115,9 @@ class DataDir:
 
     def in_use(self) -> bool:
         """Whether a crawl is running here."""
-        return not (
-            _is_free(self._lock, fcntl.LOCK_SH) and _is_free(self._workers_lock, fcntl.LOCK_EX)
-        )
+        return not (_is_free(self._lock, fcntl.LOCK_SH) and _is_free(self._workers_lock, fcntl.LOCK_EX))
 
-    async def wait_for_workers(
-        self, say: Callable[[str], None], *, patience: float = ORPHAN_SECONDS
-    ) -> None:
+    async def wait_for_workers(self, say: Callable[[str], None], *, patience: float = ORPHAN_SECONDS) -> None:
         """Wait until the workers of an earlier start have ended; those of a killed supervisor stop by themselves."""
         deadline, has_said = time.monotonic() + patience, False
         while not _is_free(self._workers_lock, fcntl.LOCK_EX):
@@ -174,9 +166,7 @@ class DataDir:
                 raise DiskFull(
                     f"the disk is full: no room to copy the seeds to {self.seeds}; make room and try again"
                 ) from error
-            raise StoreError(
-                f"the seeds cannot be copied to {self.seeds}: {error.strerror}"
-            ) from error
+            raise StoreError(f"the seeds cannot be copied to {self.seeds}: {error.strerror}") from error
         return path
 
 

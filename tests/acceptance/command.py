@@ -19,9 +19,7 @@ Completed = subprocess.CompletedProcess[str]
 Process = subprocess.Popen[str]
 
 
-def crawl_options(
-    data: Path, *, delay: float = 0.1, concurrency: int = 20, processes: int = 1
-) -> list[object]:
+def crawl_options(data: Path, *, delay: float = 0.1, concurrency: int = 20, processes: int = 1) -> list[object]:
     """Return the options that nearly every crawl in these tests needs."""
     return [
         *["--email", EMAIL, "--data-dir", data, "--delay", delay, "--allow-short-delay"],

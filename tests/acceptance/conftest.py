@@ -6,9 +6,7 @@ from tests.acceptance.scenarios import Outcomes
 
 
 @pytest.fixture(scope="module")
-def outcomes(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Outcomes]:
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
     """Start the selected scenarios of this file (see scenarios.py)."""
     names = [
         item.callspec.params["scenario"]

@@ -24,8 +24,6 @@ def run_in_namespace(module: str, folder: Path) -> str:
     else:
         pytest.skip("mounting a file system is not permitted here")
     program = [sys.executable, "-m", module, str(folder)]
-    result = subprocess.run(
-        [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
+    result = subprocess.run([*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

@@ -94,11 +94,7 @@ class Site:
 
     def requests_to(self, host: str, path: str | None = None) -> list[SeenRequest]:
         """Return the requests to a host, optionally only those for one path, in order."""
-        return [
-            request
-            for request in self.requests
-            if request.host == host and path in (None, request.path)
-        ]
+        return [request for request in self.requests if request.host == host and path in (None, request.path)]
 
     def reply(self, host: str, path: str) -> Reply:
         """Return the answer to a request: 404 if the test gives none."""

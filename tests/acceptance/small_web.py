@@ -60,16 +60,12 @@ class ServedWeb:
     def expected(self, hosts: Sequence[str] | None = None) -> set[str]:
         """Return the pages that a finished crawl of these hosts (default: all) must have stored."""
         return {
-            url
-            for host in (self.web.all_hosts() if hosts is None else hosts)
-            for url in self.web.expected_pages(host)
+            url for host in (self.web.all_hosts() if hosts is None else hosts) for url in self.web.expected_pages(host)
         }
 
 
 @contextmanager
-def served(
-    folder: Path, *, hosts: int, profile: str, seed: int = 1, knobs: Sequence[str] = ()
-) -> Iterator[ServedWeb]:
+def served(folder: Path, *, hosts: int, profile: str, seed: int = 1, knobs: Sequence[str] = ()) -> Iterator[ServedWeb]:
     """Serve a small web on a free port, and log its requests to a file in `folder`."""
     log = folder / "web.log"
     command = [sys.executable, "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]

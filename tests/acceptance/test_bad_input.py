@@ -43,9 +43,7 @@ def complaint(result: Completed) -> str:
 def check_all(cases: Sequence[Case], **options: object) -> None:
     """Check that every command is refused with its message."""
     wrong = []
-    for (name, _, wanted), result in zip(
-        cases, rove_each([words for _, words, _ in cases], **options), strict=True
-    ):
+    for (name, _, wanted), result in zip(cases, rove_each([words for _, words, _ in cases], **options), strict=True):
         try:
             sentence = complaint(result)
             assert re.search(wanted, sentence), f"{sentence!r} does not say {wanted!r}"
@@ -98,9 +96,7 @@ def old_crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("old")
     seeds = folder / "seeds.txt"
     seeds.write_text("".join(f"http://host{i}.test\n" for i in range(3)))
-    with site(
-        lambda host, path: Reply("<title>a page</title>", 404 if "rob" in path else 200)
-    ) as web:
+    with site(lambda host, path: Reply("<title>a page</title>", 404 if "rob" in path else 200)) as web:
         result = rove("crawl", seeds, *crawl_options(folder / "data"), *web.reach)
     assert result.returncode == 0, result.stderr
     return folder / "data"
@@ -120,9 +116,7 @@ IMPLAUSIBLE = [
 
 
 def test_implausible_email_addresses_are_refused(tmp_path: Path, seeds: Path) -> None:
-    check_none_begun(
-        tmp_path, [(email, [seeds, "--email", email], "e-?mail") for email in IMPLAUSIBLE]
-    )
+    check_none_begun(tmp_path, [(email, [seeds, "--email", email], "e-?mail") for email in IMPLAUSIBLE])
 
 
 SENSELESS: list[Case] = [
@@ -218,9 +212,7 @@ def test_looking_into_no_crawl_is_refused(tmp_path: Path, old_crawl: Path) -> No
     assert not nothing.exists()
 
 
-def test_a_crawl_that_is_there_is_never_overwritten(
-    tmp_path: Path, seeds: Path, old_crawl: Path
-) -> None:
+def test_a_crawl_that_is_there_is_never_overwritten(tmp_path: Path, seeds: Path, old_crawl: Path) -> None:
     empty, typo, missing = (tmp_path / name for name in ("empty", "typo", "missing"))
     empty.write_text("\n")
     typo.write_text("no domain\n")
@@ -266,9 +258,7 @@ def test_a_running_crawl_keeps_its_directory(tmp_path: Path, seeds: Path) -> Non
         assert running.poll() is None
 
 
-def test_a_crawl_that_still_reads_its_seeds_keeps_its_directory(
-    tmp_path: Path, seeds: Path
-) -> None:
+def test_a_crawl_that_still_reads_its_seeds_keeps_its_directory(tmp_path: Path, seeds: Path) -> None:
     data = tmp_path / "data"
     options = crawl_options(data)
     with (
@@ -297,9 +287,7 @@ def test_a_refused_crawl_leaves_what_it_did_not_make(tmp_path: Path) -> None:
     assert "no domain" in sentence
 
 
-def test_a_frontier_that_cannot_be_read_is_left_alone(
-    tmp_path: Path, seeds: Path, old_crawl: Path
-) -> None:
+def test_a_frontier_that_cannot_be_read_is_left_alone(tmp_path: Path, seeds: Path, old_crawl: Path) -> None:
     newer, rubbish = tmp_path / "newer", tmp_path / "rubbish"
     shutil.copytree(old_crawl, newer)
     with closing(sqlite3.connect(newer / "frontier.sqlite")) as connection:

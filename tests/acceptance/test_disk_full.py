@@ -110,9 +110,7 @@ def no_room_for_the_seeds(tmp_path: Path) -> None:
 
 @scenario
 def a_full_file_system(tmp_path: Path) -> None:
-    report: dict[str, Any] = json.loads(
-        run_in_namespace("tests.acceptance.test_disk_full", tmp_path)
-    )
+    report: dict[str, Any] = json.loads(run_in_namespace("tests.acceptance.test_disk_full", tmp_path))
     # The file system was full while the crawl ran. The space that only a running crawl needs is free again.
     assert report["free before"] < 2_000_000 < 5_000_000 < report["free after"]
 

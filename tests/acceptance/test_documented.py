@@ -45,11 +45,7 @@ def manual() -> str:
 def test_a_command_and_its_options_are_in_the_manual(words: str) -> None:
     text = manual()
     assert re.search(rf"{words}\b", text), f"{words} is not documented"
-    missing = {
-        option
-        for option in options_of(COMMANDS[words])
-        if not re.search(rf"(?<![\w-]){option}(?![\w-])", text)
-    }
+    missing = {option for option in options_of(COMMANDS[words]) if not re.search(rf"(?<![\w-]){option}(?![\w-])", text)}
     assert not missing, f"{words}: {sorted(missing)} are not documented"
 
 

@@ -53,11 +53,7 @@ def database_server(postgres_url: str) -> None:
 
 def requests_of(web: ServedWeb, *, to: Sequence[str]) -> list[LoggedRequest]:
     """Return the requests to these hosts."""
-    return [
-        request
-        for request in web.requests()
-        if request.kind is LogKind.REQUEST and request.host in to
-    ]
+    return [request for request in web.requests() if request.kind is LogKind.REQUEST and request.host in to]
 
 
 def pages_of(web: ServedWeb, hosts: Sequence[str]) -> list[LoggedRequest]:
@@ -79,9 +75,7 @@ class Domains:
     def busy(self) -> list[str]:
         """Return the domains that are being crawled and whose hosts all have many pages, the busiest first."""
         asked = Counter(
-            domain_of(request.host)[0]
-            for request in self._web.requests()
-            if request.kind is LogKind.REQUEST
+            domain_of(request.host)[0] for request in self._web.requests() if request.kind is LogKind.REQUEST
         )
         return [
             name
@@ -195,9 +189,7 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
         "page.test/": held,
         "www.part.test/": held,
         "rules.test/robots.txt": held,
-        "guest.test/robots.txt": Reply(
-            status=301, headers={"Location": "http://rules.test/guest.txt"}
-        ),
+        "guest.test/robots.txt": Reply(status=301, headers={"Location": "http://rules.test/guest.txt"}),
         "rules.test/guest.txt": held,
         "other.test/": held,
     }
@@ -208,9 +200,7 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
             waiting = {f"http://{name}" for name, reply in answers.items() if reply.held}
             wait_for(lambda: waiting <= set(web.urls))
             since, _ = excluding(data, "page.test", "=www.part.test", "rules.*")
-            wait_for(
-                lambda: len(web.abandoned) == 4, seconds=max(0.1, since + NOTICE - time.monotonic())
-            )
+            wait_for(lambda: len(web.abandoned) == 4, seconds=max(0.1, since + NOTICE - time.monotonic()))
             asked = len(web.requests)
             web.release.set()
             output, _ = crawl.communicate(timeout=30)
@@ -219,9 +209,7 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
     assert max(web.abandoned.values()) < since + NOTICE
     later = web.requests[asked:]
     assert {one.host for one in later} <= {"guest.test", "other.test"}, "an excluded host was asked"
-    errors = dict(
-        frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')")
-    )
+    errors = dict(frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')"))
     assert set(errors.values()) == {"aborted"} and set(errors) == set(web.abandoned)
     check_books(data, web.urls)
 
@@ -242,11 +230,7 @@ def what_was_cut_is_asked_for_again_once_it_is_included(tmp_path: Path) -> None:
             assert lifted.returncode == 0, lifted.stderr
             wait_for(lambda: web.urls.count("http://page.test/") == 2, seconds=15)
             web.release.set()
-            wait_for(
-                lambda: frontier_rows(
-                    data, "SELECT 1 FROM url WHERE url = 'http://page.test/' AND state = 1"
-                )
-            )
+            wait_for(lambda: frontier_rows(data, "SELECT 1 FROM url WHERE url = 'http://page.test/' AND state = 1"))
             crawl.terminate()
             output, _ = crawl.communicate(timeout=20)
             assert crawl.returncode == 143, output

@@ -61,9 +61,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
     visits = dict(frontier_rows(data, "SELECT url, visit FROM url"))
     for host in web.web.seeds():
         visit = visits[f"https://{host}/"]
-        asked = frontier_rows(
-            data, f"SELECT kind, url, error FROM request WHERE visit = {visit} ORDER BY seq"
-        )
+        asked = frontier_rows(data, f"SELECT kind, url, error FROM request WHERE visit = {visit} ORDER BY seq")
         assert asked[0][:2] == ("robots", f"https://{host}/robots.txt") and asked[0][2]
         assert asked[1][:2] == ("robots", f"http://{host}/robots.txt")
         if web.web.allowed(host, "/"):
@@ -165,9 +163,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     cookie = {"Set-Cookie": "id=1; Path=/"}
     pages = {
         "a.test/robots.txt": Reply("User-agent: *\nDisallow:\n", type="text/plain", headers=cookie),
-        "a.test/": Reply(
-            '<a href="/b">b</a><a href="http://me:word@a.test/c">c</a>', headers=cookie
-        ),
+        "a.test/": Reply('<a href="/b">b</a><a href="http://me:word@a.test/c">c</a>', headers=cookie),
         "a.test/b": Reply(status=302, headers={**cookie, "Location": "/c"}),
         "a.test/c": Reply("<title>c</title>", headers=cookie),
     }
@@ -256,9 +252,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
 def no_redirect_leads_to_an_excluded_host(tmp_path: Path) -> None:
     """Neither a redirect of a page nor one of a robots.txt."""
     pages = {
-        "a.test/robots.txt": Reply(
-            status=301, headers={"Location": "http://never.test/robots.txt"}
-        ),
+        "a.test/robots.txt": Reply(status=301, headers={"Location": "http://never.test/robots.txt"}),
         "a.test/": Reply("<title>rules unknown</title>"),
         "b.test/": Reply('<a href="http://never.test/">x</a><a href="/away">y</a>'),
         "b.test/away": Reply(status=302, headers={"Location": "http://www.never.test/"}),

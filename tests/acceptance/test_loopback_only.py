@@ -43,9 +43,7 @@ def in_namespace(scenario: str) -> dict[str, Any]:
     else:
         pytest.fail(NOT_PERMITTED)
     program = [sys.executable, "-m", "tests.acceptance.test_loopback_only", scenario]
-    result = subprocess.run(
-        [*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    result = subprocess.run([*namespace, *program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
     report: dict[str, Any] = json.loads(result.stdout)
     return report
@@ -91,10 +89,7 @@ def counters() -> dict[str, int]:
             found[kind + name] = int(value)
     of_version_6 = Path("/proc/net/snmp6")
     if of_version_6.exists():
-        found.update(
-            (name, int(value))
-            for name, value in map(str.split, of_version_6.read_text().splitlines())
-        )
+        found.update((name, int(value)) for name, value in map(str.split, of_version_6.read_text().splitlines()))
     return found
 
 

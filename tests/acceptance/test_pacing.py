@@ -36,8 +36,7 @@ def delays_from(data: Path, host: str) -> list[str]:
     """Return the reason for the delay after each page of a host, in order."""
     rows = frontier_rows(
         data,
-        "SELECT delay_from FROM request "
-        f"WHERE kind = 'page' AND url LIKE 'http://{host}/%' ORDER BY began",
+        f"SELECT delay_from FROM request WHERE kind = 'page' AND url LIKE 'http://{host}/%' ORDER BY began",
     )
     return [source for (source,) in rows]
 
@@ -159,9 +158,7 @@ def each_hop_is_a_visit_of_its_own(tmp_path: Path) -> None:
             visits = [visit for (visit,) in rows]
             assert [visits.count(visit) for visit in dict.fromkeys(visits)] == _sizes(hops)
             if hops == 0:
-                assert all(
-                    later.at - earlier.ended >= DELAY for earlier, later in pairwise(own[1:])
-                )
+                assert all(later.at - earlier.ended >= DELAY for earlier, later in pairwise(own[1:]))
             if hops == 1:
                 assert own[3].at - own[2].ended >= DELAY
             check_books(data, (one.url for one in own))
@@ -210,8 +207,7 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         """Return the pauses between visits by the crawl's own ledger, because no server sees the attempts."""
         rows = frontier_rows(
             data,
-            "SELECT min(began), max(ended) FROM request "
-            f"WHERE url LIKE 'http://%{domain}/%' GROUP BY visit ORDER BY 1",
+            f"SELECT min(began), max(ended) FROM request WHERE url LIKE 'http://%{domain}/%' GROUP BY visit ORDER BY 1",
         )
         return [(later[0] - earlier[1]) / 1000 for earlier, later in pairwise(rows)]
 
@@ -232,12 +228,8 @@ def who_never_answers_is_asked_less_and_less(tmp_path: Path) -> None:
         assert gap >= delay * 2 * 4**number, gaps("mute.test")
     for number, gap in enumerate(gaps("deaf.test")):
         assert gap >= delay * 2**number, gaps("deaf.test")
-    rows = frontier_rows(
-        data, "SELECT delay_from, min(delay) FROM request WHERE status = 0 GROUP BY 1"
-    )
-    assert dict(rows)["failures"] > 1000 * delay, (
-        "the first pause is the delay, the others are longer"
-    )
+    rows = frontier_rows(data, "SELECT delay_from, min(delay) FROM request WHERE status = 0 GROUP BY 1")
+    assert dict(rows)["failures"] > 1000 * delay, "the first pause is the delay, the others are longer"
     assert set(dict(rows)) <= {"delay", "failures"}
     assert {asked.host for asked in web.requests} == {"healthy.test"}
     assert min(pauses(web, "healthy.test")) >= delay

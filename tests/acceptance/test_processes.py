@@ -28,11 +28,7 @@ scenario = Scenarios()
 def workers_of(process: Process) -> list[psutil.Process]:
     """Return the worker processes of a supervisor."""
     try:
-        return [
-            child
-            for child in psutil.Process(process.pid).children()
-            if "rove.app.worker" in child.cmdline()
-        ]
+        return [child for child in psutil.Process(process.pid).children() if "rove.app.worker" in child.cmdline()]
     except psutil.NoSuchProcess:
         return []
 
@@ -65,9 +61,9 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT)
     assert verdict.polite, verdict
-    assert len(list((data / "warc").glob("rove-1-*"))) + len(
-        list((data / "warc").glob("rove-2-*"))
-    ) == len(list((data / "warc").iterdir())), "each process has files of its own"
+    assert len(list((data / "warc").glob("rove-1-*"))) + len(list((data / "warc").glob("rove-2-*"))) == len(
+        list((data / "warc").iterdir())
+    ), "each process has files of its own"
 
 
 @scenario

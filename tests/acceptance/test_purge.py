@@ -70,21 +70,14 @@ def is_of(domain: str, url: str) -> bool:
 def pages_by_url(data: Path) -> dict[str, dict[str, object]]:
     """Return the exported pages without the positions of their records."""
     where = ("text_record", "raw_record")
-    return {
-        page["url"]: {name: value for name, value in page.items() if name not in where}
-        for page in exported(data)
-    }
+    return {page["url"]: {name: value for name, value in page.items() if name not in where} for page in exported(data)}
 
 
-def check_purged(
-    crawled: Crawled, data: Path, before: Counter[Stored], pages: dict[str, dict[str, object]]
-) -> None:
+def check_purged(crawled: Crawled, data: Path, before: Counter[Stored], pages: dict[str, dict[str, object]]) -> None:
     """Check that nothing of the domain is stored any more, and that everything else is unchanged and can be found."""
     left = Counter({key: n for key, n in before.items() if not is_of(crawled.domain, key[1])})
     assert records(data) == left
-    assert pages_by_url(data) == {
-        url: page for url, page in pages.items() if not is_of(crawled.domain, url)
-    }
+    assert pages_by_url(data) == {url: page for url, page in pages.items() if not is_of(crawled.domain, url)}
     check_books(data, crawled.seen)
 
 
@@ -119,9 +112,7 @@ def test_all_records_of_a_domain_go_and_no_others(crawled: Crawled, tmp_path: Pa
     assert re.search(rf"\b{records_gone} records of {crawled.domain} removed", result.stdout)
     check_purged(crawled, data, before, pages)
     others = sorted(set(pages) - set(gone))[::40]
-    for url, shown in zip(
-        others, rove_each([["show", url, "--data-dir", data] for url in others]), strict=True
-    ):
+    for url, shown in zip(others, rove_each([["show", url, "--data-dir", data] for url in others]), strict=True):
         assert shown.returncode == 0, shown.stderr
         assert str(pages[url]["text"]) in shown.stdout
     one = next(url for url in gone if pages[url]["text"])
@@ -148,9 +139,7 @@ def test_a_purge_that_is_killed_is_brought_to_its_end(crawled: Crawled, tmp_path
     check_purged(crawled, data, before, pages)
 
 
-def _check_every_page_is_there(
-    crawled: Crawled, data: Path, pages: dict[str, dict[str, object]]
-) -> None:
+def _check_every_page_is_there(crawled: Crawled, data: Path, pages: dict[str, dict[str, object]]) -> None:
     """Check that all other pages can be read in the middle of a purge."""
     readable = pages_by_url(data)
     for url, page in pages.items():

@@ -21,9 +21,7 @@ from tests.postgres import own_server
 
 
 @pytest.mark.parametrize("comes_back", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_three_processes_through_kills_and_a_restart_of_the_server(
-    tmp_path: Path, comes_back: bool
-) -> None:
+def test_three_processes_through_kills_and_a_restart_of_the_server(tmp_path: Path, comes_back: bool) -> None:
     """One process is killed, the server is restarted, and a second machine joins and is killed.
 
     That machine comes back, or the crawl waits until its leases have run out, which takes minutes; what it had asked

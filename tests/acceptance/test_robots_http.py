@@ -127,9 +127,7 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
     }
     answers = with_pages(robots)
     named = ("hops", "across", "missing", "broken", "loop", "itself", "hidden", "mail", "nonsense")
-    urls = [
-        url for url in both_pages(answers) if url.startswith(tuple(f"http://{n}" for n in named))
-    ]
+    urls = [url for url in both_pages(answers) if url.startswith(tuple(f"http://{n}" for n in named))]
     with site(answers) as web:
         excluded = write_lines(tmp_path / "exclude.txt", "never.test")
         data = crawl(tmp_path, web, urls, "--exclude", excluded)
@@ -166,9 +164,7 @@ def every_spelling_of_a_robots_txt(tmp_path: Path) -> None:
         "crlf.test/robots.txt": plain(RULES.replace("\n", "\r\n")),
         "nul.test/robots.txt": plain(RULES.replace("Disallow", "Dis\0allow").encode() + b"\0\0"),
         "unended.test/robots.txt": plain(RULES.rstrip("\n")),
-        "large.test/robots.txt": plain(
-            RULES + filler * 5_400 + "Disallow: /\n" + filler * 700, Server="slow"
-        ),
+        "large.test/robots.txt": plain(RULES + filler * 5_400 + "Disallow: /\n" + filler * 700, Server="slow"),
         "late.test/robots.txt": plain("User-agent: *\n" + filler * 6_000 + "Disallow: /\n"),
         "html.test/robots.txt": Reply(html),
         "empty.test/robots.txt": plain(""),
@@ -250,9 +246,7 @@ def a_server_that_says_when_to_ask_again_for_its_rules(tmp_path: Path) -> None:
             return plain("later", status=503, Retry_After="3")
         return plain(RULES)
 
-    urls = [
-        f"http://{host}{path}" for host in ("patient.test", "www.patient.test") for path in PATHS
-    ]
+    urls = [f"http://{host}{path}" for host in ("patient.test", "www.patient.test") for path in PATHS]
     with site(answer) as web:
         data = crawl(tmp_path, web, urls)
     assert rules_asked(web, "patient.test") == ["/robots.txt"] * 2
@@ -300,16 +294,12 @@ def a_copy_is_kept_and_renewed(tmp_path: Path) -> None:
         expire(data, "http://valid.test")
         has_changed = True
         more = [f"http://{host}{path}" for host in hosts for path in ("/more", "/private/more")]
-        result = rove(
-            "crawl", write_lines(tmp_path / "more.txt", *more), "--resume", "--data-dir", data
-        )
+        result = rove("crawl", write_lines(tmp_path / "more.txt", *more), "--resume", "--data-dir", data)
         assert result.returncode == 0, result.stderr
         second = {asked.url: asked.headers for asked in web.requests[first:]}
         asked_again = len(web.requests)
         last = [f"http://{host}/last" for host in hosts]
-        result = rove(
-            "crawl", write_lines(tmp_path / "last.txt", *last), "--resume", "--data-dir", data
-        )
+        result = rove("crawl", write_lines(tmp_path / "last.txt", *last), "--resume", "--data-dir", data)
         assert result.returncode == 0, result.stderr
         third = set(web.urls[asked_again:])
     assert "http://valid.test/robots.txt" not in second, "a valid copy was asked for again"
@@ -363,9 +353,7 @@ def a_crawl_delay_is_kept(tmp_path: Path) -> None:
         visits = asked[1:]  # robots.txt and the first page are one visit
         gaps = [b.at - a.ended for a, b in pairwise(visits)]
         assert len(gaps) == 2 and min(gaps) >= least, host
-        delays = frontier_rows(
-            data, f"SELECT delay, delay_from FROM request WHERE url LIKE '%/{host}/%'"
-        )
+        delays = frontier_rows(data, f"SELECT delay, delay_from FROM request WHERE url LIKE '%/{host}/%'")
         source = "crawl-delay" if host == "decimal.test" else "delay"
         assert {name for _, name in delays} <= {source, "slow"}, host  # a busy machine is slow
         assert {delay for delay, name in delays if name == source} <= {round(least * 1000)}, host
@@ -422,9 +410,7 @@ def a_page_over_the_connection_of_its_robots_txt(tmp_path: Path) -> None:
     assert Counter(url for url, _, _ in rows) == Counter(web.urls)
     faithless = [row[1:] for row in rows if row[0].startswith("http://faithless.test")]
     assert faithless == [("", 200), ("reset", 0), ("", 200)]
-    assert exported_urls(data) == {
-        f"http://{host}.test/" for host in ("kept", "missing", "faithless")
-    }
+    assert exported_urls(data) == {f"http://{host}.test/" for host in ("kept", "missing", "faithless")}
     check_books(data, web.urls)
 
 

@@ -101,9 +101,7 @@ def test_every_way_to_write_a_seed(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert urls_of(data) == SEEDS
     assume_https = {row[0] for row in frontier_rows(data, "SELECT url FROM url WHERE assume_https")}
-    assert assume_https == {
-        url for url in SEEDS if url.startswith("https") and url.count("/") == 3
-    } - {
+    assert assume_https == {url for url in SEEDS if url.startswith("https") and url.count("/") == 3} - {
         "https://secure.test/",
         "https://port.test:8080/",
     }
@@ -121,9 +119,7 @@ def test_what_is_said_is_not_folded(tmp_path: Path) -> None:
     seeds, data = folder / "seeds.txt", folder / "my [data]"
     seeds.write_text("http://host.test/\nno domain here\n")
     with unreachable() as reach:
-        result = rove(
-            "crawl", seeds, *crawl_options(data, delay=60), *reach, "--max-duration", "1s"
-        )
+        result = rove("crawl", seeds, *crawl_options(data, delay=60), *reach, "--max-duration", "1s")
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     assert any(line.startswith(f"{seeds}, line 2: 'no domain here'") for line in lines), lines

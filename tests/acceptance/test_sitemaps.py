@@ -46,9 +46,7 @@ ANSWERS = {
         type=XML,
     ),
     "a.test/one.xml": Reply(
-        urlset(
-            "http://a.test/p1", "http://a.test/private/p", "http://b.test/no", "http://a.test/p2"
-        ),
+        urlset("http://a.test/p1", "http://a.test/private/p", "http://b.test/no", "http://a.test/p2"),
         type=XML,
     ),
     "a.test/two.xml.gz": Reply(
@@ -57,13 +55,9 @@ ANSWERS = {
     ),
     "a.test/deeper.xml": Reply(index("http://a.test/deepest.xml"), type=XML),
     "a.test/deepest.xml": Reply(urlset("http://a.test/too-deep"), type=XML),
-    "a.test/list.txt": Reply(
-        "http://a.test/p4\nhttp://b.test/no\nnonsense\n", type="text/plain; charset=utf-8"
-    ),
+    "a.test/list.txt": Reply("http://a.test/p4\nhttp://b.test/no\nnonsense\n", type="text/plain; charset=utf-8"),
     "a.test/closed.xml": Reply(urlset("http://a.test/hidden"), type=XML),
-    "maps.test/for-a.xml": Reply(
-        urlset("http://a.test/p5", "http://maps.test/own", "http://b.test/no"), type=XML
-    ),
+    "maps.test/for-a.xml": Reply(urlset("http://a.test/p5", "http://maps.test/own", "http://b.test/no"), type=XML),
     **{f"a.test/p{number}": Reply(f"<title>{number}</title>") for number in range(1, 6)},
     "maps.test/own": Reply("<title>own</title>"),
 }

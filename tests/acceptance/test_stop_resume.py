@@ -110,10 +110,7 @@ def fetches_that_hang_are_cut_off_and_unused_leases_given_back(tmp_path: Path) -
 
     with site(never) as first, site(never) as second:
         patient, hasty = tmp_path / "patient", tmp_path / "hasty"
-        words = [
-            ["crawl", seeds, *crawl_options(data, delay=60, concurrency=8)]
-            for data in (patient, hasty)
-        ]
+        words = [["crawl", seeds, *crawl_options(data, delay=60, concurrency=8)] for data in (patient, hasty)]
         with started(*words[0], *first.reach) as once, started(*words[1], *second.reach) as twice:
             wait_for(lambda: len(first.pages) == len(second.pages) == 8)
             once.send_signal(SIGINT)
@@ -148,9 +145,7 @@ def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
     assert status["urls"]["pending"] == len(hosts)
     expected = {"leased": 0, "waiting": len(asked), "ready": len(hosts) - len(asked)}
     assert {name: status["domains"][name] for name in expected} == expected
-    waiting = frontier_rows(
-        data, "SELECT name FROM domain WHERE ready_at > (SELECT max(seen) FROM process) + 1000"
-    )
+    waiting = frontier_rows(data, "SELECT name FROM domain WHERE ready_at > (SELECT max(seen) FROM process) + 1000")
     assert {row[0] for row in waiting} == {domain_of_url(url) for url in asked}
 
 
@@ -275,13 +270,9 @@ def excluded_domains_are_never_asked(tmp_path: Path) -> None:
         hosts = list(web.web.all_hosts())
         with_more_hosts = [domain_of(host)[0] for host in hosts if host.startswith("www.")]
         whole = {with_more_hosts[0], web.web.host_name(0), web.web.host_name(1)}
-        blog = next(
-            host for host in hosts if host.startswith("blog.") and domain_of(host)[0] not in whole
-        )
+        blog = next(host for host in hosts if host.startswith("blog.") and domain_of(host)[0] not in whole)
         later = next(name for name in with_more_hosts if name not in whole)
-        exclude.write_text(
-            "# not these\r\n" + "".join(f"{name.upper()}\r\n" for name in sorted(whole)) + blog
-        )
+        exclude.write_text("# not these\r\n" + "".join(f"{name.upper()}\r\n" for name in sorted(whole)) + blog)
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = [*crawl_options(data, delay=0.05), *web.reach]
         result = rove("crawl", seeds, *options, "--exclude", exclude, "--max-pages", 10)
@@ -298,9 +289,7 @@ def excluded_domains_are_never_asked(tmp_path: Path) -> None:
     assert blog not in {request.host for request in web.requests()}
     after = [r.url for r in web.requests() if domain_of(r.host)[0] == later and r.start > resumed]
     assert not after, "a domain was asked that had been excluded on resume"
-    open_hosts = [
-        host for host in hosts if domain_of(host)[0] not in {*whole, later} and host != blog
-    ]
+    open_hosts = [host for host in hosts if domain_of(host)[0] not in {*whole, later} and host != blog]
     assert exported_urls(data) == web.expected(open_hosts), "what is excluded is not exported"
     status = status_of(data)
     assert status["domains"]["excluded"] == len(whole) + 1

@@ -77,11 +77,7 @@ def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looked]:
 
 def of_site(web: Site, domain: str) -> list[str]:
     """Return the requested URLs of a domain by the server's log."""
-    return [
-        asked.url
-        for asked in web.requests
-        if asked.host == domain or asked.host.endswith(f".{domain}")
-    ]
+    return [asked.url for asked in web.requests if asked.host == domain or asked.host.endswith(f".{domain}")]
 
 
 def records_of(data: Path, domain: str) -> list[dict[str, Any]]:
@@ -151,12 +147,7 @@ def test_a_report_lists_what_the_server_saw(looked: Looked) -> None:
             if (record["record"] == "request" and record["asked_here"])
             or record["record"] == "request-for-another-site"
         )
-        lost = {
-            url
-            for (url,) in frontier_rows(
-                looked.data, "SELECT url FROM request WHERE settlement = 'lost'"
-            )
-        }
+        lost = {url for (url,) in frontier_rows(looked.data, "SELECT url FROM request WHERE settlement = 'lost'")}
         seen = Counter(of_site(looked.web, domain))
         # A request that was started when the crawl was killed may not have reached the server.
         assert not seen - listed, seen - listed

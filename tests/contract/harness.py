@@ -107,9 +107,7 @@ class SqliteHarness:
         database = SqliteDatabase(self._path)
         self._databases.append(database)
         await database.open(create=True)
-        frontier = SqliteFrontier(
-            database, _policy(**policy), clock=lambda: self._now, urls_per_slice=self.slice
-        )
+        frontier = SqliteFrontier(database, _policy(**policy), clock=lambda: self._now, urls_per_slice=self.slice)
         rows = await database.fetch("begin_run", now=self._now, wall=time.time())
         await frontier.begin(run=rows[0][0])
         return frontier

@@ -84,9 +84,7 @@ class Clock:
 
     def save(self, path: Path) -> None:
         """Write the clock to the file, where the move reads it."""
-        anchor = msgspec.json.encode(
-            Anchor(boot=machine_time().boot, offset_ms=self.offset)
-        ).decode()
+        anchor = msgspec.json.encode(Anchor(boot=machine_time().boot, offset_ms=self.offset)).decode()
         with sqlite_file(path) as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (anchor,))
 
@@ -298,9 +296,7 @@ def _paced(lease: Lease) -> VisitResult:
 
 
 def _deferred(lease: Lease, seconds: float, *, failing: bool) -> VisitResult:
-    waiting = Deferred(
-        fingerprint=lease.urls[0].fingerprint, seconds=seconds, attempts=1, failing=failing
-    )
+    waiting = Deferred(fingerprint=lease.urls[0].fingerprint, seconds=seconds, attempts=1, failing=failing)
     return visited(lease, deferred=[waiting], requests=[page_row(lease, lease.urls[0].url, 8)])
 
 

@@ -180,9 +180,7 @@ async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less
         valid_for=1_000.0,
     )
     await frontier.put_origins([record])
-    await frontier.settle(
-        [visited(leases["slow.test"]), visited(leases["same.test"], pace=Pace(repeats=0.5))]
-    )
+    await frontier.settle([visited(leases["slow.test"]), visited(leases["same.test"], pace=Pace(repeats=0.5))])
     await frontier.add([u for name in names for u in links(range(90, 91), name=name)])
     assert [await pending(harness, frontier, name) for name in names] == [ROOM // 2] * 2
 

@@ -181,9 +181,7 @@ async def test_an_add_of_nothing_is_nothing(harness: Harness) -> None:
 
 async def test_big_batches_are_taken(harness: Harness) -> None:
     frontier = await harness.open()
-    assert (
-        await frontier.add([url(f"http://h{i % 97}.test/{i}") for i in range(20_000)])
-    ).unseen == 20_000
+    assert (await frontier.add([url(f"http://h{i % 97}.test/{i}") for i in range(20_000)])).unseen == 20_000
     assert len(await frontier.claim(1000)) == 97
 
 
@@ -235,9 +233,7 @@ async def test_a_crawl_is_exhausted_when_only_failing_origins_are_left(harness: 
     await frontier.add([url("http://a.test/1"), url("http://b.test/1")])
     for lease in await frontier.claim(2):
         failing = lease.name == "a.test"
-        wait = Deferred(
-            fingerprint=lease.urls[0].fingerprint, seconds=900, attempts=0, failing=failing
-        )
+        wait = Deferred(fingerprint=lease.urls[0].fingerprint, seconds=900, attempts=0, failing=failing)
         await frontier.settle([visited(lease, deferred=[wait])])
     assert await frontier.next_due() == pytest.approx(900), "b.test is worth waiting for"
     harness.advance(900)
@@ -583,9 +579,7 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
     frontier = await harness.open()
     await frontier.add([url(f"http://h{i}.test/") for i in range(4)])
     asked, blocked, unused, put_off = await frontier.claim(4)
-    later = Deferred(
-        fingerprint=put_off.urls[0].fingerprint, seconds=9.0, attempts=0, failing=False
-    )
+    later = Deferred(fingerprint=put_off.urls[0].fingerprint, seconds=9.0, attempts=0, failing=False)
     await frontier.settle(
         [
             visited(asked, DONE),

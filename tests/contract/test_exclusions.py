@@ -338,9 +338,7 @@ async def test_only_matching_urls_are_reopened(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, 2, 3])
-async def test_killed_between_slices(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch, kills: int
-) -> None:
+async def test_killed_between_slices(harness: Harness, monkeypatch: pytest.MonkeyPatch, kills: int) -> None:
     """Finished slices stay finished, and the next start does the rest."""
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(14)])
@@ -489,9 +487,7 @@ def hosts(*patterns: str) -> set[str]:
         ([], 0),
     ],
 )
-async def test_covered_urls_are_blocked_and_reopened(
-    harness: Harness, written: list[str], covered: int
-) -> None:
+async def test_covered_urls_are_blocked_and_reopened(harness: Harness, written: list[str], covered: int) -> None:
     frontier = await harness.open()
     await add(frontier, *WEB)
     patterns = [parse_pattern(text) for text in written]
@@ -576,17 +572,16 @@ async def test_exclusions_have_a_history(harness: Harness) -> None:
     assert await catalog.exclusion_history() == []
     assert await catalog.exclusions_revision() == 0
     at = harness.now()
-    assert sorted(
-        await catalog.add_exclusions(["b.test", "a.test", "b.test"], who="ann", reason="mail")
-    ) == ["a.test", "b.test"]
+    assert sorted(await catalog.add_exclusions(["b.test", "a.test", "b.test"], who="ann", reason="mail")) == [
+        "a.test",
+        "b.test",
+    ]
     assert await catalog.exclusions() == ["a.test", "b.test"]
     harness.advance(5)
     assert await catalog.lift_exclusions(["a.test", "c.test", "a.test"], who="bob") == ["a.test"]
     assert await catalog.exclusions() == ["b.test"]
     harness.advance(5)
-    assert await catalog.add_exclusions(["a.test", "b.test"], who="cid", reason="again") == [
-        "a.test"
-    ]
+    assert await catalog.add_exclusions(["a.test", "b.test"], who="cid", reason="again") == ["a.test"]
     history = await catalog.exclusion_history()
     first, second, third = (
         next(e for e in history if e.pattern == "a.test"),

@@ -270,9 +270,7 @@ async def test_the_record_of_a_domain(harness: Harness) -> None:
 # Visits that were lost with their process
 
 
-def lost(
-    lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None
-) -> LostVisit:
+def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None) -> LostVisit:
     entries = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
     return LostVisit(
         domain=lease.domain,
@@ -364,17 +362,12 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     frontier = await harness.open()
     lease = await one_lease(frontier)
     old, new = (Location(file=f"{name}.warc.gz", offset=7, length=8) for name in ("old", "new"))
-    rows = [
-        page_row(lease, f"http://a.test/{i}", i, title=f"t{i}", size=i, text=old, raw=old)
-        for i in range(3)
-    ]
+    rows = [page_row(lease, f"http://a.test/{i}", i, title=f"t{i}", size=i, text=old, raw=old) for i in range(3)]
     await frontier.settle([visited(lease, DONE, requests=rows)])
     before = await harness.reader().requests(lease.token)
     counts = await frontier.counts()
     changed = [before[0].replace(text=new, raw=None), before[2].replace(text=None, raw=new)]
-    disguised = [
-        row.replace(title="x", status=9, settlement=Settlement.LATE, delay=1.0) for row in changed
-    ]
+    disguised = [row.replace(title="x", status=9, settlement=Settlement.LATE, delay=1.0) for row in changed]
     unknown = before[0].replace(visit=lease.token + 1)
     backend = await harness.backend()
     await backend.relocate_pages([*disguised, unknown])

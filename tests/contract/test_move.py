@@ -129,9 +129,7 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
             assert await target.rows(sql) == [(count,)]
         order = "SELECT url, depth FROM url WHERE state = 0 ORDER BY domain, priority, position"
         assert await target.rows(order) == connection.execute(order).fetchall()
-        leased = (
-            "SELECT id, owner, token, unsettled FROM domain WHERE owner IS NOT NULL ORDER BY id"
-        )
+        leased = "SELECT id, owner, token, unsettled FROM domain WHERE owner IS NOT NULL ORDER BY id"
         assert await target.rows(leased) == connection.execute(leased).fetchall()
         keys = connection.execute("SELECT domain, origin FROM origin").fetchall()
         urls = connection.execute("SELECT domain, fingerprint FROM url").fetchall()
@@ -318,6 +316,4 @@ def test_the_queries_name_every_table_and_state() -> None:
     assert queries["analyze"].split(None, 1)[1].split(", ") == names
     assert re.findall(r"FROM (\w+)", queries["holds_rows"]) == names
     states = re.findall(r'state = (\d)\) AS "(\w+) URLs"', queries["count_url"])
-    assert [(int(number), name) for number, name in states] == [
-        (state.value, state.name.lower()) for state in UrlState
-    ]
+    assert [(int(number), name) for number, name in states] == [(state.value, state.name.lower()) for state in UrlState]

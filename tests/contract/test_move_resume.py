@@ -90,9 +90,7 @@ async def test_killed_at_random_moments(tmp_path: Path, target: Target) -> None:
     for _ in range(4):
         arguments = [str(path), target.url, target.schema]
         arguments += [str(chance.randrange(1, 30)), str(chance.uniform(0, 0.02))]
-        ended = await asyncio.to_thread(
-            subprocess.run, [sys.executable, "-c", KILLED, *arguments], timeout=60
-        )
+        ended = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", KILLED, *arguments], timeout=60)
         ends.append(ended.returncode)
     assert ends.count(-signal.SIGKILL) >= 3, ends
     moved = await target.move(path, slice_rows=SLICE_ROWS)
@@ -170,9 +168,7 @@ async def test_an_outdated_copy_is_refused(tmp_path: Path, target: Target) -> No
         await target.move(path)
 
 
-async def test_a_crawl_that_went_on_after_an_interrupted_move_is_moved_again(
-    tmp_path: Path, target: Target
-) -> None:
+async def test_a_crawl_that_went_on_after_an_interrupted_move_is_moved_again(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     assert await interrupted(target, path, 8)
     await enlarge(path, clock)
@@ -197,9 +193,7 @@ async def test_a_schema_with_another_crawl_is_refused(tmp_path: Path, target: Ta
     assert not await target.is_moving()
 
 
-async def test_an_unfinished_move_of_another_crawl_is_refused(
-    tmp_path: Path, target: Target
-) -> None:
+async def test_an_unfinished_move_of_another_crawl_is_refused(tmp_path: Path, target: Target) -> None:
     (tmp_path / "other").mkdir()
     other, _ = await crawl_in(tmp_path / "other")
     path, _ = await crawl_in(tmp_path)
@@ -218,9 +212,7 @@ async def test_a_file_without_a_crawl_is_refused(tmp_path: Path, target: Target)
         pass
     with pytest.raises(UsageError, match="holds no crawl"):
         await target.move(tmp_path / "frontier.sqlite")
-    schemas = await target.rows(
-        "SELECT 1 FROM pg_namespace WHERE nspname = $1::text::name", target.schema
-    )
+    schemas = await target.rows("SELECT 1 FROM pg_namespace WHERE nspname = $1::text::name", target.schema)
     assert schemas == []
 
 
@@ -239,17 +231,13 @@ async def test_two_movers_do_not_mix(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     assert await interrupted(target, path, 1)
     shutil.copy(path, tmp_path / "copy.sqlite")
-    ends = await asyncio.gather(
-        target.move(path), target.move(tmp_path / "copy.sqlite"), return_exceptions=True
-    )
+    ends = await asyncio.gather(target.move(path), target.move(tmp_path / "copy.sqlite"), return_exceptions=True)
     failures = [end for end in ends if isinstance(end, BaseException)]
     assert all("another process is moving" in str(failure) for failure in failures)
     await _check_same_as_uninterrupted(path, target, await target.move(path))
 
 
-async def test_a_data_directory_with_a_new_key_keeps_its_rows(
-    tmp_path: Path, target: Target
-) -> None:
+async def test_a_data_directory_with_a_new_key_keeps_its_rows(tmp_path: Path, target: Target) -> None:
     path, _ = await crawl_in(tmp_path)
     rows = "SELECT m.key FROM process AS p LEFT JOIN machine AS m ON m.id = p.machine"
     for messages, key in ((22, "first"), (1, "second"), (None, "third"), (None, "fourth")):

@@ -94,9 +94,7 @@ async def test_a_visit_that_asked_nothing_pauses_nothing(harness: Harness) -> No
     frontier = await harness.open()
     lease = await leased(harness, frontier)
     pace = Pace(backoff=400.0, failures=1)
-    await frontier.settle(
-        [visited(lease, UrlState.BLOCKED, requested=False, pause=900.0, pace=pace)]
-    )
+    await frontier.settle([visited(lease, UrlState.BLOCKED, requested=False, pause=900.0, pace=pace)])
     (again,) = await frontier.claim(1)
     assert again.pace == pace
 
@@ -213,9 +211,7 @@ async def test_a_failing_domain_is_not_waited_for_when_its_cap_is_lifted(harness
 
 
 @pytest.mark.parametrize("requested", [True, False])
-async def test_a_given_back_lease_leaves_the_failures_as_they_are(
-    harness: Harness, requested: bool
-) -> None:
+async def test_a_given_back_lease_leaves_the_failures_as_they_are(harness: Harness, requested: bool) -> None:
     """A claim without URLs and a head URL that is given up are no responses of the domain."""
     frontier = await harness.open()
     lease = await leased(harness, frontier)

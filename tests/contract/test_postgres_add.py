@@ -19,9 +19,7 @@ LINKS = [url(f"http://a.test/{number}") for number in range(5)]
 
 
 @asynccontextmanager
-async def inserting(
-    postgres: PostgresHarness, link: NewUrl, *, ends_well: bool
-) -> AsyncIterator[None]:
+async def inserting(postgres: PostgresHarness, link: NewUrl, *, ends_well: bool) -> AsyncIterator[None]:
     """Insert a URL, then commit or roll back once another transaction waits for it."""
     async with connected(postgres) as connection:
         transaction = connection.transaction()
@@ -35,9 +33,7 @@ async def inserting(
         await (transaction.commit() if ends_well else transaction.rollback())
 
 
-async def overtaken(
-    postgres: PostgresHarness, frontier: Frontier, *, ends_well: bool = True
-) -> Added:
+async def overtaken(postgres: PostgresHarness, frontier: Frontier, *, ends_well: bool = True) -> Added:
     async with inserting(postgres, LINKS[2], ends_well=ends_well):
         adding = asyncio.create_task(frontier.add([*LINKS, LINKS[0]]))
     return await adding

@@ -15,12 +15,8 @@ from rove.frontier.queries import NumberedQuery
 from rove.model.urls import UrlState
 
 BIGINT = st.integers(-(2**63), 2**63 - 1)
-ODD = st.sampled_from(
-    ["", "NULL", "null", '"', "\\", "{", "}", ",", " ", "\n", "\t", "\x01", "'", "\x7f", "é", "😀"]
-)
-TEXT = st.lists(
-    ODD | st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
-).map("".join)
+ODD = st.sampled_from(["", "NULL", "null", '"', "\\", "{", "}", ",", " ", "\n", "\t", "\x01", "'", "\x7f", "é", "😀"])
+TEXT = st.lists(ODD | st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))).map("".join)
 
 
 async def _there_and_back(url: str, batches: dict[str, list[Any]]) -> dict[str, list[Any]]:

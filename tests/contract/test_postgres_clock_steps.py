@@ -80,9 +80,7 @@ async def visit(frontier: Frontier) -> None:
 
 @STEPS
 @pytest.mark.parametrize("lookers", [[], [0], [1], [0, 1]])
-async def test_a_step_does_not_change_a_delay(
-    crawl: Crawl, step: float, lookers: list[int]
-) -> None:
+async def test_a_step_does_not_change_a_delay(crawl: Crawl, step: float, lookers: list[int]) -> None:
     """Any process may look first. A step back that no process has noticed only makes the delay longer."""
     await crawl.start()
     await visit(crawl.frontiers[0])
@@ -119,9 +117,7 @@ async def test_a_lease_is_not_given_twice(crawl: Crawl, step: float, after: floa
 
 
 @STEPS
-async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(
-    crawl: Crawl, step: float
-) -> None:
+async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(crawl: Crawl, step: float) -> None:
     await crawl.start()
     (lease,) = await crawl.frontiers[0].claim(1)
     await crawl.set_clock(step)
@@ -129,9 +125,7 @@ async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(
     assert await crawl.frontiers[0].settle([visited(lease, DONE)]) == 1
     crawl.harness.advance(1)
     await crawl.look()
-    late = max(
-        0.0, step
-    )  # A known limit: a visit that is settled then waits as long as the step was.
+    late = max(0.0, step)  # A known limit: a visit that is settled then waits as long as the step was.
     crawl.harness.advance(DELAY - 1 - SLACK)
     assert await crawl.claims() == []
     crawl.harness.advance(late + 2 * SLACK)
@@ -139,9 +133,7 @@ async def test_a_visit_settled_before_the_step_was_seen_costs_its_delay(
 
 
 @STEPS
-async def test_a_lease_given_before_the_step_was_seen_lasts_as_long_as_any(
-    crawl: Crawl, step: float
-) -> None:
+async def test_a_lease_given_before_the_step_was_seen_lasts_as_long_as_any(crawl: Crawl, step: float) -> None:
     await crawl.start()
     crawl.harness.advance(2 * HOUR)
     await crawl.look()
@@ -157,9 +149,7 @@ async def test_a_lease_given_before_the_step_was_seen_lasts_as_long_as_any(
 
 
 @STEPS
-async def test_leases_cut_before_the_step_was_seen_keep_the_delay(
-    crawl: Crawl, step: float
-) -> None:
+async def test_leases_cut_before_the_step_was_seen_keep_the_delay(crawl: Crawl, step: float) -> None:
     await crawl.start()
     await crawl.frontiers[0].claim(1)
     await crawl.set_clock(step)
@@ -172,9 +162,7 @@ async def test_leases_cut_before_the_step_was_seen_keep_the_delay(
 
 
 @STEPS
-async def test_a_domain_met_before_the_step_was_seen_is_due_as_any(
-    crawl: Crawl, step: float
-) -> None:
+async def test_a_domain_met_before_the_step_was_seen_is_due_as_any(crawl: Crawl, step: float) -> None:
     await crawl.start()
     await visit(crawl.frontiers[0])
     await crawl.set_clock(step)
@@ -261,9 +249,7 @@ async def test_clocks_that_are_set_again_and_again(crawl: Crawl) -> None:
 
 
 @STEPS
-async def test_the_rest_of_the_crawl_goes_on_with_the_amended_clock(
-    crawl: Crawl, step: float
-) -> None:
+async def test_the_rest_of_the_crawl_goes_on_with_the_amended_clock(crawl: Crawl, step: float) -> None:
     await crawl.start()
     reader = crawl.harness.reader()
     await visit(crawl.frontiers[0])

@@ -151,9 +151,7 @@ def start(server: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-async def test_a_crawl_waits_for_its_server_and_goes_on(
-    server: PostgresServer, number: signal.Signals
-) -> None:
+async def test_a_crawl_waits_for_its_server_and_goes_on(server: PostgresServer, number: signal.Signals) -> None:
     async with crawling(server) as crawl:
         await asyncio.to_thread(server.stop, number)
         try:
@@ -201,8 +199,7 @@ async def test_lost_connections_are_made_anew_without_news(server: PostgresServe
         for _ in range(5):
             connection = await asyncpg.connect(server.url)
             await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE application_name = 'rove'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rove'"
             )
             await connection.close()
             await crawl.goes_on()

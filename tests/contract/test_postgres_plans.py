@@ -150,9 +150,7 @@ async def _read_plans(url: str) -> dict[tuple[str, str], Node]:
             plans = {("empty", name): await _plan(connection, name) for name in USED}
             await _fill(connection)
             plans |= {("just filled", name): await _plan(connection, name) for name in USED}
-            await connection.execute(
-                "ANALYZE domain, url, origin, request, robots_text, content, counter"
-            )
+            await connection.execute("ANALYZE domain, url, origin, request, robots_text, content, counter")
             await connection.execute("DISCARD PLANS")
             plans |= {("analyzed", name): await _plan(connection, name) for name in USED}
             return plans
@@ -232,9 +230,7 @@ def _unbounded(node: Node) -> list[Node]:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", sorted(USED))
-def test_no_statement_scans_or_sorts_a_table(
-    plans: dict[tuple[str, str], Node], name: str, state: str
-) -> None:
+def test_no_statement_scans_or_sorts_a_table(plans: dict[tuple[str, str], Node], name: str, state: str) -> None:
     faults = faults_in(
         plans[state, name],
         counts=COUNTED_INDEXES.get(name, ""),
@@ -245,9 +241,7 @@ def test_no_statement_scans_or_sorts_a_table(
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", sorted(USED))
-def test_the_index_made_for_it_is_used(
-    plans: dict[tuple[str, str], Node], name: str, state: str
-) -> None:
+def test_the_index_made_for_it_is_used(plans: dict[tuple[str, str], Node], name: str, state: str) -> None:
     """The condition covers as many columns of the index as the statement knows."""
     scans = [node for node in plans[state, name].walk() if node.relation in BIG_TABLES]
     reading = [node for node in scans if node.index]
@@ -291,9 +285,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_head_of_a_domain_is_read_in_order_below_a_limit(
-    plans: dict[tuple[str, str], Node], state: str
-) -> None:
+def test_the_head_of_a_domain_is_read_in_order_below_a_limit(plans: dict[tuple[str, str], Node], state: str) -> None:
     """A domain of a million URLs costs no more than one of ten."""
     names = ("head_urls", "close_leases", "reschedule", "pending_after", "trim", "lower_pending")
     for name in names:

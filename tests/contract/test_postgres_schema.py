@@ -65,9 +65,7 @@ async def test_the_next_version_updates_a_schema(harness: PostgresHarness) -> No
         "ALTER TABLE migration DROP COLUMN fingerprint; INSERT INTO migration VALUES (3)",
     ],
 )
-async def test_the_schema_of_a_development_version_is_refused(
-    harness: PostgresHarness, change: str
-) -> None:
+async def test_the_schema_of_a_development_version_is_refused(harness: PostgresHarness, change: str) -> None:
     database = await opened(harness)
     for statement in change.split("; "):
         await raw(database, statement)

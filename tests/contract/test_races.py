@@ -50,8 +50,7 @@ DOMAINS = (
     " count(*) FILTER (WHERE pending > 0 AND NOT excluded) FROM domain"
 )
 ASLEEP = (
-    "SELECT name FROM domain"
-    " WHERE pending > 0 AND owner IS NULL AND ready_at IS NULL AND NOT capped AND NOT excluded"
+    "SELECT name FROM domain WHERE pending > 0 AND owner IS NULL AND ready_at IS NULL AND NOT capped AND NOT excluded"
 )
 
 
@@ -59,9 +58,7 @@ def rounds(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None
     """Run a test with a few seeds, and with many more in the long run."""
     marks = [pytest.mark.long, pytest.mark.timeout(300)]
     many = [pytest.param(seed, marks=marks) for seed in range(FEW, MANY)]
-    marked: Callable[..., Awaitable[None]] = pytest.mark.parametrize("seed", [*range(FEW), *many])(
-        test
-    )
+    marked: Callable[..., Awaitable[None]] = pytest.mark.parametrize("seed", [*range(FEW), *many])(test)
     return marked
 
 
@@ -196,9 +193,7 @@ async def test_fifty_claimers_share_a_hundred_domains(crawl: Crawl, seed: int) -
 @rounds
 async def test_fifty_claimers_share_domains_of_which_few_have_most(crawl: Crawl, seed: int) -> None:
     """Return URLs of which 80 % are on 10 % of the domains."""
-    urls = [
-        url(f"http://h{i % 10 if i % 10 < 8 else 10 + i // 10 % 90}.test/{i}") for i in range(1000)
-    ]
+    urls = [url(f"http://h{i % 10 if i % 10 < 8 else 10 + i // 10 % 90}.test/{i}") for i in range(1000)]
     await _claim_everything(crawl, seed, urls)
 
 
@@ -230,9 +225,7 @@ async def test_domains_that_come_up_while_others_are_claimed(crawl: Crawl, seed:
             await asyncio.sleep(claimers.chance.random() * 0.01)
         return added
 
-    added, *_ = await asyncio.gather(
-        asyncio.gather(*(adder(number) for number in range(5))), claimers.run(20)
-    )
+    added, *_ = await asyncio.gather(asyncio.gather(*(adder(number) for number in range(5))), claimers.run(20))
     assert sum(added) == len(urls), f"seed {seed}"
     claimers.check(urls)
     await crawl.check(seed)
@@ -334,9 +327,7 @@ async def test_adders_of_the_same_in_every_order(crawl: Crawl, seed: int) -> Non
 
 @rounds
 @pytest.mark.parametrize("processes", [2, 10])
-async def test_processes_that_start_on_nothing(
-    postgres_url: str, processes: int, seed: int
-) -> None:
+async def test_processes_that_start_on_nothing(postgres_url: str, processes: int, seed: int) -> None:
     """All of them succeed, and the schema has each migration once."""
     harness = PostgresHarness(postgres_url, f"starts_{seed}")
     await harness.drop()
@@ -366,17 +357,13 @@ async def test_everything_at_once(crawl: Crawl, seed: int) -> None:
     chance = random.Random(seed)
     names = [f"x{i}.test" for i in range(40)]
     domains = {name: url(f"http://{name}/").domain for name in names}
-    await crawl.frontiers[0].add(
-        [url(f"http://{name}/{i}") for name in names[:30] for i in range(6)]
-    )
+    await crawl.frontiers[0].add([url(f"http://{name}/{i}") for name in names[:30] for i in range(6)])
     ends = time.monotonic() + 1.2
 
     async def claim(frontier: PostgresFrontier) -> None:
         leases = await frontier.claim(chance.randint(1, 6))
         await asyncio.sleep(chance.random() * 0.005)
-        await frontier.settle(
-            [visited(lease, DONE) for lease in chance.sample(leases, len(leases))]
-        )
+        await frontier.settle([visited(lease, DONE) for lease in chance.sample(leases, len(leases))])
 
     async def add(frontier: PostgresFrontier) -> None:
         links = [f"http://{name}/{chance.randrange(300)}" for name in chance.choices(names, k=30)]
@@ -411,9 +398,7 @@ def _record(domain: int, name: str, chance: random.Random) -> OriginRecord:
 
 
 @rounds
-async def test_adds_to_domains_without_room(
-    crawl: Crawl, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+async def test_adds_to_domains_without_room(crawl: Crawl, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Claims, settles and adds hit domains that are always full, with better and worse URLs."""
     monkeypatch.setattr(budget, "FEWEST_VISITS", 1)
     monkeypatch.setattr(full, "MEMORY_SECONDS", 0.05)
@@ -474,9 +459,7 @@ async def test_exclusions_against_adds_of_known_and_new_domains(crawl: Crawl, se
             await asyncio.sleep(chance.random() * 0.003)
             await frontier.exclude(ids)
 
-        await asyncio.gather(
-            add(crawl.frontiers[0]), exclude(crawl.frontiers[1]), exclude(crawl.frontiers[2])
-        )
+        await asyncio.gather(add(crawl.frontiers[0]), exclude(crawl.frontiers[1]), exclude(crawl.frontiers[2]))
     await crawl.check(seed)
 
 
@@ -490,9 +473,7 @@ async def test_two_origins_of_a_domain_learned_at_once(crawl: Crawl, seed: int) 
         page = url(f"http://{name}/")
         await crawl.frontiers[0].add([page])
 
-        async def learn(
-            place: int, crawl_delay: float, domain: int = page.domain, name: str = name
-        ) -> None:
+        async def learn(place: int, crawl_delay: float, domain: int = page.domain, name: str = name) -> None:
             await asyncio.sleep(chance.random() * 0.001)
             record = OriginRecord(
                 domain=domain,
@@ -541,10 +522,7 @@ async def _held_up(crawl: Crawl) -> AsyncIterator[Callable[[], Awaitable[None]]]
 
 async def _until_waiting(crawl: Crawl, number: int) -> None:
     """Wait until this many of the crawl's connections wait for a lock."""
-    sql = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE wait_event_type = 'Lock' AND application_name = 'rove'"
-    )
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'rove'"
     deadline = time.monotonic() + PATIENCE
     while (await crawl.rows(sql))[0][0] < number:
         assert time.monotonic() < deadline, f"there are no {number} that wait"

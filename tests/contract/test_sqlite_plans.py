@@ -95,9 +95,7 @@ def _is_scan(step: str) -> bool:
         ("domains_inserted", "PRIMARY KEY"),
     ],
 )
-def test_the_index_made_for_it_is_used(
-    connection: sqlite3.Connection, name: str, index: str
-) -> None:
+def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str, index: str) -> None:
     assert any(index in step for step in plan(connection, QUERIES[name]))
 
 

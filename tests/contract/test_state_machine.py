@@ -161,9 +161,7 @@ class FrontierMachine(RuleBasedStateMachine):
         unseen = 0
         for name, pending in after.items():
             domain = self.domains.setdefault(name, ModelDomain())
-            remaining = {
-                text: known for text, known in pending.items() if text not in trimmed[name]
-            }
+            remaining = {text: known for text, known in pending.items() if text not in trimmed[name]}
             unseen += len(remaining.keys() - domain.pending.keys())
             domain.pending = remaining
             if trimmed[name]:
@@ -189,9 +187,7 @@ class FrontierMachine(RuleBasedStateMachine):
         normal.sort(key=lambda text: pending[text].order, reverse=True)
         return normal[: max(0, len(pending) - room)]
 
-    def leaves_only_retries(
-        self, name: str, pending: dict[str, ModelUrl], trimmed: list[str]
-    ) -> bool:
+    def leaves_only_retries(self, name: str, pending: dict[str, ModelUrl], trimmed: list[str]) -> bool:
         if not trimmed or self.domains.get(name, ModelDomain()).lease is None:
             return False
         rest = [known for text, known in pending.items() if text not in trimmed]
@@ -235,8 +231,7 @@ class FrontierMachine(RuleBasedStateMachine):
         return {
             name
             for name in names
-            if self.domains[name].unsettled >= MAX_UNSETTLED_CLAIMS
-            and len(self.domains[name].open_urls(self.now)) == 1
+            if self.domains[name].unsettled >= MAX_UNSETTLED_CLAIMS and len(self.domains[name].open_urls(self.now)) == 1
         }
 
     def give_up_head(self, domain: ModelDomain) -> None:
@@ -273,9 +268,7 @@ class FrontierMachine(RuleBasedStateMachine):
         pause=st.sampled_from([0.0, 0.0, DELAY + 5, 90.0]),
         backoff=st.sampled_from([0.0, 0.0, DELAY / 2, 40.0]),
     )
-    def settle(
-        self, data: st.DataObject, asked: bool, ago: float, pause: float, backoff: float
-    ) -> None:
+    def settle(self, data: st.DataObject, asked: bool, ago: float, pause: float, backoff: float) -> None:
         domain = data.draw(st.sampled_from(self.leased()))
         assert domain.lease is not None
         settled, deferred = [], []

@@ -66,9 +66,7 @@ def test_only_the_other_hosts_count_where_few_are_linked(others: float, reached:
 @pytest.mark.parametrize(("alone", "reached"), [(125, True), (126, False), (1e-9, True)])
 def test_https_is_held_against_handshakes(alone: float, reached: bool) -> None:
     handshakes = figures("handshakes-2", alone)
-    (verdict,) = over_https(
-        {"https": {"rove-2": figures("rove-2", 100), "handshakes-2": handshakes}}
-    )
+    (verdict,) = over_https({"https": {"rove-2": figures("rove-2", 100), "handshakes-2": handshakes}})
     assert verdict.is_reached is reached
 
 
@@ -96,9 +94,7 @@ def test_a_stack_belongs_to_its_innermost_stage() -> None:
     assert stage_of(adding) == "add"
     resolving = ["MainThread", "fetch (rove/fetch/http.py:1)", "x (rove/fetch/dns.py:2)"]
     assert stage_of(resolving) == "dns"
-    profile = Profile(
-        pages=1, seconds=1.0, stages={("a", "text"): 1.0, ("a", "parse"): 2.0, ("b", "?"): 4.0}
-    )
+    profile = Profile(pages=1, seconds=1.0, stages={("a", "text"): 1.0, ("a", "parse"): 2.0, ("b", "?"): 4.0})
     assert profile.groups == {**dict.fromkeys(GROUPS, 0.0), "parse": 3.0, OVERHEAD: 4.0}
 
 

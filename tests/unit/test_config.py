@@ -252,8 +252,6 @@ OLD = Limits(
         ),
     ],
 )
-def test_new_limits_count_from_the_state_of_the_crawl(
-    given_limits: dict[str, Any], expected: Limits
-) -> None:
+def test_new_limits_count_from_the_state_of_the_crawl(given_limits: dict[str, Any], expected: Limits) -> None:
     new: dict[str, Any] = dict.fromkeys(("max_pages", "max_duration", "max_pages_per_domain"))
     assert with_limits(OLD, **new | given_limits, pages=1000, seconds=2000.0) == expected

@@ -42,9 +42,7 @@ def test_the_readme_stays_short() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_make_targets_exist(document: Path) -> None:
-    targets = set(
-        re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    )
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     text = document.read_text("utf-8")
     quoted = "\n".join(re.findall(r"`[^`\n]+`|^ {4}.*$", text, re.MULTILINE))
     assert set(_MAKE.findall(quoted)) <= targets

@@ -95,14 +95,11 @@ robots_txt = made_of(
 )
 dates = (
     "Sun, 06 Nov 1994 08:49:37 GMT 99999 +9999 -9999 00:00:00 31 Feb 0000 1e9 -1 0 ; max-age= max-age=1 no-cache "
-    'no-store , = " s-maxage=99999999999999999999 2038 60 \xb2 \u0661'.encode("utf-8").decode(
-        "latin-1"
-    )
+    'no-store , = " s-maxage=99999999999999999999 2038 60 \xb2 \u0661'.encode("utf-8").decode("latin-1")
 )
 header_values = latin(
     made_of(
-        dates
-        + " noindex nofollow none rove: otherbot: unavailable_after: max-snippet: 2024-01-01 25-Jun-2010 gzip br "
+        dates + " noindex nofollow none rove: otherbot: unavailable_after: max-snippet: 2024-01-01 25-Jun-2010 gzip br "
         "deflate identity x-gzip text/html charset= http://x.example/ //y ../z chunked"
     )
 )
@@ -201,11 +198,7 @@ def check_head(given_: tuple[int, list[tuple[str, str]]]) -> None:
             assert wait is None or 0 <= wait <= DAY
             assert ROBOTS_LEAST_VALID_SECONDS <= valid_for(response, now) <= ROBOTS_VALID_SECONDS
         tags = response.all_headers("x-robots-tag")
-        check_document(
-            read_plain(
-                PageSource(body=b"", url=URL, content_type=None, robots_tags=tags, now=1.7e9)
-            )
-        )
+        check_document(read_plain(PageSource(body=b"", url=URL, content_type=None, robots_tags=tags, now=1.7e9)))
 
 
 def check_head_lines(lines: list[bytes]) -> None:
@@ -245,14 +238,11 @@ def check_url(text: str) -> None:
 wires = st.binary(max_size=40) | st.builds(
     lambda raw, pack, cut: pack(raw)[: -cut or None],
     st.binary(max_size=60) | st.integers(0, 100_000).map(lambda size: b"0" * size),
-    st.sampled_from(
-        [gzip.compress, zlib.compress, brotli.compress, lambda raw: gzip.compress(raw) * 3]
-    ),
+    st.sampled_from([gzip.compress, zlib.compress, brotli.compress, lambda raw: gzip.compress(raw) * 3]),
     st.integers(0, 9),
 )
 coding_values = st.lists(
-    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","])
-    | header_values,
+    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","]) | header_values,
     max_size=4,
 )
 CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {

@@ -119,9 +119,7 @@ def _of_robots() -> list[Animal]:
 def _of_sitemaps() -> Animal:
     """Return an animal whose sitemaps are an XML entity bomb and a gzip bomb."""
     name = "bomb-in-sitemap"
-    entities = "".join(
-        f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "http://x.test/"}">' for n in range(10)
-    )
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "http://x.test/"}">' for n in range(10))
     xml = (
         f'<?xml version="1.0"?><!DOCTYPE u [{entities}]><urlset>'
         f"<url><loc>&e9;</loc></url><url><loc>{at(name, '/listed')}</loc></url></urlset>"
@@ -161,9 +159,7 @@ def animals() -> list[Animal]:
     words = "<title>wörter</title><p>Ein Satz mit Ümläuten, der länger ist.</p>"
     return [
         single("gzip-bomb", "10 GB of zeros in 10 MB of gzip", _ten_gigabytes, CUT),
-        _packed(
-            "nested-bomb", "gzip in gzip, a gigabyte of zeros", gzip.compress(nested), "gzip, gzip"
-        ),
+        _packed("nested-bomb", "gzip in gzip, a gigabyte of zeros", gzip.compress(nested), "gzip, gzip"),
         _packed("brotli-bomb", "200 MB of zeros in 40 KB of brotli", _brotli_bomb(), "br"),
         _page("large-body", "a body of 12 MB", b"<p>word after word</p>\n" * 550_000, CUT),
         _page("huge-title", "a title of 4 MB", b"<title>" + b"long " * 800_000 + b"</title><p>x"),

@@ -56,9 +56,7 @@ def breaking_off(beginning: bytes, *, half: bool = False) -> Answer:
     async def answer(_request: SeenRequest, wire: Wire) -> None:
         await wire.send(beginning)
         if not half:
-            await asyncio.sleep(
-                0.05
-            )  # let the client read first, because a reset discards what was sent
+            await asyncio.sleep(0.05)  # let the client read first, because a reset discards what was sent
             wire.reset()
             return
         wire.writer.write_eof()
@@ -105,9 +103,7 @@ def animals() -> list[Animal]:
         _endless("endless-body", "a body without an end", head(), TEXT, CUT),
         _endless("endless-chunks", "chunks without an end", CHUNKED, chunk, CUT),
         _endless("endless-head", "header lines without an end", status, b"X-More: yes\r\n", NO_END),
-        _endless(
-            "endless-header-line", "one header line without an end", status + b"X: ", TEXT, NO_END
-        ),
+        _endless("endless-header-line", "one header line without an end", status + b"X: ", TEXT, NO_END),
         _endless(
             "endless-interim",
             "'100 Continue' again and again",

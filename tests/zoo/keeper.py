@@ -111,9 +111,7 @@ class Zoo:
 
 def _is_of(animal: Animal, host: str) -> bool:
     name = host.partition(":")[0]
-    return name == f"{animal.name}.test" or any(
-        fnmatch.fnmatchcase(name, pattern) for pattern in animal.hosts
-    )
+    return name == f"{animal.name}.test" or any(fnmatch.fnmatchcase(name, pattern) for pattern in animal.hosts)
 
 
 @contextmanager
@@ -153,9 +151,7 @@ def _fences(stack: ExitStack) -> list[socket.socket]:
 class _Keeper:
     """Serves a zoo from an event loop of its own."""
 
-    def __init__(
-        self, zoo: Zoo, fences: list[socket.socket], stack: ExitStack, ready: threading.Event
-    ) -> None:
+    def __init__(self, zoo: Zoo, fences: list[socket.socket], stack: ExitStack, ready: threading.Event) -> None:
         self._zoo = zoo
         self._fences = fences
         self._stack = stack
@@ -185,9 +181,7 @@ class _Keeper:
                 zoo.own_ports[animal.name] = _port(server)
         for fence in self._fences:
             servers.append(await asyncio.start_server(self._trespassed, sock=fence.dup()))
-        transport, _ = await self._loop.create_datagram_endpoint(
-            names.NameServer, local_addr=("127.0.0.1", 0)
-        )
+        transport, _ = await self._loop.create_datagram_endpoint(names.NameServer, local_addr=("127.0.0.1", 0))
         zoo.dns_port = transport.get_extra_info("sockname")[1]
         self._ready.set()
         await self._over.wait()
@@ -220,9 +214,7 @@ class _Keeper:
         writer.close()
 
     async def _answer(self, request: SeenRequest, wire: Wire) -> None:
-        animal = self._by_host.get(request.host.partition(":")[0]) or self._zoo.animal_at(
-            request.host
-        )
+        animal = self._by_host.get(request.host.partition(":")[0]) or self._zoo.animal_at(request.host)
         if animal is None:
             self._zoo.lost.append(request.url)
         elif request.path.partition("?")[0] == "/robots.txt":
@@ -230,9 +222,7 @@ class _Keeper:
         else:
             await animal.answer(request, wire)
 
-    async def _trespassed(
-        self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _trespassed(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._zoo.trespasses.append(str(writer.get_extra_info("peername")))
         writer.close()
 
@@ -272,9 +262,7 @@ def _port(server: asyncio.Server) -> int:
 def main() -> None:
     """Open the zoo for a person, or for a program until its input ends."""
     parser = argparse.ArgumentParser(description="Opens the zoo.")
-    parser.add_argument(
-        "--wild", action="store_true", help="serve a program, without the healthy sites"
-    )
+    parser.add_argument("--wild", action="store_true", help="serve a program, without the healthy sites")
     parser.add_argument("--without", action="append", default=[], help="leave an animal out")
     given = parser.parse_args()
     if not given.wild:

@@ -179,9 +179,7 @@ def _abroad() -> Animal:
     async def answer(request: SeenRequest, wire: Wire) -> None:
         here = request.url
         after = hosts.index(here) + 1 if here in hosts else 0
-        await wire.send(
-            redirect(hosts[after]) if after < len(hosts) else whole(linking("there", ()))
-        )
+        await wire.send(redirect(hosts[after]) if after < len(hosts) else whole(linking("there", ())))
 
     return Animal(
         name=name,
@@ -249,7 +247,5 @@ def animals(forbidden: int) -> list[Animal]:
             ports(PORTS, "redirect", ABSENT),
         ),
         _linking("links-to-ports", "links to such ports", ports(PORTS, "link", ABSENT)),
-        _seeded(
-            "at-a-port", "seeds at such ports", ports(BAD_PORTS, "seed", failed("port-refused"))
-        ),
+        _seeded("at-a-port", "seeds at such ports", ports(BAD_PORTS, "seed", failed("port-refused"))),
     ]

@@ -124,9 +124,7 @@ def _outcomes(data: Path) -> dict[str, UrlOutcome]:
             parsed = canonical(url)
             assert parsed is not None
             reason = errors.get(url) or errors.get(f"{parsed.origin}/robots.txt", "")
-        found[url] = UrlOutcome(
-            state=UrlState(state).name.lower(), reason=reason, marks=marks.get(url, ())
-        )
+        found[url] = UrlOutcome(state=UrlState(state).name.lower(), reason=reason, marks=marks.get(url, ()))
     return found
 
 
@@ -206,6 +204,4 @@ def test_healthy_sites_keep_their_pace(outing: Outing) -> None:
 def test_the_manual_has_every_animal() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "hostile.md").read_text().splitlines()
     missing = [line for line in lines() if line not in manual]
-    assert not missing, "python -m tests.zoo.table prints what belongs there:\n" + "\n".join(
-        missing
-    )
+    assert not missing, "python -m tests.zoo.table prints what belongs there:\n" + "\n".join(missing)

@@ -25,9 +25,7 @@ SLOW_SECONDS = 0.6
 """Seconds that the slow host takes for a page, well within the zoo's timeout."""
 
 
-def _trap(
-    name: str, what: str, answer: Answer, *, most: int, hosts: tuple[str, ...] = ()
-) -> Animal:
+def _trap(name: str, what: str, answer: Answer, *, most: int, hosts: tuple[str, ...] = ()) -> Animal:
     return Animal(
         name=name,
         what=what,

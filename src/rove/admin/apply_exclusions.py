@@ -32,9 +32,7 @@ async def block_covered(
         blocked += await frontier.exclude(whole)
         in_part |= names.keys() - whole.keys()
     for domain in sorted(in_part):
-        blocked += await frontier.withdraw(
-            domain, UrlState.BLOCKED, BlockReason.EXCLUDED, covered.covers_url
-        )
+        blocked += await frontier.withdraw(domain, UrlState.BLOCKED, BlockReason.EXCLUDED, covered.covers_url)
     return blocked
 
 
@@ -84,9 +82,7 @@ def _domains_in_part(patterns: Iterable[str]) -> set[int]:
     return {domain for domain in around if domain is not None and domain not in whole}
 
 
-async def _domains_to_search(
-    frontier: Frontier, patterns: Iterable[str], limit: int
-) -> AsyncIterator[dict[int, str]]:
+async def _domains_to_search(frontier: Frontier, patterns: Iterable[str], limit: int) -> AsyncIterator[dict[int, str]]:
     """Yield all domains, in slices, if a pattern may cover hosts of any domain; else nothing."""
     last = _LOWEST_ID
     while any(domain_around(pattern) is None for pattern in patterns):

@@ -13,9 +13,7 @@ from rove.frontier.backends import node_of, remote_for_move
 from rove.frontier.move.mover import Moved, move
 
 
-async def move_to_postgres(
-    data: DataDir, url: str, crawl_name: str | None, *, say: Callable[[str], None]
-) -> Moved:
+async def move_to_postgres(data: DataDir, url: str, crawl_name: str | None, *, say: Callable[[str], None]) -> Moved:
     """Copy the frontier and let the data directory use the copy. Killed, it resumes when it is called again."""
     if not data.frontier.exists() and data.moved.exists():
         raise UsageError(f"{data.root} was moved already; continue it with 'rove crawl --resume'")
@@ -24,9 +22,7 @@ async def move_to_postgres(
     with data.held():
         await data.wait_for_workers(say)
         remote = remote_for_move(data, url, crawl_name)
-        moved = await move(
-            data.frontier, remote.url, remote.crawl_name, node_of(data, remote), say=say
-        )
+        moved = await move(data.frontier, remote.url, remote.crawl_name, node_of(data, remote), say=say)
         data.remember(remote)
         data.set_frontier_aside()
     return moved

@@ -98,9 +98,7 @@ class CrawlApp:
             finally:
                 await backend.close()
 
-    async def _run_until_end(
-        self, data: DataDir, remote: Remote | None, backend: Backend
-    ) -> Summary:
+    async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""
         counters, seconds = Counters(), 0.0
         while True:
@@ -111,9 +109,7 @@ class CrawlApp:
                 return replace(summary, counters=counters, seconds=seconds)
             self._say("the settings of the crawl were changed; continuing with the new ones")
 
-    async def _begin_run(
-        self, data: DataDir, remote: Remote | None, backend: Backend
-    ) -> RunContext:
+    async def _begin_run(self, data: DataDir, remote: Remote | None, backend: Backend) -> RunContext:
         """Recover from earlier crashes and start a run with the settings in the catalog."""
         revision = await backend.catalog.revision()
         saved = await backend.catalog.settings()
@@ -123,8 +119,7 @@ class CrawlApp:
         await recover_store(data.warc)
         remaining_limits = RemainingLimits(
             limits=settings.limits,
-            seconds_before=crawled_seconds(await backend.reader.runs())
-            - settings.limits.seconds_before,
+            seconds_before=crawled_seconds(await backend.reader.runs()) - settings.limits.seconds_before,
             started=steady_seconds(),
             clock=steady_seconds,
         )
@@ -134,9 +129,7 @@ class CrawlApp:
             concurrency=settings.concurrency,
             is_sqlite=remote is None,
         )
-        fetches = fetches_per_process(
-            settings, processes, open_files=raise_open_files(), say=self._say
-        )
+        fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
         await recover_requests(frontier, data.inflight_log, delay=settings.delay)
@@ -170,9 +163,7 @@ class CrawlApp:
     def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:
         if len(context.fetches) == 1:
             return this_process(context, on_news=self._tell)
-        return worker_processes(
-            context, log_level=self._options.log_level, say=self._say, on_news=self._tell
-        )
+        return worker_processes(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
 
     @asynccontextmanager
     async def _watched(self, running: Running) -> AsyncIterator[None]:

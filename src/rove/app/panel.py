@@ -134,17 +134,11 @@ def frame(view: View) -> Frame:
     table.add_column(min_width=14)
     table.add_column(style="dim")
     table.add_column()
-    table.add_row(
-        "pages", Text(f"{view.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}"
-    )
-    table.add_row(
-        "pages/s now", Text(f"{view.rate:.1f}", style="bold"), "waiting", f"{domains['waiting']:,}"
-    )
+    table.add_row("pages", Text(f"{view.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}")
+    table.add_row("pages/s now", Text(f"{view.rate:.1f}", style="bold"), "waiting", f"{domains['waiting']:,}")
     table.add_row("on average", f"{view.average:.1f}", "leased", f"{domains['leased']:,}")
     table.add_row("received", size_text(view.bytes), "idle", f"{domains['idle']:,}")
-    table.add_row(
-        "in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}"
-    )
+    table.add_row("in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}")
     table.add_row(
         "running for",
         seconds_text(view.seconds),

@@ -67,9 +67,7 @@ async def check(options: CrawlOptions, backend: Backend) -> None:
     _check_files(options)
     if options.join:
         if not await backend.exists():
-            raise UsageError(
-                f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'"
-            )
+            raise UsageError(f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'")
     elif options.resume:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl to resume")
@@ -81,9 +79,7 @@ async def check(options: CrawlOptions, backend: Backend) -> None:
         Settings(**options.settings).checked()
 
 
-async def prepare(
-    options: CrawlOptions, data: DataDir, backend: Backend, *, identity: str = ""
-) -> Settings:
+async def prepare(options: CrawlOptions, data: DataDir, backend: Backend, *, identity: str = "") -> Settings:
     """Open or create the crawl and save its settings and seeds; this process must hold the data directory.
 
     `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet.
@@ -100,9 +96,7 @@ async def prepare(
     try:
         await backend.open(create=True)
         settings = replace(settings, limits=await _limits(options, settings, backend))
-        await backend.catalog.add_exclusions(
-            exclusions, who=current_user(), reason=f"in {options.exclude}"
-        )
+        await backend.catalog.add_exclusions(exclusions, who=current_user(), reason=f"in {options.exclude}")
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
         if source is not None:
@@ -125,8 +119,7 @@ def _check_files(options: CrawlOptions) -> None:
     if options.seeds not in (None, "-") and not Path(str(options.seeds)).is_file():
         if Path(str(options.seeds)).exists():
             raise UsageError(
-                f"the seed file {options.seeds} is not a regular file; "
-                "to read seeds from a pipe, use 'rove crawl -'"
+                f"the seed file {options.seeds} is not a regular file; to read seeds from a pipe, use 'rove crawl -'"
             )
         raise UsageError(f"there is no seed file {options.seeds}")
     if options.exclude is not None and not options.exclude.is_file():
@@ -151,8 +144,7 @@ async def _saved_settings(options: CrawlOptions, backend: Backend, identity: str
     await backend.open(create=options.resume)
     if identity and await backend.catalog.identity() != identity:
         raise UsageError(
-            f"{options.data_dir} belongs to another crawl than the one in {backend.location}; "
-            "choose another --data-dir"
+            f"{options.data_dir} belongs to another crawl than the one in {backend.location}; choose another --data-dir"
         )
     saved = await backend.catalog.settings()
     if saved is None:

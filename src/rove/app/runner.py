@@ -57,9 +57,7 @@ class RunContext:
 
 
 @asynccontextmanager
-async def this_process(
-    context: RunContext, *, on_news: Callable[[str], None]
-) -> AsyncIterator[Runner]:
+async def this_process(context: RunContext, *, on_news: Callable[[str], None]) -> AsyncIterator[Runner]:
     """Crawl in this process."""
     async with assembled(
         data=context.data,

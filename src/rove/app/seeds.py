@@ -78,8 +78,7 @@ async def all_seeds_loaded(catalog: Catalog, settings: Settings) -> bool:
     """Whether the frontier has all seeds that it will ever get."""
     # Seeds on a machine that has left are not waited for. With --seeds-only they are, because they define the scope.
     return all(
-        source.finished or (source.is_abandoned and not settings.seeds_only)
-        for source in await catalog.seed_sources()
+        source.finished or (source.is_abandoned and not settings.seeds_only) for source in await catalog.seed_sources()
     )
 
 
@@ -138,8 +137,7 @@ class SeedLoader:
             file = path.open("rb")
         except OSError as error:
             raise StoreError(
-                f"could not read {path}, the copy of {source.name} with seeds that are not loaded yet: "
-                f"{error.strerror}"
+                f"could not read {path}, the copy of {source.name} with seeds that are not loaded yet: {error.strerror}"
             ) from error
         with file:
             file.seek(source.offset)
@@ -162,9 +160,7 @@ class SeedLoader:
                     await adding
         return source
 
-    async def _read(
-        self, source: SeedSource, lines: Iterator[tuple[int, str | None]], size: int
-    ) -> _Batch:
+    async def _read(self, source: SeedSource, lines: Iterator[tuple[int, str | None]], size: int) -> _Batch:
         """Read a batch of lines in slices, so that other tasks get their turns in between."""
         batch = _Batch(end=source)
         while batch.end.lines - source.lines < size and not batch.end.finished:
@@ -173,9 +169,7 @@ class SeedLoader:
             await asyncio.sleep(0)
         return batch
 
-    def _read_slice(
-        self, batch: _Batch, lines: Sequence[tuple[int, str | None]], count: int
-    ) -> None:
+    def _read_slice(self, batch: _Batch, lines: Sequence[tuple[int, str | None]], count: int) -> None:
         before = batch.end
         good = bad = 0
         for number, (_, text) in enumerate(lines, start=before.lines + 1):
@@ -205,11 +199,7 @@ class SeedLoader:
     def _show_bad_line(self, source: SeedSource, number: int, text: str | None) -> None:
         self._bad_lines += 1
         if self._bad_lines <= MAX_BAD_LINES_SHOWN:
-            problem = (
-                "is not UTF-8 text, or too long"
-                if text is None
-                else f"{text[:80]!r} is not a domain or URL"
-            )
+            problem = "is not UTF-8 text, or too long" if text is None else f"{text[:80]!r} is not a domain or URL"
             self._say(f"{source.name}, line {number}: {problem}")
 
     async def _add(self, batch: _Batch, on_added: Callable[[], None]) -> None:

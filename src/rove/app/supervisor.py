@@ -49,9 +49,7 @@ class WorkerFailed(RoveError):
 class _WorkerProcess:
     """One worker process while it lives, and its last report."""
 
-    def __init__(
-        self, order: WorkerOrder, *, command: Sequence[str], on_news: Callable[[str], None]
-    ) -> None:
+    def __init__(self, order: WorkerOrder, *, command: Sequence[str], on_news: Callable[[str], None]) -> None:
         self._order = order
         self._command = command
         self._on_news = on_news
@@ -234,9 +232,7 @@ class Supervisor:
         self.progress.update(sum(counters, self._ended_workers))
 
 
-async def _stop_when_set(
-    stopping: asyncio.Event, process: asyncio.subprocess.Process, seconds: float
-) -> None:
+async def _stop_when_set(stopping: asyncio.Event, process: asyncio.subprocess.Process, seconds: float) -> None:
     """Close the worker's standard input when the crawl stops, and kill the worker if that does not help."""
     await stopping.wait()
     assert process.stdin is not None, "it is a pipe"
@@ -255,9 +251,7 @@ def _death_text(exit_code: int | None, number: int) -> str:
     return f"exit code {exit_code}; see rove-{number}.log"
 
 
-async def _all_or_first_failure(
-    lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]
-) -> None:
+async def _all_or_first_failure(lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]) -> None:
     """Wait until all workers have ended; raise the first failure of a worker or of the seed loader."""
     pending: set[asyncio.Future[Any]] = {*lives, loading}
     while not all(life.done() for life in lives):

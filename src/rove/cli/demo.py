@@ -90,9 +90,7 @@ def _served(hosts: int) -> Iterator[str]:
     command = [sys.executable, "-P", "-m", "rove.demo.server", "--port", "0", "--hosts", str(hosts)]
     command += ["--seed", str(SEED), "--profile", "full", "--stop-at-eof"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, text=True, start_new_session=True
-    ) as server:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as server:
         assert server.stdout is not None, "its output is piped"
         line = server.stdout.readline()
         if not line.startswith("listening on "):

@@ -35,9 +35,7 @@ data_dir = data_dir_option("The crawl, running or not.")
 )
 @option("--list", "list_all", is_flag=True, help="List all exclusions, lifted ones too.")
 @data_dir
-def exclude(
-    domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path
-) -> None:
+def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path) -> None:
     """Never contact DOMAIN and its subdomains again. A running crawl obeys within seconds, on every machine.
 
     '=www.example.com' covers that host alone. A '*' matches any characters: 'shop*.example.com'.
@@ -58,9 +56,7 @@ def exclude(
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:KNOWN_SHOWN]:
         print(f"{pattern} was excluded already")
-    print(
-        f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue"
-    )
+    print(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
         print("the running crawl obeys from now on")
 
@@ -103,9 +99,7 @@ def _line(exclusion: Exclusion) -> str:
     by = f" by {exclusion.who}" if exclusion.who else ""
     why = f": {exclusion.reason}" if exclusion.reason else ""
     lifted = (
-        f"; lifted {_when(exclusion.lifted_wall)} by {exclusion.lifted_by}"
-        if exclusion.lifted_at is not None
-        else ""
+        f"; lifted {_when(exclusion.lifted_wall)} by {exclusion.lifted_by}" if exclusion.lifted_at is not None else ""
     )
     return f"{exclusion.pattern}  {since}{by}{why}{lifted}"
 

@@ -32,9 +32,7 @@ from rove.datadir import DataDir
 @click.command(cls=Command, short_help="Take part in a crawl that another machine started.")
 @click.argument("frontier", metavar="POSTGRESQL_URL")
 @crawl_name_option
-@data_dir_option(
-    "Where this machine keeps the pages that it fetches.", file_okay=False, group=WHAT_TO_KEEP
-)
+@data_dir_option("Where this machine keeps the pages that it fetches.", file_okay=False, group=WHAT_TO_KEEP)
 @option(
     "--concurrency",
     group=MACHINE,
@@ -82,8 +80,6 @@ def join(
 def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
-    moved = asyncio.run(
-        move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr))
-    )
+    moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr)))
     print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
     print(f"continue with: rove crawl --resume --data-dir {data_dir}")

@@ -39,9 +39,7 @@ class Option(click.Option):
     `default_text` is for options without a default of their own: those that a resumed crawl remembers.
     """
 
-    def __init__(
-        self, *args: Any, group: str = OTHER, default_text: str = "", **attributes: Any
-    ) -> None:
+    def __init__(self, *args: Any, group: str = OTHER, default_text: str = "", **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.group = group
         if not default_text and attributes.get("default") and not self.is_flag:

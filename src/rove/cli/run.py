@@ -38,9 +38,7 @@ def run_crawl(options: CrawlOptions) -> int:
             running.runner.kill()
             os._exit(128 + number)
         received.append(number)
-        console.print(
-            "stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once"
-        )
+        console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
         running.runner.stop()
 
     tune_process()
@@ -79,9 +77,7 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary) ->
     if was_reached_before:
         console.print(f"an earlier run reached this limit; to continue, set a new one with {limit}")
     elif ending is Ending.EXHAUSTED and pending:
-        console.print(
-            f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached"
-        )
+        console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
     elif pending:
         words = ["rove crawl --resume", limit]
         if options.data_dir != DEFAULT_DATA_DIR:

@@ -166,9 +166,7 @@ class Claimer:
         await self._nap(LONGEST_NAP if due is None else min(max(due, SHORTEST_NAP), LONGEST_NAP))
 
     def _is_idle(self) -> bool:
-        return not (
-            self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled
-        )
+        return not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
 
     async def _nap(self, seconds: float) -> None:
         await wait_for_event(self._woken, seconds)

@@ -27,9 +27,7 @@ MAX_REMEMBERED = 200_000
 class BatchTexts:
     """The texts of one batch of pages."""
 
-    def __init__(
-        self, stored: Mapping[int, Content], in_transit: Mapping[int, Content], given: SeenSet
-    ) -> None:
+    def __init__(self, stored: Mapping[int, Content], in_transit: Mapping[int, Content], given: SeenSet) -> None:
         self._fresh = dict(in_transit)
         """Texts that the frontier does not know yet."""
         self.known = {**stored, **in_transit}

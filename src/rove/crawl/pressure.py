@@ -124,14 +124,9 @@ class Pressure:
         if not failure.shortage:
             return
         throttle = self.throttle
-        was_lowered = throttle.lower(
-            FILES_BACKOFF * throttle.allowed, rest=FILES_REST, cooldown=FILES_COOLDOWN
-        )
+        was_lowered = throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST, cooldown=FILES_COOLDOWN)
         if was_lowered:
-            self._on_news(
-                f"open files ran out: {throttle.allowed:,} fetches at once from now on "
-                f"({failure.detail})"
-            )
+            self._on_news(f"open files ran out: {throttle.allowed:,} fetches at once from now on ({failure.detail})")
 
     def _disk_text(self) -> str:
         return f"less than {size_text(self._disk.min_free)} is free on {self._directory}"

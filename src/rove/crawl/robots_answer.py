@@ -35,9 +35,7 @@ MAX_VALIDATOR = 1_000
 
 _NOT_MODIFIED = 304
 _VALIDATOR = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALIDATOR}}}")
-_DIRECTIVE = re.compile(
-    r'([\w-]++)(?:\s*+=\s*+(?:"([^"]*+)"|([^\s,"]*+)))?+[^,]*+(?:,|\Z)', re.ASCII
-)
+_DIRECTIVE = re.compile(r'([\w-]++)(?:\s*+=\s*+(?:"([^"]*+)"|([^\s,"]*+)))?+[^,]*+(?:,|\Z)', re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,12}")
 _EXPIRED = frozenset({"0", "-1"})
 """Values of Expires that servers send for a date in the past."""
@@ -65,9 +63,7 @@ def conditions_for(url: CrawlUrl, previous: OriginRecord | None) -> list[tuple[s
     return [(name, value) for name, value in conditions if value]
 
 
-def origin_record(
-    page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord | None, delay: float
-) -> OriginRecord:
+def origin_record(page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord | None, delay: float) -> OriginRecord:
     """Return the record of a page's origin after an answer; `previous` is the record before it."""
     outcome = answer.outcome
     match outcome:
@@ -145,9 +141,7 @@ def _unreachable(
             status=RobotsStatus.UNREACHABLE,
             valid_for=wait,
         )
-    return previous.replace(
-        status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0
-    )
+    return previous.replace(status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0)
 
 
 def _validator(response: Response, name: str) -> str:

@@ -45,11 +45,7 @@ class SeenSet:
     def unseen(self, urls: Iterable[Url]) -> list[Url]:
         """Return the URLs that may be new. One call for many costs half of asking for each."""
         young, old = self._young, self._old
-        return [
-            url
-            for url in urls
-            if (fingerprint := url.fingerprint) not in young and fingerprint not in old
-        ]
+        return [url for url in urls if (fingerprint := url.fingerprint) not in young and fingerprint not in old]
 
     def update(self, fingerprints: Sequence[int]) -> None:
         """Add URLs that are committed to the frontier."""

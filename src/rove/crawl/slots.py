@@ -106,9 +106,7 @@ class Slots:
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
             progress.errors["internal"] += 1
-            record.settle(
-                record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR
-            )
+            record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR)
         finally:
             running.end()
             progress.in_flight -= 1

@@ -119,11 +119,7 @@ class Visit:
     def _collect_sitemaps(self, url: CrawlUrl) -> None:
         """Collect the sitemaps that the origin's robots.txt names, once in a visit."""
         origin = self._robots_check.origin(url)
-        if (
-            origin is None
-            or origin.status is not RobotsStatus.RULES
-            or url.origin in self._sitemaps_collected
-        ):
+        if origin is None or origin.status is not RobotsStatus.RULES or url.origin in self._sitemaps_collected:
             return
         self._sitemaps_collected.add(url.origin)
         for text in rules_of(origin.body).sitemaps:
@@ -345,17 +341,13 @@ class Visit:
             refused=record.not_accepted,
         )
 
-    def _add_link(
-        self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = ""
-    ) -> bool:
+    def _add_link(self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = "") -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
         admitted = self._context.gate.admits(url, depth=depth, hops=hops, source=source)
         if not isinstance(admitted, int):
             self._record.not_accepted[admitted] += 1
             return False
-        self._record.links.append(
-            url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted)
-        )
+        self._record.links.append(url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted))
         return True
 
     async def _state_of(self, url: CrawlUrl) -> UrlState:

@@ -124,9 +124,7 @@ class VisitRecord:
 
     def origins(self, now: float) -> list[OriginRecord]:
         """Return the robots.txt records to be saved, with the validity that is left now."""
-        return [
-            origin.replace(valid_for=origin.valid_for - (now - at)) for origin, at in self._origins
-        ]
+        return [origin.replace(valid_for=origin.valid_for - (now - at)) for origin, at in self._origins]
 
     def note_unread(self, kind: FailureKind) -> None:
         """Record that the answer to the last request could not be read."""
@@ -149,9 +147,7 @@ class VisitRecord:
     def note_stored(self, stored: list[Stored]) -> None:
         """Record where the pages are stored, in the order of `pages`."""
         for index, where in zip(self._page_rows, stored, strict=True):
-            self.requests[index] = self.requests[index].replace(
-                text=where.text, raw=where.raw, is_copy=where.is_copy
-            )
+            self.requests[index] = self.requests[index].replace(text=where.text, raw=where.raw, is_copy=where.is_copy)
 
     def note_text(self, *, is_repeat: bool, content: Content | None) -> None:
         """Record whether the domain repeated a text, and where the text is if the frontier must be told."""

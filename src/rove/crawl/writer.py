@@ -30,9 +30,7 @@ log = logging.getLogger(__name__)
 class BatchWriter:
     """Stores and settles finished visits."""
 
-    def __init__(
-        self, context: CrawlContext, *, on_settled: Callable[[Sequence[VisitRecord]], None]
-    ) -> None:
+    def __init__(self, context: CrawlContext, *, on_settled: Callable[[Sequence[VisitRecord]], None]) -> None:
         """`on_settled` is called with each batch once its visits are settled."""
         self._context = context
         self._frontier = context.frontier

@@ -58,9 +58,7 @@ def refusal(status: int, *, retry_after: int | None = None) -> SiteAnswer:
 
 def redirect(status: int, location: str) -> SiteAnswer:
     """Make a 3xx response."""
-    return SiteAnswer(
-        status=status, headers=(("Location", location), ("Content-Type", "text/plain"))
-    )
+    return SiteAnswer(status=status, headers=(("Location", location), ("Content-Type", "text/plain")))
 
 
 def _encode(body: bytes, coding: str) -> bytes:

@@ -79,11 +79,7 @@ class LoggedVisit:
         if last.target and request.url == last.target:
             return True
         if request.for_robots:
-            return (
-                request.path == ROBOTS_PATH
-                and request.host != last.host
-                and _host_of(last.target) == request.host
-            )
+            return request.path == ROBOTS_PATH and request.host != last.host and _host_of(last.target) == request.host
         return last.for_robots and last.host == request.host
 
     def add(self, request: LoggedRequest, end: float) -> None:
@@ -141,10 +137,7 @@ def judge(
     is subtracted from the required delay. `cut_slack` is how many seconds late the server may notice that a client gave
     up. `allowed_refetches` excuses this many repeated URLs, for crawls that were killed.
     """
-    cases = [
-        _Case(web, domain, own, delay, tolerance, cut_slack)
-        for domain, own in _by_domain(requests).items()
-    ]
+    cases = [_Case(web, domain, own, delay, tolerance, cut_slack) for domain, own in _by_domain(requests).items()]
     violations = [violation for case in cases for violation in case.violations]
     repeated = [violation for case in cases for violation in case.repeated]
     if len(repeated) > allowed_refetches:
@@ -245,9 +238,7 @@ class _Case:
         url = request.url
         before = self._answered.get(url)
         if before is not None:
-            self.repeated.append(
-                Violation(Rule.REPEATED, self.domain, "answered before", (before, request))
-            )
+            self.repeated.append(Violation(Rule.REPEATED, self.domain, "answered before", (before, request)))
         if request.complete and 0 < request.status < 500:
             self._answered[url] = request
 

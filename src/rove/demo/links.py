@@ -53,9 +53,7 @@ def targets(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Draw
         if entry.number == 0:
             links.extend(Target(label + host.domain, "/") for label in host.siblings if label)
         if entry.steps:
-            links.append(
-                Target(host.name, plan.step(entry, 1).path, entry.kind is not EntryKind.PAGE)
-            )
+            links.append(Target(host.name, plan.step(entry, 1).path, entry.kind is not EntryKind.PAGE))
     for _ in range(draw.between(profile.links_per_page) - len(links)):
         if draw.chance(profile.offsite_share):
             links.append(offsite(plan, draw))

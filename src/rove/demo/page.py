@@ -97,9 +97,7 @@ def image(spot: Spot) -> PageContent:
     """Make a PNG image of one pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
     pixel = zlib.compress(bytes([0, spot.entry.number % 256]))
@@ -109,9 +107,7 @@ def image(spot: Spot) -> PageContent:
 
 def json_document(host: Host, spot: Spot) -> PageContent:
     """Make a small JSON document."""
-    return PageContent(
-        "application/json", f'{{"host": "{host.name}", "at": "{spot.path}"}}\n'.encode()
-    )
+    return PageContent("application/json", f'{{"host": "{host.name}", "at": "{spot.path}"}}\n'.encode())
 
 
 def _head_lines(profile: Profile, host: Host, spot: Spot, draw: Draw) -> list[str]:

@@ -30,11 +30,7 @@ class PlainPages:
     def page(self, host: Host, position: int) -> PageContent:
         """Make the page of an entry."""
         draw = Draw(self._plan.seed, f"{host.name} {position}")
-        listed = (
-            self._links_elsewhere(draw)
-            if self._profile.linked_hosts
-            else self._links(host, position, draw)
-        )
+        listed = self._links_elsewhere(draw) if self._profile.linked_hosts else self._links(host, position, draw)
         heading = f"{host.name} {position}"
         parts = (
             b"<!DOCTYPE html>\n<html>\n<head>\n<title>%b</title>\n</head>\n" % heading.encode(),

@@ -66,9 +66,7 @@ def _pool(language: Language) -> tuple[tuple[str, int], ...]:
 
 
 def _paragraph(draw: Draw, language: Language) -> str:
-    return " ".join(
-        _phrase(draw, language, 6 + draw.below(14)) + "." for _ in range(4 + draw.below(6))
-    )
+    return " ".join(_phrase(draw, language, 6 + draw.below(14)) + "." for _ in range(4 + draw.below(6)))
 
 
 def _phrase(draw: Draw, language: Language, length: int) -> str:

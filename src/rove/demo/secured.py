@@ -25,9 +25,7 @@ def server_context(certificate: Path) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate)
     except (OSError, ssl.SSLError) as error:
-        raise UsageError(
-            f"{certificate} is not a PEM file with a certificate and its key: {error}"
-        ) from error
+        raise UsageError(f"{certificate} is not a PEM file with a certificate and its key: {error}") from error
     return context
 
 

@@ -221,9 +221,7 @@ class _Connection(asyncio.Protocol):
     def _refuse(self) -> None:
         if self._server.log is not None:
             now = time.monotonic()
-            entry = LoggedRequest(
-                kind=LogKind.NOT_HTTP, start=self._arrived, end=now, size=len(self._received)
-            )
+            entry = LoggedRequest(kind=LogKind.NOT_HTTP, start=self._arrived, end=now, size=len(self._received))
             self._server.log.add(entry)
         self._transport.abort()
 
@@ -265,9 +263,7 @@ def bound_sockets(port: int, count: int) -> list[socket.socket]:
     return listeners
 
 
-async def serve(
-    server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None, announce: bool
-) -> None:
+async def serve(server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None, announce: bool) -> None:
     """Serve until a signal or the end of a pipe or terminal, given by its file descriptor."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -293,9 +289,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve a small web from one or more processes."""
     options = _options().parse_args(arguments)
     try:
-        web = SmallWeb(
-            options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set)
-        )
+        web = SmallWeb(options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set))
         tls = None if options.certificate is None else server_context(options.certificate)
         listeners = bound_sockets(options.port, options.processes)
     except RoveError as error:
@@ -347,12 +341,8 @@ def _options() -> argparse.ArgumentParser:
         type=Path,
         help="PEM file with certificate and key: speak https; use --set secure=true for https links",
     )
-    parser.add_argument(
-        "--processes", type=_at_least_one, default=1, help="number of processes that share the port"
-    )
-    parser.add_argument(
-        "--stop-at-eof", action="store_true", help="stop at the end of standard input"
-    )
+    parser.add_argument("--processes", type=_at_least_one, default=1, help="number of processes that share the port")
+    parser.add_argument("--stop-at-eof", action="store_true", help="stop at the end of standard input")
     return parser
 
 

@@ -33,9 +33,7 @@ _STYLES = 5
 _HUB_STYLES = 4
 """Styles without a query, because no robots.txt may close a hub."""
 _WORDS = words.OF_PATHS.split()
-_REDIRECTS = frozenset(
-    {EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD, EntryKind.AWAY}
-)
+_REDIRECTS = frozenset({EntryKind.CHAIN, EntryKind.LONG_CHAIN, EntryKind.LOOP, EntryKind.INWARD, EntryKind.AWAY})
 _STEP_SECTIONS = {
     EntryKind.PAGE: "sponsored",
     EntryKind.NOINDEX: "found",

@@ -82,9 +82,7 @@ class SmallWeb:
         ]
         return frozenset(f"http://{host}{spot.path}" for spot in spots)
 
-    def answer(
-        self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS
-    ) -> SiteAnswer:
+    def answer(self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> SiteAnswer:
         """Answer a GET request for a path with query on a host, given by its lower-case name.
 
         `again` is for repeated requests; `codings` are the content codings that the client accepts.
@@ -109,15 +107,9 @@ class SmallWeb:
     def latency(self, host: str, target: str) -> float:
         """Return the seconds before the response to a request, without the delay of the page itself."""
         low, high = self.profile.latency
-        return (
-            low
-            if low == high
-            else low + (high - low) * (number(self.seed, host + target) % 1_001) / 1_000
-        )
+        return low if low == high else low + (high - low) * (number(self.seed, host + target) % 1_001) / 1_000
 
-    def _entry_answer(
-        self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]
-    ) -> SiteAnswer:
+    def _entry_answer(self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]) -> SiteAnswer:
         kind = spot.entry.kind
         match kind:
             case EntryKind.PAGE | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
@@ -175,9 +167,7 @@ class SmallWeb:
                 return offsite(self.plan, draw)
             case EntryKind.LOOP:
                 following = spot.step % entry.steps + 1
-            case EntryKind.CHAIN | EntryKind.LONG_CHAIN | EntryKind.INWARD if (
-                spot.step < entry.steps
-            ):
+            case EntryKind.CHAIN | EntryKind.LONG_CHAIN | EntryKind.INWARD if spot.step < entry.steps:
                 following = spot.step + 1
             case _:
                 return None

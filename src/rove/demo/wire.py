@@ -32,9 +32,7 @@ class RequestHead:
 
 def is_not_http(start: bytes) -> bool:
     """Whether the first bytes of a client cannot become a request, for example a TLS hello."""
-    return start[0] not in _METHOD_START or (
-        len(start) > _MAX_HEAD and BLANK_LINE not in start[:_MAX_HEAD]
-    )
+    return start[0] not in _METHOD_START or (len(start) > _MAX_HEAD and BLANK_LINE not in start[:_MAX_HEAD])
 
 
 def parse_head(head: bytes) -> RequestHead | None:

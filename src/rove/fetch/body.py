@@ -68,9 +68,7 @@ def parse_codings(values: Iterable[str]) -> tuple[str, ...] | Undecodable:
     return tuple(codings)
 
 
-def decode(
-    wire: bytes, codings: Sequence[str], *, limit: int, wire_cut: bool
-) -> Decoded | Undecodable:
+def decode(wire: bytes, codings: Sequence[str], *, limit: int, wire_cut: bool) -> Decoded | Undecodable:
     """Decode a body; `codings` come from parse_codings. No step produces more than `limit` bytes.
 
     A body that ends too early is an error, unless it was cut on purpose; then its beginning is decoded.

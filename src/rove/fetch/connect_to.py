@@ -34,9 +34,7 @@ def parse_connect_to(text: str) -> ConnectRule:
     """
     pattern, equals, target = text.partition("=")
     if not equals or not pattern.strip() or not target:
-        raise UsageError(
-            f"'{text}' is not a connect-to rule: write PATTERN=ADDRESS or PATTERN=ADDRESS:PORT."
-        )
+        raise UsageError(f"'{text}' is not a connect-to rule: write PATTERN=ADDRESS or PATTERN=ADDRESS:PORT.")
     parts = ADDRESS_AND_PORT.fullmatch(target)
     if parts is None:
         raise UsageError(
@@ -47,11 +45,7 @@ def parse_connect_to(text: str) -> ConnectRule:
     if port is not None and not 1 <= port <= 65_535:
         raise UsageError(f"{port} in the connect-to rule '{text}' is not a port (1 to 65535).")
     try:
-        address = (
-            ipaddress.IPv4Address(parts["v4"])
-            if parts["v6"] is None
-            else ipaddress.IPv6Address(parts["v6"])
-        )
+        address = ipaddress.IPv4Address(parts["v4"]) if parts["v6"] is None else ipaddress.IPv6Address(parts["v6"])
     except ValueError:
         raise UsageError(
             f"'{parts['v4'] or parts['v6'] or ''}' in the connect-to rule '{text}'"
@@ -66,9 +60,7 @@ class ConnectTo:
     """The connect-to rules of a crawl. The first match counts."""
 
     def __init__(self, rules: Iterable[ConnectRule]) -> None:
-        self._rules = tuple(
-            (re.compile(fnmatch.translate(rule.pattern.lower())).match, rule) for rule in rules
-        )
+        self._rules = tuple((re.compile(fnmatch.translate(rule.pattern.lower())).match, rule) for rule in rules)
 
     def find(self, host: str) -> ConnectRule | None:
         """Return the first rule that matches the host of a URL. IPv6 hosts match without their brackets."""

@@ -100,9 +100,7 @@ class CachingResolver:
             self._in_flight[host] = task
         await asyncio.wait((task,), timeout=within)
         if not task.done():
-            return Failed(
-                kind=FailureKind.DNS, detail=f"no answer for {host} within {within:.1f} s"
-            )
+            return Failed(kind=FailureKind.DNS, detail=f"no answer for {host} within {within:.1f} s")
         return _closed() if task.cancelled() else task.result()
 
     async def close(self) -> None:

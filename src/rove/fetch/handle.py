@@ -209,9 +209,7 @@ def _set_strict(curl: pycurl.Curl, identity: Identity, *, strict: bool) -> None:
     curl.setopt(pycurl.SSL_VERIFYPEER, 1 if verifies else 0)
     curl.setopt(pycurl.SSL_VERIFYHOST, 2 if verifies else 0)
     curl.setopt(pycurl.SSL_CIPHER_LIST, _CIPHERS if strict else _ALL_CIPHERS)
-    curl.setopt(
-        pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2 if strict else pycurl.SSLVERSION_TLSv1_0
-    )
+    curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2 if strict else pycurl.SSLVERSION_TLSv1_0)
 
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> list[bytes]:

@@ -68,9 +68,7 @@ class CurlFetcher:
         self._identity = Identity(user_agent=user_agent, authorities=authorities)
         self._strict_tls = strict_tls
         self._known_sites = KnownSites()
-        self._router = Router(
-            resolver=resolver, guard=guard or AddressGuard(), connect_to=connect_to
-        )
+        self._router = Router(resolver=resolver, guard=guard or AddressGuard(), connect_to=connect_to)
         self._limits = limits or FetchLimits()
         self._slots = None if per_address is None else AddressSlots(per_address)
         self._multi = pycurl.AsyncCurlMulti()
@@ -188,18 +186,14 @@ class CurlFetcher:
             self._known_sites.note(origin, marks)
         return _with_marks(outcome, marks)
 
-    async def _exchange(
-        self, attempt: _Attempt, handle: CurlHandle | None, *, strict: bool
-    ) -> Outcome:
+    async def _exchange(self, attempt: _Attempt, handle: CurlHandle | None, *, strict: bool) -> Outcome:
         if handle is None:
             handle = self._unused.pop() if self._unused else CurlHandle(self._identity)
         request, route, address, deadlines = attempt
         try:
             if self._multi.closed:
                 return Failed(kind=FailureKind.ABORTED, detail="the fetcher was closed")
-            exchange = Exchange(
-                handle, request, address=address, deadlines=deadlines, limits=self._limits
-            )
+            exchange = Exchange(handle, request, address=address, deadlines=deadlines, limits=self._limits)
             return await exchange.run(self._multi, port=route.port, strict=strict)
         finally:
             if request.connection is not None and request.keep_open and handle.is_open:

@@ -39,9 +39,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class Router:
     """Turns URLs into checked addresses."""
 
-    def __init__(
-        self, *, resolver: Resolver, guard: AddressGuard, connect_to: Iterable[ConnectRule]
-    ) -> None:
+    def __init__(self, *, resolver: Resolver, guard: AddressGuard, connect_to: Iterable[ConnectRule]) -> None:
         self._resolver = resolver
         self._guard = guard
         self._connect_to = ConnectTo(connect_to)

@@ -94,9 +94,7 @@ def _is_readable(name: str) -> bool:
 class KnownSites:
     """Remembers the marks of sites whose TLS was checked recently."""
 
-    def __init__(
-        self, *, size: int = REMEMBERED_SITES, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, size: int = REMEMBERED_SITES, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._marks = TtlCache[str, tuple[str, ...]](size)
 

@@ -19,9 +19,7 @@ _LOWEST = -(1 << 63)
 class UrlSlices(Protocol):
     """The URLs of a domain in one database, read and changed in slices."""
 
-    async def pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> Sequence[Sequence[Any]]:
+    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> Sequence[Sequence[Any]]:
         """Return fingerprint, URL, priority and position of pending URLs."""
 
     async def settle(
@@ -34,9 +32,7 @@ class UrlSlices(Protocol):
     ) -> int:
         """Settle pending URLs in one transaction, unless `after` is given and is not the domain's last visit."""
 
-    async def blocked_after(
-        self, domain: int, fingerprint: int, limit: int
-    ) -> Sequence[Sequence[Any]]:
+    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> Sequence[Sequence[Any]]:
         """Return fingerprint and URL of all URLs, and whether an exclusion blocked each of them."""
 
     async def reopen(self, domain: int, fingerprints: list[int]) -> int:
@@ -80,9 +76,7 @@ class BulkSettling:
         last, reopened = _LOWEST, 0
         while True:
             rows = await self._slices.blocked_after(domain, last, self._limit)
-            matches = [
-                fingerprint for fingerprint, url, blocked in rows if blocked and matching(url)
-            ]
+            matches = [fingerprint for fingerprint, url, blocked in rows if blocked and matching(url)]
             if matches:
                 reopened += await self._slices.reopen(domain, matches)
             if len(rows) < self._limit:

@@ -61,9 +61,7 @@ class FullDomains:
         self.least_room = budget.least_room
         """No domain with at most this many pending URLs can be full. Nearly all have fewer."""
 
-    def sift(
-        self, urls: Sequence[NewUrl], exempt: Collection[int]
-    ) -> tuple[Sequence[NewUrl], list[NewUrl]]:
+    def sift(self, urls: Sequence[NewUrl], exempt: Collection[int]) -> tuple[Sequence[NewUrl], list[NewUrl]]:
         """Split URLs into those to insert and those to drop; the fingerprints in `exempt` are never dropped."""
         if not self._full:
             return urls, []

@@ -66,9 +66,7 @@ def boot_by_time(steady: float, wall: float) -> str:
     return f"booted-{round(wall - steady, -1):.0f}"
 
 
-def anchor_for(
-    previous: Anchor | None, last_seen_ms: int, now: MachineTime | None = None
-) -> Anchor:
+def anchor_for(previous: Anchor | None, last_seen_ms: int, now: MachineTime | None = None) -> Anchor:
     """Return the previous anchor within the same boot, else one with which the clock does not go back."""
     now = now or machine_time()
     if previous is not None and previous.boot == now.boot:

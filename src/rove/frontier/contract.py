@@ -44,9 +44,7 @@ class Policy:
     @property
     def domain_budget(self) -> DomainBudget:
         """The number of pending URLs that a domain may have."""
-        return DomainBudget(
-            horizon=self.horizon, delay=self.delay, max_pages=self.max_pages_per_domain
-        )
+        return DomainBudget(horizon=self.horizon, delay=self.delay, max_pages=self.max_pages_per_domain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,9 +332,7 @@ class FrontierReader(Protocol):
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         """Iterate over the pages whose text is stored only once, under this hash."""
 
-    def pages(
-        self, *, domain: int | None = None, status: int | None = None
-    ) -> AsyncIterator[RequestRow]:
+    def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
         """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:

@@ -112,7 +112,5 @@ def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[
 def _family(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
     """Return the counters with a prefix that are not 0, without it."""
     return {
-        name.removeprefix(prefix): number
-        for name, number in counters.items()
-        if number and name.startswith(prefix)
+        name.removeprefix(prefix): number for name, number in counters.items() if number and name.startswith(prefix)
     }

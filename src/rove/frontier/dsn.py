@@ -15,11 +15,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 def checked_name(name: str) -> str:
     """Return the name of a crawl, which is the name of its schema; UsageError if it is not allowed."""
-    if (
-        not _NAME.fullmatch(name)
-        or name.startswith("pg_")
-        or name in ("public", "information_schema")
-    ):
+    if not _NAME.fullmatch(name) or name.startswith("pg_") or name in ("public", "information_schema"):
         raise UsageError(
             f"--crawl-name {name!r} is not a valid name: use at most 63 lower-case letters, digits and _, "
             "and do not begin with a digit or pg_"

@@ -53,9 +53,7 @@ class CrawlTables(Protocol):
 class CrawlReader:
     """The FrontierReader of both databases."""
 
-    def __init__(
-        self, tables: CrawlTables, *, limit: int = SLICE, ledger_limit: int = LEDGER_SLICE
-    ) -> None:
+    def __init__(self, tables: CrawlTables, *, limit: int = SLICE, ledger_limit: int = LEDGER_SLICE) -> None:
         """The limits are the numbers of rows in a slice."""
         self._tables = tables
         self._limit = limit
@@ -84,9 +82,7 @@ class CrawlReader:
         rows = await self._tables.fetch("requests_of_visit", visit=visit)
         return [await self._tables.request(row) for row in rows]
 
-    async def pages(
-        self, *, domain: int | None = None, status: int | None = None
-    ) -> AsyncIterator[RequestRow]:
+    async def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
         rows = (
             self._slices("requests_before", {"visit": _HIGHEST, "seq": 0}, self._limit)
             if domain is None
@@ -112,9 +108,7 @@ class CrawlReader:
     def _by_visit(self, query: str, /, **of: int) -> AsyncIterator[RequestRow]:
         return self._slices(query, {"visit": _LOWEST, "seq": 0}, self._limit, **of)
 
-    async def _slices(
-        self, query: str, after: dict[str, int], limit: int, /, **of: int
-    ) -> AsyncIterator[RequestRow]:
+    async def _slices(self, query: str, after: dict[str, int], limit: int, /, **of: int) -> AsyncIterator[RequestRow]:
         """Iterate over a query that continues after the last row of the slice before."""
         while True:
             rows = await self._tables.fetch(query, **of, **after, limit=limit)

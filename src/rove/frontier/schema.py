@@ -39,9 +39,7 @@ class Schema:
         tokens = _COMMENT.sub("", "\n".join(scripts)).split()
         return hashlib.blake2b(" ".join(tokens).encode(), digest_size=8).hexdigest()
 
-    def missing(
-        self, where: str, version: int, fingerprint: str | None, *, migrate: bool
-    ) -> list[tuple[int, str]]:
+    def missing(self, where: str, version: int, fingerprint: str | None, *, migrate: bool) -> list[tuple[int, str]]:
         """Return the migrations that a database needs; raise UsageError if this rove cannot use it.
 
         `version` is 0 for an empty database. Without `migrate`, a database that needs migrations is refused.

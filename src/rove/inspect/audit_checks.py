@@ -166,9 +166,7 @@ class VisitOrderCheck:
         """Check the number of requests of a complete visit."""
         if visit.requests > MAX_REQUESTS_PER_VISIT:
             what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
-            self._findings.add(
-                Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests
-            )
+            self._findings.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
 
     def _ends_early(self, first: RequestRow, row: RequestRow) -> None:
         what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"

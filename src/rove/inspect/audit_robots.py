@@ -116,9 +116,7 @@ class RobotsReplay:
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
-        self._origins[origin] = _Standing(
-            answer, hash, row.visit, row.seq, row.domain, row.began, row.ended
-        )
+        self._origins[origin] = _Standing(answer, hash, row.visit, row.seq, row.domain, row.began, row.ended)
         if len(self._origins) > self._drop_above:
             self._drop_old(row.began)
 
@@ -147,9 +145,7 @@ class RobotsReplay:
             )
         await self._check_rules(standing, origin, row, visited)
 
-    async def _check_rules(
-        self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow
-    ) -> None:
+    async def _check_rules(self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
         if standing.answer is _Answer.RULES and standing.hash is not None:
             rules = await self._rules_of(standing.hash)
         else:

@@ -47,9 +47,7 @@ def as_json(report: AuditReport) -> dict[str, Any]:
             for check in Check
         },
         "unverifiable": {reason.value: report.unverifiable[reason] for reason in Unverifiable},
-        "smallest_margin": None
-        if report.smallest_margin is None
-        else _margin_json(report.smallest_margin),
+        "smallest_margin": None if report.smallest_margin is None else _margin_json(report.smallest_margin),
         "violations": [_finding_json(finding) for finding in report.findings],
     }
 

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 
 from rove.humanize import seconds_text
 
-_UNSHOWABLE = (
-    r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
-)
+_UNSHOWABLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
 _UNSHOWABLE_IN_LINE = re.compile(rf"[\x00-\x1f{_UNSHOWABLE}]")
 _UNSHOWABLE_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_UNSHOWABLE}]")
 

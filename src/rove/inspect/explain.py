@@ -115,11 +115,7 @@ class Explanation:
 
 def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Explanation:
     """Return whether a URL would be fetched, and why; `now` is wall-clock seconds."""
-    covering = [
-        exclusion
-        for exclusion in facts.exclusions
-        if Exclusions([exclusion.pattern]).covers(url.host)
-    ]
+    covering = [exclusion for exclusion in facts.exclusions if Exclusions([exclusion.pattern]).covers(url.host)]
     in_force = [exclusion for exclusion in covering if exclusion.lifted_at is None]
     lifted = [exclusion for exclusion in covering if exclusion.lifted_at is not None]
     year = time.gmtime(now).tm_year
@@ -151,9 +147,7 @@ def robots_facts(url: CrawlUrl, origin: OriginRecord | None) -> RobotsFacts:
     if origin.status is RobotsStatus.NONE:
         return RobotsFacts(record=origin, is_allowed=True, rule=None)
     rules = Rules(origin.body)
-    return RobotsFacts(
-        record=origin, is_allowed=rules.allows(url.text), rule=rules.deciding_rule(url.text)
-    )
+    return RobotsFacts(record=origin, is_allowed=rules.allows(url.text), rule=rules.deciding_rule(url.text))
 
 
 def delays_of(facts: UrlFacts) -> list[Delay]:
@@ -255,8 +249,7 @@ def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsFacts) -> _Answer
     match record.reason:
         case BlockReason.ROBOTS if robots.is_allowed:
             return UrlVerdict.FORBIDDEN, (
-                "was not fetched: robots.txt forbade it; the present copy allows it, "
-                "but rove checks a URL only once"
+                "was not fetched: robots.txt forbade it; the present copy allows it, but rove checks a URL only once"
             )
         case BlockReason.ROBOTS:
             return UrlVerdict.FORBIDDEN, "was not fetched: robots.txt forbids it"
@@ -310,10 +303,7 @@ def _room(facts: UrlFacts, domain: DomainRecord) -> int:
 def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
     match refusal:
         case NotAccepted.OUT_OF_SCOPE:
-            return (
-                ": only links into the domains of the seeds are followed, "
-                f"and {url.domain_name} is not one of them"
-            )
+            return f": only links into the domains of the seeds are followed, and {url.domain_name} is not one of them"
         case NotAccepted.TOO_DEEP:
             return ": only seeds are fetched (--max-depth 0)"
         case NotAccepted.BUDGET:

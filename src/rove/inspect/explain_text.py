@@ -67,9 +67,7 @@ def _exclusion(explanation: Explanation) -> list[str]:
 def exclusion_text(exclusion: Exclusion) -> str:
     """Return the pattern of an exclusion, when it held, who made it and why."""
     text = one_line(exclusion.pattern)
-    text += (
-        f" since {utc_text(exclusion.wall)}" if exclusion.wall > 0 else " since before the crawl"
-    )
+    text += f" since {utc_text(exclusion.wall)}" if exclusion.wall > 0 else " since before the crawl"
     if exclusion.lifted_at is not None:
         text += f" until {utc_text(exclusion.lifted_wall)}"
     if exclusion.who:
@@ -143,9 +141,7 @@ def _delays(explanation: Explanation) -> list[str]:
     lines = [f"{precise(in_force.seconds)}: {DELAY_REASONS[in_force.source]}"]
     if explanation.is_left_alone:
         lines.append("a Crawl-delay of more than a day: rove does not visit the domain")
-    lines += [
-        f"(shorter: {precise(delay.seconds)}, {DELAY_REASONS[delay.source]})" for delay in others
-    ]
+    lines += [f"(shorter: {precise(delay.seconds)}, {DELAY_REASONS[delay.source]})" for delay in others]
     domain = explanation.facts.domain
     if domain is not None and domain.pace.failures:
         lines.append(f"{counted(domain.pace.failures, 'visit')} in a row without an answer")
@@ -218,9 +214,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "trap": {
             "penalty": explanation.penalty,
             "refused": explanation.penalty >= REFUSED,
-            "signs": [
-                {"what": sign.what, "penalty": sign.penalty} for sign in explanation.trap_signs
-            ],
+            "signs": [{"what": sign.what, "penalty": sign.penalty} for sign in explanation.trap_signs],
         },
         "robots": _robots_json(explanation.robots, explanation.now),
         "delay": {
@@ -263,9 +257,7 @@ def _robots_json(robots: RobotsFacts, now: float) -> dict[str, Any]:
     return {
         "status": "never-asked" if record is None else record.status.value,
         "allowed": robots.is_allowed,
-        "rule": None
-        if rule is None
-        else {"line": rule.line, "text": rule.text, "group": rule.group},
+        "rule": None if rule is None else {"line": rule.line, "text": rule.text, "group": rule.group},
         "asked": None if record is None else iso_time(now - record.age),
         "age_s": None if record is None else round(record.age, 3),
         "valid_for_s": None if record is None else round(record.valid_for, 3),

@@ -94,8 +94,7 @@ def as_json(node: NodeStatus) -> dict[str, Any]:
         "state": node.state,
         **_activity_json(node),
         "processes": [
-            {"process": process.process, "pid": process.pid, **_activity_json(process)}
-            for process in node.processes
+            {"process": process.process, "pid": process.pid, **_activity_json(process)} for process in node.processes
         ],
     }
 

@@ -194,8 +194,7 @@ class SiteReport:
     def is_excluded(self) -> bool:
         """Whether the whole site is excluded at present."""
         return any(
-            exclusion.lifted_at is None and _covers_all(exclusion.pattern, self.site)
-            for exclusion in self.exclusions
+            exclusion.lifted_at is None and _covers_all(exclusion.pattern, self.site) for exclusion in self.exclusions
         ) or (self.domain is not None and self.domain.is_excluded)
 
 

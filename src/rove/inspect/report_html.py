@@ -83,9 +83,7 @@ def _replaced(path: Path) -> Iterator[TextIO]:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-async def html_parts(
-    report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS
-) -> AsyncIterator[str]:
+async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS) -> AsyncIterator[str]:
     """Yield the file piece by piece, as it is read; each table lists at most `max_rows` requests."""
     heading = escape(report_parts.title(report))
     yield _HEAD.format(title=heading, style=_style())
@@ -108,9 +106,7 @@ async def html_parts(
             yield part
         yield _TABLE_END
     if report.totals.elsewhere:
-        yield _table_head(
-            report_parts.ELSEWHERE_TITLE, report_parts.ELSEWHERE, report.totals.elsewhere, max_rows
-        )
+        yield _table_head(report_parts.ELSEWHERE_TITLE, report_parts.ELSEWHERE, report.totals.elsewhere, max_rows)
         async for part in _elsewhere(report, reader, max_rows):
             yield part
         yield _TABLE_END
@@ -127,8 +123,7 @@ def _section(name: str, content: str) -> str:
 
 def _facts(section: str, facts: Iterable[tuple[str, str]], report: SiteReport) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{_value(name, value, report)}</td></tr>\n'
-        for name, value in facts
+        f'<tr><th scope="row">{escape(name)}</th><td>{_value(name, value, report)}</td></tr>\n' for name, value in facts
     )
     return _section(section, f'<table class="facts">\n<tbody>\n{rows}</tbody>\n</table>')
 
@@ -145,9 +140,7 @@ def _value(name: str, value: str, report: SiteReport) -> str:
 
 def _with_warning(text: str) -> str:
     """Escape a sentence and make it stand out that a delay was not kept."""
-    return escape(text).replace(
-        report_parts.NOT_KEPT, f'<strong class="bad">{report_parts.NOT_KEPT.lower()}</strong>'
-    )
+    return escape(text).replace(report_parts.NOT_KEPT, f'<strong class="bad">{report_parts.NOT_KEPT.lower()}</strong>')
 
 
 def _opt_out(report: SiteReport) -> str:
@@ -189,9 +182,7 @@ async def _visits(report: SiteReport, reader: FrontierReader, max_rows: int) -> 
         left -= len(visit.rows)
 
 
-async def _elsewhere(
-    report: SiteReport, reader: FrontierReader, max_rows: int
-) -> AsyncIterator[str]:
+async def _elsewhere(report: SiteReport, reader: FrontierReader, max_rows: int) -> AsyncIterator[str]:
     left = report.totals.elsewhere
     yield "<tbody>\n"
     async for row in elsewhere_in(reader, report):

@@ -31,7 +31,5 @@ _CANDIDATES = {
 
 def guess(sample: bytes) -> str | None:
     """Return the most likely encoding of a sample of text, or None if none fits."""
-    result = chardet.detect(
-        sample, include_encodings=_CANDIDATES, compat_names=False, prefer_superset=False
-    )
+    result = chardet.detect(sample, include_encodings=_CANDIDATES, compat_names=False, prefer_superset=False)
     return _CANDIDATES.get(result["encoding"] or "")

@@ -36,13 +36,9 @@ _MAX_UNSETTLED = 4_000
 _UNSETTLED_TIMES_TAGS = 200_000
 """Attributes allowed in places where it is not certain that a tag ends."""
 
-_MAYBE_COPIED = re.compile(
-    rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt](?:[\s/]|[AaBbDdGgMmNnRr][A-Za-z]{0,3}[\s/]))"
-)
+_MAYBE_COPIED = re.compile(rb"<[BbCcEeFfHhIiNnSsTtUu](?:[\s/]|[IiMmOoTt](?:[\s/]|[AaBbDdGgMmNnRr][A-Za-z]{0,3}[\s/]))")
 """A quick test for tags that may be copied and have attributes; it also matches a few others."""
-_COPIED = re.compile(
-    rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I
-)
+_COPIED = re.compile(rb"<(?:b|i|s|u|em|tt|big|body|code|font|html|nobr|small|strike|strong)(?=[\s/])", re.I)
 """A tag that may be copied and has attributes."""
 
 

@@ -304,9 +304,7 @@ def _text(tree: LexborHTMLParser, preformatted: list[LexborNode]) -> bytes:
 
 
 def _keep_lines_of(blocks: list[LexborNode]) -> None:
-    inside: set[int] = (
-        set()
-    )  # nested blocks are visited once, so that they do not take quadratic time
+    inside: set[int] = set()  # nested blocks are visited once, so that they do not take quadratic time
     for block in blocks:
         if block.mem_id in inside:
             continue

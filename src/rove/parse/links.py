@@ -104,11 +104,7 @@ def _candidates(hrefs: Iterable[str]) -> Iterator[str]:
             continue
         seen.add(start)
         scheme = start[:_LONGEST_SCHEME]
-        if (
-            ":" not in scheme
-            or scheme[:4] == "http"
-            or not scheme.lower().startswith(_OTHER_SCHEMES)
-        ):
+        if ":" not in scheme or scheme[:4] == "http" or not scheme.lower().startswith(_OTHER_SCHEMES):
             yield start
 
 

@@ -77,8 +77,7 @@ def list_sitemap(page: PageSource, host: str) -> Listing:
     pages = permitted(sitemap.urls, url=url, host=host, ignored=ignored)
     return Listing(
         packed=tuple(
-            msgspec.msgpack.encode(pages[start : start + URLS_AT_ONCE])
-            for start in range(0, len(pages), URLS_AT_ONCE)
+            msgspec.msgpack.encode(pages[start : start + URLS_AT_ONCE]) for start in range(0, len(pages), URLS_AT_ONCE)
         ),
         sitemaps=tuple(permitted(sitemap.sitemaps, url=url, host=host, ignored=ignored)),
     )

@@ -82,9 +82,7 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
     return EMPTY
 
 
-def permitted(
-    texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None = None
-) -> list[CrawlUrl]:
+def permitted(texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None = None) -> list[CrawlUrl]:
     """Return those URLs of the sitemap at `url` that it may list for `host`, whose robots.txt named it, each once.
 
     Allowed are URLs on that host and on the sitemap's own host, over http or https, at any port. This is the protocol's
@@ -146,9 +144,7 @@ def _texts(text: str, element: str) -> Iterator[str]:
 
 def _atom_links(text: str, element: str) -> Iterator[str]:
     """Yield the href of each link to a page in an Atom feed."""
-    pattern = re.compile(
-        rf"<(?:{re.escape(element)}\s([^<>]{{1,{_MAX_ATTRIBUTES}}}+)>|{_COMMENT}|{_CDATA})"
-    )
+    pattern = re.compile(rf"<(?:{re.escape(element)}\s([^<>]{{1,{_MAX_ATTRIBUTES}}}+)>|{_COMMENT}|{_CDATA})")
     for match in islice(pattern.finditer(text), _MAX_ELEMENTS):
         attributes = {name: one or two for name, one, two in _ATTRIBUTE.findall(match[1] or "")}
         if attributes.get("rel", "alternate") == "alternate":

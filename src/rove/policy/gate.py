@@ -54,9 +54,7 @@ Verdict = Allowed | Blocked | NeedsRobots | Held
 class Gate:
     """Makes the decisions of one crawl."""
 
-    def __init__(
-        self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None
-    ) -> None:
+    def __init__(self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None) -> None:
         """`year` is the current one, with which calendar URLs are compared; None asks the clock."""
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
@@ -85,9 +83,7 @@ class Gate:
             return NotAccepted.PORT
         return None
 
-    def admits(
-        self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
-    ) -> int | NotAccepted:
+    def admits(self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None) -> int | NotAccepted:
         """Return the trap penalty with which a linked URL may enter the frontier, or why it may not.
 
         For seeds use `refuses`: a URL that a person names is not a trap.
@@ -128,9 +124,7 @@ class Gate:
             refused[refusal] = refused.get(refusal, 0) + 1
         return new_urls
 
-    def judge(
-        self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0
-    ) -> Verdict:
+    def judge(self, url: CrawlUrl, origin: OriginRecord | None, *, crawl_delay: float = 0.0) -> Verdict:
         """Decide whether a URL may be requested now; `origin` is the robots.txt record of its origin, if there is one.
 
         `crawl_delay` is the longest Crawl-delay of all origins of the domain.

@@ -73,15 +73,11 @@ All quantifiers are possessive, so that a line of half a million blanks does not
 """
 _OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
 _ALL_AGENTS = re.compile(r"\*(?:\s|\xc2\xa0|\Z)", re.ASCII)
-_NUMBER = re.compile(
-    r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII
-)
+_NUMBER = re.compile(r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _RESERVED = ":/?#[]@!&'()+,;=*"
 """Without `$`, which is escaped for comparison because it is special at the end of a rule."""
-_ESCAPED = {
-    octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"
-}
+_ESCAPED = {octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"}
 _PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
 _DIGITS = "0123456789ABCDEFabcdef"
 _SPELT = {"%": "%25"} | {
@@ -244,9 +240,7 @@ class Rules:
         """Read the rules of our groups or, if there are none, of the groups for all agents (section 2.2.1)."""
         records = _RECORD.findall(self._text)
         token = _ALL_AGENTS
-        if any(
-            key[0] in "uU" and _OUR_TOKEN.match(plain or other) for key, plain, other in records
-        ):
+        if any(key[0] in "uU" and _OUR_TOKEN.match(plain or other) for key, plain, other in records):
             token = _OUR_TOKEN
             self._group = PRODUCT_TOKEN
         ours = ours_for_delays = False

@@ -61,15 +61,11 @@ REPEATED_PARAMETER = _Scale("a parameter with the same value {} times", ((2, 3),
 # links to itself.
 NESTED = _Scale("a URL in the query, nested {} deep", ((1, 4), (2, 10), (3, REFUSED)))
 # A large forum has a few thousand pages.
-PAGE_NUMBER = _Scale(
-    "page number {}", ((1_000, 2), (10_000, 6), (100_000, 12), (1_000_000, REFUSED))
-)
+PAGE_NUMBER = _Scale("page number {}", ((1_000, 2), (10_000, 6), (100_000, 12), (1_000_000, REFUSED)))
 # The same, counted in items. It may also be a timestamp, so it never refuses.
 OFFSET = _Scale("a list offset of {}", ((20_000, 2), (200_000, 6), (2_000_000, 12)))
 # Sorting and filtering shows the same items again. One parameter is cheap: it may be the only way to the list.
-FACETS = _Scale(
-    "parameters that sort or filter: {}", ((1, 1), (2, 3), (3, 6), (4, 10), (6, REFUSED))
-)
+FACETS = _Scale("parameters that sort or filter: {}", ((1, 1), (2, 3), (3, 6), (4, 10), (6, REFUSED)))
 # Forms, logins, carts, print views, old versions.
 ACTIONS = _Scale("parameters that trigger an action: {}", ((1, 5), (2, 10)))
 # Calendars never end. But pages about history are full of dates too, so the past never refuses.
@@ -180,9 +176,7 @@ def _of_segments(segments: Sequence[str]) -> list[Sign]:
     if not segments[-1]:
         segments = segments[:-1]
     counts = [
-        count
-        for segment, count in Counter(segments).items()
-        if count > _DIGITS_MAY_REPEAT or not segment.isdigit()
+        count for segment, count in Counter(segments).items() if count > _DIGITS_MAY_REPEAT or not segment.isdigit()
     ]
     return [
         *REPEATED_SEGMENT.signs(max(counts, default=0)),

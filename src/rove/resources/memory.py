@@ -191,9 +191,7 @@ class Share:
 
     def keep(self, size: int) -> None:
         """Hold `size` bytes in place of the body and of any reservation."""
-        if size == self._held == self._charged and not (
-            self._has_reservation or self.memory._waiting
-        ):
+        if size == self._held == self._charged and not (self._has_reservation or self.memory._waiting):
             return
         self.memory.held += size - self._held
         self._held = size

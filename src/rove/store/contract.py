@@ -48,9 +48,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Store(Protocol):
     """Stores pages; append-only."""
 
-    async def write(
-        self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
-    ) -> list[Stored]:
+    async def write(self, pages: Sequence[Page], known: Mapping[int, Content] | None = None) -> list[Stored]:
         """Store a batch of pages, in order. When this returns, they survive a power cut.
 
         `known` maps hashes to texts that are stored already. If the text of a page is known, or equals that of an

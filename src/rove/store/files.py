@@ -124,9 +124,7 @@ def store_error(error: OSError, directory: Path) -> StoreError:
     """Turn an error of the kernel into one with a message for the user."""
     reason = error.strerror or str(error)
     if is_disk_full(error):
-        return DiskFull(
-            f"no disk space left for pages in {directory} ({reason}); free some space and resume"
-        )
+        return DiskFull(f"no disk space left for pages in {directory} ({reason}); free some space and resume")
     return StoreError(f"could not write pages to {directory}: {reason}")
 
 

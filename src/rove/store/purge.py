@@ -90,9 +90,7 @@ class _PurgeStep(msgspec.Struct, frozen=True, kw_only=True):
 class Purge:
     """Rewrites the WARC files of a directory without some of their records, while no crawl writes to it."""
 
-    def __init__(
-        self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = no_heirs
-    ) -> None:
+    def __init__(self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = no_heirs) -> None:
         """`is_purged` decides by the URL of a record; `heirs` finds pages that inherit the texts of purged ones."""
         self._directory = directory
         self._is_purged = is_purged
@@ -109,9 +107,7 @@ class Purge:
             return
         with _as_store_errors(self._directory):
             if recover(self._directory).in_use:
-                raise StoreError(
-                    f"a crawl is writing to {self._directory}; stop it, then purge again"
-                )
+                raise StoreError(f"a crawl is writing to {self._directory}; stop it, then purge again")
             pending = self.unfinished()
             self._remove_copies()
         if pending is not None:
@@ -213,9 +209,7 @@ class Purge:
             _copy_name(new).rename(new)
             sync_directory(self._directory)
         elif not new.exists():
-            raise StoreError(
-                f"{new}, the replacement of {step.old}, is missing; {step.old} was not deleted"
-            )
+            raise StoreError(f"{new}, the replacement of {step.old}, is missing; {step.old} was not deleted")
 
     def _must_be_finished(self, old: str) -> None:
         if self._step_path.exists():

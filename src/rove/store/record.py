@@ -95,9 +95,7 @@ def text_record(page: Page, *, refers_to: str | None, block: Block | None = None
     return _record(headers, data)
 
 
-def revisit_record(
-    page: Page, *, block: Block, url: str, fetched_at: float, beside: str | None
-) -> bytes:
+def revisit_record(page: Page, *, block: Block, url: str, fetched_at: float, beside: str | None) -> bytes:
     """Build the record that says that the text of a page equals that of the page at `url`.
 
     `beside` is the id of the page's own response record.

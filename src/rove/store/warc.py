@@ -78,9 +78,7 @@ class WarcStore:
         self._file: OpenFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
 
-    async def write(
-        self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
-    ) -> list[Stored]:
+    async def write(self, pages: Sequence[Page], known: Mapping[int, Content] | None = None) -> list[Stored]:
         """Store a batch of pages, in order. When this returns, they survive a power cut.
 
         For a known or repeated text, only a record that refers to the first one is written. Raw responses are always
@@ -138,9 +136,7 @@ class WarcStore:
             own = _KnownText(sha1_64, page.url, page.fetched_at)
             first = texts.setdefault(page.content_hash, own)
             if first is not own and first.sha1_64 == sha1_64:
-                record = revisit_record(
-                    page, block=block, url=first.url, fetched_at=first.fetched_at, beside=raw_id
-                )
+                record = revisit_record(page, block=block, url=first.url, fetched_at=first.fetched_at, beside=raw_id)
                 text = self._append_record(file, record)
                 return Stored(text=text, raw=raw, is_copy=True, sha1_64=sha1_64)
         text = self._append_record(file, text_record(page, refers_to=raw_id, block=block))
@@ -160,9 +156,7 @@ class WarcStore:
             self._opened(lambda: sync_directory(self._directory))
         self._file = touched[-1]
 
-    def _roll_back(
-        self, before: OpenFile | None, size_before: int, touched: Sequence[OpenFile]
-    ) -> None:
+    def _roll_back(self, before: OpenFile | None, size_before: int, touched: Sequence[OpenFile]) -> None:
         """Restore the files as they were before the batch, as far as possible."""
         self._file = None
         for file in touched:

@@ -26,15 +26,10 @@ MAX_URL_LENGTH = 2_000
 
 _FETCHED_SCHEMES = ("http://", "https://")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_CHANGED_ESCAPE = re.compile(
-    r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])"
-)
+_CHANGED_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])")
 """A lower-case escape, or the escape of a character that needs none. Most URLs with escapes have neither."""
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_UNRESERVED = {
-    f"%{ord(c):02X}": c
-    for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-}
+_UNRESERVED = {f"%{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
 _NEEDS_PARSER = re.compile("[^A-Za-z0-9_~!$&()*+,;=@:/?.-]").search
 """Finds nothing in a path that the parser leaves unchanged, dot segments aside."""
 _SIGN_BIT = 1 << 63
@@ -82,9 +77,7 @@ class CrawlUrl(NamedTuple):
         )
 
 
-def canonical(
-    text: str, base: whatwg.URL | None = None, ignored: IgnoredParams | None = None
-) -> CrawlUrl | None:
+def canonical(text: str, base: whatwg.URL | None = None, ignored: IgnoredParams | None = None) -> CrawlUrl | None:
     """Return the canonical form of a URL, relative to `base` if given; None if rove does not fetch such URLs."""
     try:
         parsed = whatwg.URL.parse(text) if base is None else base.join(text)
@@ -111,9 +104,7 @@ class LinkBase:
 
     __slots__ = ("_ignored", "_origin", "_site", "_url")
 
-    def __init__(
-        self, url: whatwg.URL | None, form: CrawlUrl | None, ignored: IgnoredParams | None = None
-    ) -> None:
+    def __init__(self, url: whatwg.URL | None, form: CrawlUrl | None, ignored: IgnoredParams | None = None) -> None:
         """Take the base URL both as the parser has it and in canonical form."""
         self._url = url
         self._ignored = ignored
@@ -169,9 +160,7 @@ def _site(origin: str) -> tuple[str, str, int] | None:
     return host, *domain_of(host)
 
 
-def _finished(
-    result: str, origin: str, site: tuple[str, str, int], ignored: IgnoredParams | None
-) -> CrawlUrl | None:
+def _finished(result: str, origin: str, site: tuple[str, str, int], ignored: IgnoredParams | None) -> CrawlUrl | None:
     """Turn the parser's output into the canonical form."""
     if "#" in result:
         result = result.partition("#")[0]

@@ -56,9 +56,7 @@ class IgnoredParams:
         first_letters = re.escape("".join({name[0] for name in candidates}))
         self.search = re.compile(rf"[?&;](?=[{first_letters}]){_any_of(candidates)}").search
         """A quick test: if it finds nothing in a URL, `strip` would not change it."""
-        self._in_query = re.compile(
-            rf"(?<=[?&;])(?:{any_name}(?:=[^&;]*+)?|{_WITH_VALUE})(?:[&;]|$)"
-        )
+        self._in_query = re.compile(rf"(?<=[?&;])(?:{any_name}(?:=[^&;]*+)?|{_WITH_VALUE})(?:[&;]|$)")
         self._in_path = re.compile(rf";{any_name}=[^/;]*+")
 
     def strip(self, url: str) -> str:

@@ -47,9 +47,7 @@ def test_fetches_are_shared_evenly() -> None:
 def test_too_few_open_files_lower_the_concurrency() -> None:
     fetches, said = shares(500, 2, open_files=264)
     assert fetches == [100, 100], "two files for each fetch, and 64 for other purposes"
-    assert said == [
-        "a process may open only 264 files here; --concurrency is lowered from 500 to 200"
-    ]
+    assert said == ["a process may open only 264 files here; --concurrency is lowered from 500 to 200"]
 
 
 def test_too_little_memory_lowers_the_concurrency() -> None:

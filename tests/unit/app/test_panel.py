@@ -143,9 +143,7 @@ class Counting:
         return self._counts
 
 
-def panel_of(
-    console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0
-) -> tuple[Panel, Progress]:
+def panel_of(console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0) -> tuple[Panel, Progress]:
     """Make a panel of a crawl that began 50 seconds ago."""
     frontier: Any = Counting(COUNTS)
     progress = Progress(started=100.0)

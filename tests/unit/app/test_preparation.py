@@ -42,9 +42,7 @@ def write(path: Path, text: str) -> None:
 
 
 @asynccontextmanager
-async def prepared(
-    options: CrawlOptions, data: DataDir
-) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
+async def prepared(options: CrawlOptions, data: DataDir) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
     """Prepare a crawl as the application does."""
     backend = SqliteBackend(data.frontier)
     await check(options, backend)
@@ -71,9 +69,7 @@ async def test_a_new_crawl_is_saved_with_its_seeds(data: DataDir, seeds: Path) -
         assert (data.root / source.path).read_text() == "a.test\nb.test\n"
 
 
-async def test_standard_input_is_copied_to_the_data_directory(
-    data: DataDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_standard_input_is_copied_to_the_data_directory(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = SimpleNamespace(buffer=io.BytesIO(b"a.test\n"))
     monkeypatch.setattr(sys, "stdin", stdin)
     async with prepared(options_for(data, "-"), data) as (_, backend):
@@ -98,9 +94,7 @@ async def test_an_existing_crawl_is_not_overwritten(data: DataDir, seeds: Path) 
         assert len(await backend.catalog.seed_sources()) == 1
 
 
-async def test_a_start_that_was_killed_before_saving_can_be_repeated(
-    data: DataDir, seeds: Path
-) -> None:
+async def test_a_start_that_was_killed_before_saving_can_be_repeated(data: DataDir, seeds: Path) -> None:
     data.root.mkdir()
     backend = SqliteBackend(data.frontier)
     await backend.open(create=True)
@@ -142,10 +136,7 @@ async def test_limits_given_on_resume_count_from_there(data: DataDir, seeds: Pat
         leases = await frontier.claim(2)
         rows = [page_row(lease, lease.urls[0].url) for lease in leases]
         await frontier.settle(
-            [
-                visited(lease, UrlState.DONE, requests=[row])
-                for lease, row in zip(leases, rows, strict=True)
-            ]
+            [visited(lease, UrlState.DONE, requests=[row]) for lease, row in zip(leases, rows, strict=True)]
         )
     again = options_for(data, None, resume=True, settings={}, max_pages=9)
     async with prepared(again, data) as (settings, _):
@@ -153,9 +144,7 @@ async def test_limits_given_on_resume_count_from_there(data: DataDir, seeds: Pat
         assert (settings.limits.max_pages_per_domain, settings.limits.epoch) == (2, 1)
 
 
-async def test_exclusions_are_remembered_and_can_be_added(
-    data: DataDir, seeds: Path, tmp_path: Path
-) -> None:
+async def test_exclusions_are_remembered_and_can_be_added(data: DataDir, seeds: Path, tmp_path: Path) -> None:
     exclude = tmp_path / "exclude.txt"
     exclude.write_bytes(b"\xef\xbb\xbfx.test\r\n# comment\nY.test\n")
     async with prepared(options_for(data, seeds, exclude=exclude), data) as (_, backend):
@@ -213,9 +202,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD_OPTIONS)
-async def test_bad_options_change_nothing(
-    data: DataDir, seeds: Path, changes: dict[str, Any], message: str
-) -> None:
+async def test_bad_options_change_nothing(data: DataDir, seeds: Path, changes: dict[str, Any], message: str) -> None:
     before = sorted(seeds.parent.iterdir())
     options = replace(options_for(data, seeds), **changes)
     with pytest.raises(UsageError, match=message) as caught:
@@ -225,9 +212,7 @@ async def test_bad_options_change_nothing(
     assert sorted(seeds.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n\n", "# only comments\n", "nothing good\n/here\n", "\ufeff"]
-)
+@pytest.mark.parametrize("text", ["", "\n\n", "# only comments\n", "nothing good\n/here\n", "\ufeff"])
 async def test_seeds_without_a_good_line_are_refused(data: DataDir, seeds: Path, text: str) -> None:
     write(seeds, text)
     with pytest.raises(UsageError, match="holds no domain or URL to start from"):
@@ -236,9 +221,7 @@ async def test_seeds_without_a_good_line_are_refused(data: DataDir, seeds: Path,
     assert not data.root.exists()
 
 
-async def test_bad_seeds_on_resume_do_not_change_the_crawl(
-    data: DataDir, seeds: Path, tmp_path: Path
-) -> None:
+async def test_bad_seeds_on_resume_do_not_change_the_crawl(data: DataDir, seeds: Path, tmp_path: Path) -> None:
     async with prepared(options_for(data, seeds), data):
         pass
     bad = tmp_path / "bad.txt"

@@ -192,9 +192,7 @@ async def test_lines_that_are_not_text_are_shown_too(loading: Loading) -> None:
     await loading.open(b"a.test\n\xff\n" + b"x" * 5000 + b"\nb.test\n")
     source = await loading.load()
     assert (source.good, source.bad) == (2, 2)
-    assert loading.said[:2] == [
-        f"mine, line {number}: is not UTF-8 text, or too long" for number in (2, 3)
-    ]
+    assert loading.said[:2] == [f"mine, line {number}: is not UTF-8 text, or too long" for number in (2, 3)]
 
 
 async def test_only_the_first_bad_lines_are_shown(loading: Loading) -> None:
@@ -230,9 +228,7 @@ async def test_batches_grow_so_that_the_first_fetch_starts_early(loading: Loadin
 
 @pytest.mark.parametrize("committed", [False, True])
 @pytest.mark.parametrize("adds", [0, 1, 2, 3])
-async def test_loading_resumes_at_the_bookmark(
-    loading: Loading, adds: int, committed: bool
-) -> None:
+async def test_loading_resumes_at_the_bookmark(loading: Loading, adds: int, committed: bool) -> None:
     """After a failure before or after a commit, the rest is loaded, and bad lines keep their numbers."""
     lines = [b"bad line" if i % 7 == 3 else b"h%d.test" % i for i in range(35)]
     await loading.open(b"\r\n".join(lines))
@@ -244,9 +240,7 @@ async def test_loading_resumes_at_the_bookmark(
     loading.said.clear()
     source = await loading.load(sizes=TENS)
     assert source.finished and (source.lines, source.good, source.bad) == (35, 30, 5)
-    assert set(await loading.world.states()) == {
-        f"https://h{i}.test/" for i in range(35) if i % 7 != 3
-    }
+    assert set(await loading.world.states()) == {f"https://h{i}.test/" for i in range(35) if i % 7 != 3}
     bad = [i + 1 for i in range(35) if i % 7 == 3 and i >= adds * 10]
     assert loading.said[:-1] == [f"mine, line {n}: 'bad line' is not a domain or URL" for n in bad]
 

@@ -52,9 +52,7 @@ def order_of(number: int) -> WorkerOrder:
 class Team:
     """A supervisor whose processes run a script, with everything that it has said."""
 
-    def __init__(
-        self, script: Path, processes: int, timing: Timing, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, script: Path, processes: int, timing: Timing, clock: Callable[[], float]) -> None:
         self.script = script
         self.said: list[str] = []
         self.news: list[str] = []
@@ -237,9 +235,7 @@ async def test_exiting_without_a_last_report_is_a_death(hire: Hire) -> None:
 async def test_exiting_before_reading_the_order_is_a_death(hire: Hire) -> None:
     team = hire(says(ending="exhausted"))
     text = team.script.read_text()
-    team.script.write_text(
-        text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r')
-    )
+    team.script.write_text(text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r'))
     assert await team.run() is Ending.EXHAUSTED
     assert team.deaths == [0]
 
@@ -319,9 +315,7 @@ async def test_news_is_passed_on_and_changes_no_counter(hire: Hire) -> None:
 
 
 async def test_a_stop_closes_the_standard_input_of_all_workers(hire: Hire) -> None:
-    team = hire(
-        says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_STOPPED, processes=3
-    )
+    team = hire(says(pages=1), "cat >/dev/null", 'mkdir "$0.told.$number"', UNTIL_STOPPED, processes=3)
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 3)
     assert not team.wrote("told.1")
@@ -387,9 +381,7 @@ async def test_a_worker_gets_its_order_even_if_the_crawl_is_stopping_already(hir
         (["time limit reached", "page limit reached"], Ending.MAX_PAGES),
     ],
 )
-async def test_the_ending_follows_from_those_of_the_workers(
-    hire: Hire, endings: list[str], expected: Ending
-) -> None:
+async def test_the_ending_follows_from_those_of_the_workers(hire: Hire, endings: list[str], expected: Ending) -> None:
     first, second = (says(ending=ending) for ending in endings)
     team = hire(f"if [ $number = 1 ]; then {first}; else {second}; fi", processes=2)
     assert await team.run() is expected
@@ -403,9 +395,7 @@ async def test_the_ending_follows_from_those_of_the_workers(
         ([Ending.STOPPED, Ending.CHANGED], Ending.STOPPED),
     ],
 )
-async def test_the_first_reason_to_stop_counts(
-    hire: Hire, told: list[Ending], expected: Ending
-) -> None:
+async def test_the_first_reason_to_stop_counts(hire: Hire, told: list[Ending], expected: Ending) -> None:
     team = hire(UNTIL_STOPPED, processes=2)
     for ending in told:
         team.supervisor.stop(ending)
@@ -474,9 +464,7 @@ async def test_unknown_fields_are_ignored(hire: Hire) -> None:
     assert team.progress.pages == 3
 
 
-async def test_the_standard_error_of_workers_is_not_shown(
-    hire: Hire, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_the_standard_error_of_workers_is_not_shown(hire: Hire, capfd: pytest.CaptureFixture[str]) -> None:
     team = hire("echo Traceback >&2", says(ending="exhausted"))
     await team.run()
     assert capfd.readouterr() == ("", "")
@@ -553,9 +541,7 @@ async def test_a_crawl_that_is_cancelled_leaves_no_process_behind(hire: Hire) ->
 async def test_a_worker_that_is_gone_before_its_order_is_sent_is_a_death(hire: Hire) -> None:
     team = hire(says(ending="exhausted"))
     text = team.script.read_text()
-    team.script.write_text(
-        text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r')
-    )
+    team.script.write_text(text.replace("read -r", 'mkdir "$0.once" 2>/dev/null && exit 1\nread -r'))
 
     async def hold_up() -> None:
         """Keep the event loop busy, so that the worker exits before the supervisor writes."""

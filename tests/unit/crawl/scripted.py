@@ -60,9 +60,7 @@ def response(status: int, *headers: tuple[str, str]) -> Response:
     )
 
 
-def page(
-    html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html"
-) -> Fetched:
+def page(html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html") -> Fetched:
     """Return a page."""
     body = html.encode()
     head = response(200, ("Content-Type", f"{media_type}; charset=utf-8"))

@@ -113,9 +113,7 @@ class TestWriting:
         assert [row.status for row in lost.rows] == [200]
 
     @file_bytes(300_000)
-    def test_a_file_is_deleted_when_all_its_visits_are_settled(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_file_is_deleted_when_all_its_visits_are_settled(self, folder: Path, inflight_log: InflightLog) -> None:
         for visit in range(4):
             inflight_log.note(long(visit))
         inflight_log.settled([0])
@@ -146,14 +144,10 @@ class TestWriting:
         assert visits(folder) == [1]
 
     @file_bytes(300_000)
-    def test_a_file_that_is_full_is_followed_by_another(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_file_that_is_full_is_followed_by_another(self, folder: Path, inflight_log: InflightLog) -> None:
         for visit in range(5):
             inflight_log.note(long(visit))
-        assert files(folder) == {
-            f"requests-7-{n}.jsonl": lines for n, lines in [(1, 2), (2, 2), (3, 1)]
-        }
+        assert files(folder) == {f"requests-7-{n}.jsonl": lines for n, lines in [(1, 2), (2, 2), (3, 1)]}
         inflight_log.settled([2, 3])
         assert files(folder) == {"requests-7-1.jsonl": 2, "requests-7-3.jsonl": 1}
         inflight_log.settled([0])
@@ -162,18 +156,14 @@ class TestWriting:
         assert visits(folder) == [4]
 
     @file_bytes(300_000)
-    def test_a_full_file_with_only_settled_visits_is_deleted(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_full_file_with_only_settled_visits_is_deleted(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(long(1, 150_000))
         inflight_log.settled([1])
         inflight_log.note(long(2, 150_000))
         assert files(folder) == {"requests-7-2.jsonl": 1}
 
     @file_bytes(150_000)
-    def test_a_visit_in_two_files_is_in_both_until_it_is_settled(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_visit_in_two_files_is_in_both_until_it_is_settled(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(long(1))
         inflight_log.note(long(1))
         inflight_log.note(long(2))
@@ -182,9 +172,7 @@ class TestWriting:
         assert files(folder) == {"requests-7-3.jsonl": 1}
 
     @file_bytes(1_000)
-    def test_a_note_may_be_longer_than_a_file(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_note_may_be_longer_than_a_file(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(long(1))
         inflight_log.note(long(2))
         assert visits(folder) == [1, 2]
@@ -221,9 +209,7 @@ class TestFiles:
     def test_without_a_directory_there_are_none(self, folder: Path) -> None:
         assert inflight_files(folder) == []
 
-    def test_they_are_sorted_by_process_and_number_and_others_are_ignored(
-        self, folder: Path
-    ) -> None:
+    def test_they_are_sorted_by_process_and_number_and_others_are_ignored(self, folder: Path) -> None:
         folder.mkdir()
         names = ["requests-2-10.jsonl", "requests-2-9.jsonl", "requests-10-1.jsonl"]
         for name in (
@@ -260,10 +246,7 @@ class TestFiles:
         for process in (1, 2, 3):
             (folder / f"requests-{process}-1.jsonl").touch()
         assert [
-            process
-            for process, _ in inflight_files(
-                folder, processes=processes, except_process=except_process
-            )
+            process for process, _ in inflight_files(folder, processes=processes, except_process=except_process)
         ] == expected
 
 
@@ -354,9 +337,7 @@ class TestReading:
         last = T0 + (1_000 if pauses else 0)
         assert lost.earliest == last + round(1_000 * delay)
 
-    def test_the_delay_counts_from_the_end_of_the_last_request(
-        self, inflight_log: InflightLog, folder: Path
-    ) -> None:
+    def test_the_delay_counts_from_the_end_of_the_last_request(self, inflight_log: InflightLog, folder: Path) -> None:
         inflight_log.note(ended(1, 0, after=9_000))
         inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
@@ -373,9 +354,7 @@ class TestReading:
         assert (lost.rows, lost.earliest) == ([], 0), "no request is known"
 
     @file_bytes(10)
-    def test_a_visit_in_two_files_is_read_as_one(
-        self, inflight_log: InflightLog, folder: Path
-    ) -> None:
+    def test_a_visit_in_two_files_is_read_as_one(self, inflight_log: InflightLog, folder: Path) -> None:
         inflight_log.note(begun(1))
         inflight_log.note(ended(1, pause=100.0, pause_from=DelaySource.SLOW))
         paths = [path for _, path in inflight_files(folder)]
@@ -419,9 +398,7 @@ class TestFullDisk:
         assert files(folder) == {}
 
     @file_bytes(150_000)
-    def test_a_disk_that_fills_up_later_is_an_error(
-        self, folder: Path, inflight_log: InflightLog
-    ) -> None:
+    def test_a_disk_that_fills_up_later_is_an_error(self, folder: Path, inflight_log: InflightLog) -> None:
         inflight_log.note(long(1))
         with file_size_limit(1_000):
             for _ in range(2):

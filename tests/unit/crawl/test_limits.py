@@ -11,9 +11,7 @@ from rove.crawl.limits import RemainingLimits
 def remaining_limits(
     limits: Limits, *, seconds_before: float = 0.0, started: float = 100.0, now: float = 100.0
 ) -> RemainingLimits:
-    return RemainingLimits(
-        limits=limits, seconds_before=seconds_before, started=started, clock=lambda: now
-    )
+    return RemainingLimits(limits=limits, seconds_before=seconds_before, started=started, clock=lambda: now)
 
 
 def test_without_limits_there_is_no_end() -> None:
@@ -34,9 +32,7 @@ def test_without_limits_there_is_no_end() -> None:
     ],
 )
 def test_time_of_earlier_runs_counts(now: float, before: float, left: float) -> None:
-    seconds_left = remaining_limits(
-        Limits(max_duration=60.0), seconds_before=before, now=now
-    ).seconds_left()
+    seconds_left = remaining_limits(Limits(max_duration=60.0), seconds_before=before, now=now).seconds_left()
     assert seconds_left == pytest.approx(left)
 
 

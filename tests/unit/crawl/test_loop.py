@@ -187,9 +187,7 @@ class Workspace:
         )
         return Crawl(
             context,
-            remaining_limits=RemainingLimits(
-                limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock
-            ),
+            remaining_limits=RemainingLimits(limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock),
             all_seeds_loaded=self._all_seeds_loaded,
             follow_exclusions=follow_exclusions or self._follow,
         )
@@ -314,9 +312,7 @@ async def test_pages_are_stored_then_links_added_then_visits_settled(workspace: 
     script = chain_of_hosts(hosts=6, pages=5)
     workspace.fetcher = ScriptedFetcher(script)
     await workspace.open("http://h0.test/")
-    await workspace.run(
-        frontier=Wrapped(workspace.frontier, calls), store=Wrapped(workspace.store(), calls)
-    )
+    await workspace.run(frontier=Wrapped(workspace.frontier, calls), store=Wrapped(workspace.store(), calls))
     stored: set[str] = set()
     added: set[str] = set()
     settled: set[str] = set()
@@ -356,9 +352,7 @@ class TestRoom:
         monkeypatch.setattr(budget, "FEWEST_VISITS", 3)
         monkeypatch.setattr(budget, "MULTIPLE", 1)
 
-    async def test_links_that_were_refused_are_added_again_later(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_links_that_were_refused_are_added_again_later(self, workspace: Workspace) -> None:
         calls: list[tuple[str, Any]] = []
         urls = ["http://h0.test/", *LINKED]
         workspace.fetcher = ScriptedFetcher({url: page_with_links(*LINKED) for url in urls})
@@ -369,9 +363,7 @@ class TestRoom:
         assert Counter(offered) == dict.fromkeys(urls[1:3], 1) | dict.fromkeys(urls[3:], 3)
         assert (await workspace.counts()).not_accepted == {"budget": 9}
 
-    async def test_the_target_of_a_redirect_is_settled_even_without_room(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_the_target_of_a_redirect_is_settled_even_without_room(self, workspace: Workspace) -> None:
         first, second, *_ = LINKED
         workspace.fetcher = ScriptedFetcher(
             {
@@ -385,9 +377,7 @@ class TestRoom:
         await workspace.open("http://h0.test/", horizon=0.1)
         await workspace.run(concurrency=1)
         done = ["http://h0.test/", "http://h0.test/new1", "http://h0.test/new2"]
-        assert await workspace.states() == dict.fromkeys(done, "done") | dict.fromkeys(
-            [first, second], "redirected"
-        )
+        assert await workspace.states() == dict.fromkeys(done, "done") | dict.fromkeys([first, second], "redirected")
         assert (await workspace.counts()).pages == 3
 
     @pytest.mark.parametrize("target", ["2", "new"])
@@ -416,9 +406,7 @@ class TestRoom:
 
 
 async def test_seeds_are_claimed_while_others_are_still_loading(workspace: Workspace) -> None:
-    workspace.fetcher = ScriptedFetcher(
-        chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()}
-    )
+    workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=1, pages=1) | {"http://b.test/": page()})
     await workspace.open()
     first_fetched = asyncio.Event()
 
@@ -497,9 +485,7 @@ async def test_the_delay_lies_between_visits_to_a_domain(workspace: Workspace) -
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
 @pytest.mark.parametrize("limit", [1, 2, 7, 19])
-async def test_the_page_limit_is_kept_exactly(
-    workspace: Workspace, limit: int, concurrency: int
-) -> None:
+async def test_the_page_limit_is_kept_exactly(workspace: Workspace, limit: int, concurrency: int) -> None:
     workspace.fetcher = ScriptedFetcher(chain_of_hosts(hosts=20, pages=1))
     workspace.fetcher.script["http://h3.test/"] = refused(404)
     await workspace.open(*front_pages(20))
@@ -566,9 +552,7 @@ async def test_seeds_only_keeps_to_the_domains_of_the_seeds(workspace: Workspace
 
     async def load(_: Callable[[], None]) -> None:
         await workspace.some_turns()
-        assert workspace.fetcher.requested == [], (
-            "links to seeds that are not loaded yet would be out of scope"
-        )
+        assert workspace.fetcher.requested == [], "links to seeds that are not loaded yet would be out of scope"
         await workspace.frontier.add([new_url("http://b.test/")])
 
     await workspace.run(load, seeds_only=True)
@@ -632,9 +616,7 @@ class TestStop:
         assert (await workspace.counts()).pages == workspace.progress.pages == 1
         assert set(await workspace.pages()) == set(workspace.fetcher.pages_requested)
 
-    async def test_a_fetch_that_outlasts_the_grace_period_is_cancelled(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_fetch_that_outlasts_the_grace_period_is_cancelled(self, workspace: Workspace) -> None:
         await workspace.open("http://h0.test/", delay=1000.0)
         crawl = workspace.crawl(delay=1000.0, store=workspace.store(), grace_seconds=0.05)
 
@@ -690,9 +672,7 @@ class TestOverdue:
     async def test_a_visit_past_its_deadline_is_cancelled(self, workspace: Workspace) -> None:
         await workspace.open("http://h0.test/", delay=1000.0)
         suspended = 0.0
-        crawl = workspace.crawl(
-            delay=1000.0, store=workspace.store(), clock=lambda: steady_seconds() + suspended
-        )
+        crawl = workspace.crawl(delay=1000.0, store=workspace.store(), clock=lambda: steady_seconds() + suspended)
 
         async def suspend(request: Request) -> None:
             nonlocal suspended
@@ -795,9 +775,7 @@ class TestStoreErrors:
         await resume(workspace)
         assert set(await workspace.pages()) == set(urls)
 
-    async def test_links_of_a_page_that_was_not_stored_are_added_when_it_is(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_links_of_a_page_that_was_not_stored_are_added_when_it_is(self, workspace: Workspace) -> None:
         script = chain_of_hosts(hosts=3, pages=2)
         workspace.fetcher = ScriptedFetcher(script)
         await workspace.open("http://h0.test/")
@@ -825,9 +803,7 @@ class TestFrontierErrors:
     """The frontier fails."""
 
     @pytest.mark.parametrize("verb", ["put_origins", "add", "settle"])
-    async def test_a_batch_that_cannot_be_settled_ends_the_crawl_at_once(
-        self, workspace: Workspace, verb: str
-    ) -> None:
+    async def test_a_batch_that_cannot_be_settled_ends_the_crawl_at_once(self, workspace: Workspace, verb: str) -> None:
         """It does so even if nothing else is in flight: the next visit may be hours away, or never come."""
         workspace.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("/b")})
         await workspace.open("http://h0.test/", delay=1000.0)
@@ -857,9 +833,7 @@ class TestFrontierErrors:
 
     @pytest.mark.parametrize("verb", ["claim", "origins", "next_due"])
     @pytest.mark.parametrize("calls", [0, 1])
-    async def test_nothing_is_lost_when_a_claim_fails(
-        self, workspace: Workspace, verb: str, calls: int
-    ) -> None:
+    async def test_nothing_is_lost_when_a_claim_fails(self, workspace: Workspace, verb: str, calls: int) -> None:
         script = chain_of_hosts(hosts=8, pages=3)
         workspace.fetcher = ScriptedFetcher(script)
         await workspace.open(*front_pages(8))
@@ -872,9 +846,7 @@ class TestFrontierErrors:
         await resume(workspace)
         assert await workspace.states() == dict.fromkeys(script, "done")
 
-    async def test_a_frontier_that_fails_during_a_visit_ends_the_crawl(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_frontier_that_fails_during_a_visit_ends_the_crawl(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher({"http://h0.test/": redirect("/b")})
         await workspace.open("http://h0.test/")
         frontier = Wrapped(workspace.frontier).fail("states", FrontierError("lost"))
@@ -884,9 +856,7 @@ class TestFrontierErrors:
         await resume(workspace)
         assert (await workspace.states())["http://h0.test/b"] == "done"
 
-    async def test_a_frontier_that_keeps_failing_raises_its_first_error(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_frontier_that_keeps_failing_raises_its_first_error(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
         await workspace.open(*front_pages(3), delay=1000.0)
         errors = [FrontierError(f"lost {i}") for i in range(20)]
@@ -913,9 +883,7 @@ class TestExclusions:
     """Exclusions that change during the crawl."""
 
     @pytest.mark.parametrize("pattern", ["h0.test", "=h0.test", "h0*", "test"])
-    async def test_a_fetch_in_flight_to_an_excluded_host_is_cancelled(
-        self, workspace: Workspace, pattern: str
-    ) -> None:
+    async def test_a_fetch_in_flight_to_an_excluded_host_is_cancelled(self, workspace: Workspace, pattern: str) -> None:
         workspace.fetcher = ScriptedFetcher({"http://h0.test/": page()})
         await workspace.open("http://h0.test/")
 
@@ -979,9 +947,7 @@ class TestExclusions:
         assert workspace.progress.errors["internal"] == 1
         assert workspace.progress.errors["aborted"] == 2
 
-    async def test_a_robots_txt_redirect_to_an_excluded_host_is_cancelled(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_robots_txt_redirect_to_an_excluded_host_is_cancelled(self, workspace: Workspace) -> None:
         """The host of the request in flight counts, not the domain of the visit."""
         other = "http://x.test/r"
         workspace.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
@@ -1003,9 +969,7 @@ class TestExclusions:
         assert await workspace.states() == {"http://h0.test/": "pending"}
         assert await workspace.rows("SELECT error FROM request WHERE seq = 1") == [("aborted",)]
 
-    async def test_a_host_whose_exclusion_is_lifted_is_fetched_again(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_host_whose_exclusion_is_lifted_is_fetched_again(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher({"http://h0.test/": page_with_links("http://h1.test/")})
         workspace.fetcher.script["http://h1.test/"] = page()
         await workspace.open("http://h0.test/")
@@ -1068,9 +1032,7 @@ class TestGivingUp:
         assert workspace.fetcher.requested.count("http://dead.test/robots.txt") == 1
         assert (await workspace.counts()).urls[UrlState.FAILED] == (6 if is_given_up else 0)
 
-    async def test_a_crawl_whose_domains_are_all_given_up_is_exhausted(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_crawl_whose_domains_are_all_given_up_is_exhausted(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher({"http://dead.test/robots.txt": failed()})
         await workspace.open("http://dead.test/1", "http://dead.test/2")
         await workspace.rows("UPDATE domain SET failures = 9")
@@ -1114,9 +1076,7 @@ class TestInflightLog:
         workspace.inflight_log().close()
         assert inflight_files(workspace.folder / "inflight") == []
 
-    async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_a_visit_is_forgotten_when_it_is_settled_and_not_before(self, workspace: Workspace) -> None:
         workspace.fetcher = ScriptedFetcher(dict.fromkeys(front_pages(3), page()))
         await workspace.open(*front_pages(3))
         calls: list[tuple[str, set[int]]] = []
@@ -1178,9 +1138,7 @@ class TestInflightLog:
 class TestErrorsInVisits:
     """A page must neither end the crawl nor come back for ever."""
 
-    async def test_an_internal_error_fails_its_page_and_no_other(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_an_internal_error_fails_its_page_and_no_other(self, workspace: Workspace) -> None:
         urls = front_pages(5)
         workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, page()))
 
@@ -1199,9 +1157,7 @@ class TestErrorsInVisits:
         assert reasons == [("internal error",)]
         assert workspace.fetcher.requested.count("http://h2.test/") == 1
 
-    async def test_an_internal_error_behind_a_redirect_is_not_repeated_for_ever(
-        self, workspace: Workspace
-    ) -> None:
+    async def test_an_internal_error_behind_a_redirect_is_not_repeated_for_ever(self, workspace: Workspace) -> None:
         script = {"http://h0.test/": redirect("/b"), "http://h0.test/b": page()}
         workspace.fetcher = ScriptedFetcher(script)
 
@@ -1220,9 +1176,7 @@ async def test_a_batch_of_pages_is_stored_in_one_write(workspace: Workspace) -> 
     sizes: list[int] = []
 
     class Counting(Wrapped):
-        async def write(
-            self, pages: Sequence[Page], known: Mapping[int, Content] | None = None
-        ) -> list[Stored]:
+        async def write(self, pages: Sequence[Page], known: Mapping[int, Content] | None = None) -> list[Stored]:
             sizes.append(len(pages))
             stored: list[Stored] = await self._part.write(pages)
             return stored
@@ -1253,9 +1207,7 @@ async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
     workspace.fetcher = ScriptedFetcher(dict.fromkeys(urls, same))
     await workspace.open(*urls)
     await workspace.run()
-    copies = await workspace.rows(
-        "SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy"
-    )
+    copies = await workspace.rows("SELECT is_copy, count(*) FROM request WHERE kind = 'page' GROUP BY is_copy")
     assert dict(copies) == {0: 1, 1: 4}
     assert len(await workspace.rows("SELECT 1 FROM content")) == 1
     repeats = await workspace.rows("SELECT name, repeats FROM domain")

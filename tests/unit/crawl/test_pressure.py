@@ -49,9 +49,7 @@ def out_of_files() -> Failed:
 def test_a_shortage_ends_only_when_some_more_is_free() -> None:
     watch = DiskWatch(GiB)
     enough = GiB + GiB // 20 + 64 * MiB
-    changes = [
-        (watch.update(free), watch.is_short) for free in (GiB, GiB - 1, GiB, enough - 1, enough)
-    ]
+    changes = [(watch.update(free), watch.is_short) for free in (GiB, GiB - 1, GiB, enough - 1, enough)]
     assert changes == [(False, False), (True, True), (False, True), (False, True), (True, False)]
 
 

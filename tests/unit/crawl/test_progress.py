@@ -74,9 +74,7 @@ def test_marks_at_one_moment_do_not_divide_by_zero() -> None:
         (10.0, 700, 0.0, None),
     ],
 )
-def test_the_share_of_the_politeness_ceiling(
-    visits: float, domains: int, delay: float, expected: float | None
-) -> None:
+def test_the_share_of_the_politeness_ceiling(visits: float, domains: int, delay: float, expected: float | None) -> None:
     share = ceiling_share(visits, domains, delay)
     assert share == (None if expected is None else pytest.approx(expected))
 

@@ -57,18 +57,14 @@ class Script:
         return self._left.pop(0)
 
 
-async def fetch(
-    script: Script, previous: OriginRecord | None, *, delay: float = 70.0
-) -> OriginRecord:
+async def fetch(script: Script, previous: OriginRecord | None, *, delay: float = 70.0) -> OriginRecord:
     """Fetch the robots.txt of PAGE from the script; return the new record."""
     gate = Gate(Exclusions(["x.test"]))
     answer = await request_robots(PAGE, previous, cast(Requester, script), gate)
     return origin_record(PAGE, answer, previous, delay)
 
 
-async def fetch_after(
-    *answers: Outcome, failures: int = 0, delay: float = 70.0
-) -> tuple[OriginRecord, list[str]]:
+async def fetch_after(*answers: Outcome, failures: int = 0, delay: float = 70.0) -> tuple[OriginRecord, list[str]]:
     """Fetch with these answers, after a number of failures; return the new record and the URLs requested."""
     script = Script(*answers)
     previous = OriginRecord(
@@ -240,9 +236,7 @@ async def test_the_end_of_the_chain_counts(last: Outcome, status: RobotsStatus) 
 
 
 async def test_the_source_of_the_body_is_recorded() -> None:
-    script = Script(
-        redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x"))
-    )
+    script = Script(redirect("https://b.test/r"), sent("", ("ETag", ' "v1" '), ("Last-Modified", "x")))
     record = await fetch(script, None)
     assert (record.source, record.etag, record.last_modified) == ("https://b.test/r", '"v1"', "x")
     assert script.headers == [[], []], "there was no copy before"
@@ -268,9 +262,7 @@ async def test_without_a_body_there_is_no_source(answer: Outcome) -> None:
         ("", False),
     ],
 )
-async def test_only_validators_that_can_be_sent_back_are_recorded(
-    value: str, is_recorded: bool
-) -> None:
+async def test_only_validators_that_can_be_sent_back_are_recorded(value: str, is_recorded: bool) -> None:
     record = await fetch(Script(sent("", ("etag", value), ("last-modified", value))), None)
     assert (record.etag, record.last_modified) == ((value, value) if is_recorded else ("", ""))
 
@@ -298,9 +290,7 @@ async def test_a_304_may_set_the_validity() -> None:
         ("", "", []),
     ],
 )
-async def test_only_known_validators_are_sent(
-    etag: str, last_modified: str, conditions: list[tuple[str, str]]
-) -> None:
+async def test_only_known_validators_are_sent(etag: str, last_modified: str, conditions: list[tuple[str, str]]) -> None:
     script = Script(refused(404))
     await fetch(script, KNOWN.replace(etag=etag, last_modified=last_modified))
     assert script.headers == [conditions]
@@ -351,22 +341,16 @@ async def test_a_304_from_another_url_than_the_source_is_a_failure() -> None:
 @pytest.mark.parametrize("trouble", [refused(503), refused(429), failed(FailureKind.RESET)])
 async def test_a_copy_stays_in_force_while_the_server_fails(trouble: Outcome) -> None:
     record = await fetch(Script(trouble), KNOWN)
-    assert record == KNOWN.replace(
-        status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0
-    )
+    assert record == KNOWN.replace(status=UNREACHABLE, failures=1, valid_for=hold_for(1, 70.0), age=0.0)
     script = Script(refused(304))
     renewed = await fetch(script, record)
     assert script.headers == [CONDITIONS]
-    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), (
-        "the record is the same as before the failure"
-    )
+    assert renewed == KNOWN.replace(valid_for=DAY, age=0.0), "the record is the same as before the failure"
 
 
 async def test_a_robots_txt_that_is_gone_is_forgotten() -> None:
     record = await fetch(Script(refused(410)), KNOWN.replace(failures=3))
-    assert record == OriginRecord(
-        domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY
-    )
+    assert record == OriginRecord(domain=PAGE.domain, origin=PAGE.origin, status=NONE, valid_for=DAY)
 
 
 # Retry-After.
@@ -460,9 +444,7 @@ DATE = ("Date", formatdate(NOW, usegmt=True))
         ([("Expires", SOON), DATE, ("Cache-Control", "public")], HOUR),
     ],
 )
-async def test_a_copy_is_valid_for_as_long_as_its_server_says(
-    headers: list[tuple[str, str]], seconds: float
-) -> None:
+async def test_a_copy_is_valid_for_as_long_as_its_server_says(headers: list[tuple[str, str]], seconds: float) -> None:
     assert ROBOTS_LEAST_VALID_SECONDS == HOUR
     assert valid_for(response(200, *headers), NOW) == seconds
     if not any(value == LATER for _, value in headers) or DATE in headers:

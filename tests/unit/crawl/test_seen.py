@@ -12,9 +12,7 @@ from tests.unit.crawl.scripted import crawl_url
 
 @settings(deadline=None)
 @given(st.integers(0, 12), st.lists(st.lists(st.integers(0, 40)), max_size=12))
-def test_it_has_no_false_positives_and_stays_within_its_limit(
-    limit: int, batches: list[list[int]]
-) -> None:
+def test_it_has_no_false_positives_and_stays_within_its_limit(limit: int, batches: list[list[int]]) -> None:
     seen, told = SeenSet(limit), set[int]()
     for batch in batches:
         seen.update(batch)

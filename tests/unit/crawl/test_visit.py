@@ -127,9 +127,7 @@ class TestRobots:
 
     async def test_marks_of_an_answer_are_in_its_row(self, world: World) -> None:
         truncated = page()
-        truncated = replace(
-            truncated, response=replace(truncated.response, marks=("tls-expired", "body-cut"))
-        )
+        truncated = replace(truncated, response=replace(truncated.response, marks=("tls-expired", "body-cut")))
         strict = replace(failed(FailureKind.TLS), marks=("tls-expired",))
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": truncated, f"{A}/2": strict})
         rows = (await world.visit()).requests
@@ -144,12 +142,8 @@ class TestRobots:
         await world.visit_next()
         assert world.fetcher.requested == [ROBOTS, f"{A}/1", f"{A}/2"]
 
-    @pytest.mark.parametrize(
-        ("age", "requested_again"), [(86_400 - 1, False), (86_400, True), (90_000, True)]
-    )
-    async def test_it_is_requested_again_after_a_day(
-        self, world: World, age: float, requested_again: bool
-    ) -> None:
+    @pytest.mark.parametrize(("age", "requested_again"), [(86_400 - 1, False), (86_400, True), (90_000, True)])
+    async def test_it_is_requested_again_after_a_day(self, world: World, age: float, requested_again: bool) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
         await world.visit()
         world.advance(age)
@@ -172,9 +166,7 @@ class TestRobots:
             *(failed(kind) for kind in sorted(SERVER_FAILURES)),
         ],
     )
-    async def test_without_robots_txt_nothing_is_fetched(
-        self, world: World, answer: Outcome
-    ) -> None:
+    async def test_without_robots_txt_nothing_is_fetched(self, world: World, answer: Outcome) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answer})
         record = await world.visit()
         assert world.fetcher.requested == [ROBOTS]
@@ -182,18 +174,14 @@ class TestRobots:
         assert await world.states() == {f"{A}/1": "pending", f"{A}/2": "pending"}
         assert await world.frontier.next_due() == pytest.approx(2 * DELAY)
 
-    async def test_an_origin_that_keeps_failing_is_held_for_longer_and_longer(
-        self, world: World
-    ) -> None:
+    async def test_an_origin_that_keeps_failing_is_held_for_longer_and_longer(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: [refused(500)] * 5 + [refused(404)]})
         world.fetcher.script[f"{A}/"] = page()
         await world.visit()
         waits: list[float] = []
         for _ in range(5):
             due = await world.frontier.next_due()
-            assert (due is None) is (len(waits) >= 2), (
-                "after three failures the crawl does not wait for it"
-            )
+            assert (due is None) is (len(waits) >= 2), "after three failures the crawl does not wait for it"
             waits.append((await world.visit_next())[0])
         assert waits == [2 * DELAY, 8 * DELAY, 32 * DELAY, 128 * DELAY, 512 * DELAY]
         assert await world.states() == {f"{A}/": "done"}
@@ -214,9 +202,7 @@ class TestRobots:
         ("answer", "wait"),
         [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)],
     )
-    async def test_a_held_origin_does_not_block_its_domain(
-        self, world: World, answer: Outcome, wait: float
-    ) -> None:
+    async def test_a_held_origin_does_not_block_its_domain(self, world: World, answer: Outcome, wait: float) -> None:
         other = "http://www.a.test"
         await world.open(f"{A}/", f"{other}/", script={ROBOTS: answer, f"{other}/": page()})
         await world.visit()
@@ -226,12 +212,8 @@ class TestRobots:
         assert world.fetcher.requested == [ROBOTS, f"{other}/robots.txt", f"{other}/"]
         assert await world.states() == {f"{A}/": "pending", f"{other}/": "done"}
 
-    @pytest.mark.parametrize(
-        "kind", [FailureKind.DNS_NOT_FOUND, FailureKind.ADDRESS_REFUSED, FailureKind.ENCODING]
-    )
-    async def test_a_permanent_failure_fails_the_urls_at_once(
-        self, world: World, kind: FailureKind
-    ) -> None:
+    @pytest.mark.parametrize("kind", [FailureKind.DNS_NOT_FOUND, FailureKind.ADDRESS_REFUSED, FailureKind.ENCODING])
+    async def test_a_permanent_failure_fails_the_urls_at_once(self, world: World, kind: FailureKind) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: failed(kind)})
         await world.visit()
         assert await world.states() == {f"{A}/1": "failed", f"{A}/2": "failed"}
@@ -250,9 +232,7 @@ class TestRobots:
         assert record.requests[0].other_domain is None
         assert record.requests[1].domain == fingerprint("a.test"), "the domain of the visit"
         assert record.requests[1].other_domain == fingerprint("h0.test")
-        assert len(await world.rows("SELECT * FROM domain")) == 1, (
-            "the other domains are not in the frontier"
-        )
+        assert len(await world.rows("SELECT * FROM domain")) == 1, "the other domains are not in the frontier"
 
     async def test_the_sixth_redirect_means_no_rules(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: redirect("/robots.txt"), f"{A}/": page()})
@@ -260,9 +240,7 @@ class TestRobots:
         assert world.fetcher.requested == [ROBOTS] * 6 + [f"{A}/"]
         assert await world.states() == {f"{A}/": "done"}
 
-    async def test_a_redirect_of_robots_txt_to_an_excluded_host_is_not_followed(
-        self, world: World
-    ) -> None:
+    async def test_a_redirect_of_robots_txt_to_an_excluded_host_is_not_followed(self, world: World) -> None:
         """Excluded hosts get no requests at all, redirect hops included."""
         other = "http://www.x.test/robots.txt"
         script = {ROBOTS: redirect(other), other: NOTHING_ALLOWED, f"{A}/": page()}
@@ -271,18 +249,14 @@ class TestRobots:
         assert other not in world.fetcher.requested
 
     @pytest.mark.parametrize("host", ["a.test", "b.test"])
-    async def test_a_redirect_of_robots_txt_to_an_unusual_port_is_not_followed(
-        self, world: World, host: str
-    ) -> None:
+    async def test_a_redirect_of_robots_txt_to_an_unusual_port_is_not_followed(self, world: World, host: str) -> None:
         script = {ROBOTS: redirect(f"http://{host}:6379/robots.txt")}
         await world.open(f"{A}/", script=script)
         await world.visit()
         assert world.fetcher.requested == [ROBOTS]
         assert await world.states() == {f"{A}/": "pending"}
 
-    async def test_a_longer_crawl_delay_is_in_the_frontier_before_the_page_is_requested(
-        self, world: World
-    ) -> None:
+    async def test_a_longer_crawl_delay_is_in_the_frontier_before_the_page_is_requested(self, world: World) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page()})
         world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 500\n")
         known: dict[str, tuple[int, int, int]] = {}
@@ -305,9 +279,7 @@ class TestRobots:
         await world.visit()
         assert await world.frontier.next_due() == DELAY
 
-    async def test_a_crawl_delay_stays_in_force_while_robots_txt_is_unreachable(
-        self, world: World
-    ) -> None:
+    async def test_a_crawl_delay_stays_in_force_while_robots_txt_is_unreachable(self, world: World) -> None:
         """A failing server does not cancel what its robots.txt has asked for."""
         answers = [robots("User-agent: *\nCrawl-delay: 5000\n"), refused(503)]
         await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answers, f"{A}/1": page()})
@@ -417,9 +389,7 @@ class TestRedirects:
         assert world.fetcher.pages_requested == urls
         assert (await world.states())[urls[5]] == "done"
 
-    async def test_with_no_hops_allowed_every_redirect_waits_for_a_later_visit(
-        self, world: World
-    ) -> None:
+    async def test_with_no_hops_allowed_every_redirect_waits_for_a_later_visit(self, world: World) -> None:
         world.redirect_hops = 0
         await world.open(f"{A}/0", script={f"{A}/0": redirect("/1"), f"{A}/1": page()})
         await world.visit()
@@ -429,9 +399,7 @@ class TestRedirects:
         assert waited == DELAY
         assert await world.states() == {f"{A}/0": "redirected", f"{A}/1": "done"}
 
-    async def test_with_no_hops_allowed_redirects_of_robots_txt_are_followed(
-        self, world: World
-    ) -> None:
+    async def test_with_no_hops_allowed_redirects_of_robots_txt_are_followed(self, world: World) -> None:
         world.redirect_hops = 0
         await world.open(f"{A}/private", script={ROBOTS: redirect("/r"), f"{A}/r": NOTHING_PRIVATE})
         await world.visit()
@@ -447,9 +415,7 @@ class TestRedirects:
         assert world.fetcher.requested[-2:] == [f"{A}/0", f"{A}/1"]
         assert (await world.states())[f"{A}/2"] == "pending"
 
-    async def test_a_hop_whose_robots_txt_uses_up_the_requests_stays_pending(
-        self, world: World
-    ) -> None:
+    async def test_a_hop_whose_robots_txt_uses_up_the_requests_stays_pending(self, world: World) -> None:
         other = "http://www.a.test"
         await world.open(f"{A}/", script={f"{A}/": redirect(f"{other}/")})
         world.fetcher.script[f"{other}/robots.txt"] = redirect("/robots.txt")
@@ -457,9 +423,7 @@ class TestRedirects:
         assert len(record.requests) == 8
         assert await world.states() == {f"{A}/": "redirected", f"{other}/": "pending"}
 
-    async def test_a_hop_to_another_origin_of_the_domain_needs_its_robots_txt(
-        self, world: World
-    ) -> None:
+    async def test_a_hop_to_another_origin_of_the_domain_needs_its_robots_txt(self, world: World) -> None:
         other = "https://www.a.test"
         await world.open(f"{A}/", script={f"{A}/": redirect(f"{other}/"), f"{other}/": page()})
         await world.visit()
@@ -488,9 +452,7 @@ class TestRedirects:
         assert await world.rows("SELECT attempts FROM url WHERE url = ?", f"{A}/b") == [(1,)]
 
     @pytest.mark.parametrize("known_as", ["done", "failed", "blocked", "redirected"])
-    async def test_a_hop_to_a_settled_url_is_not_fetched_again(
-        self, world: World, known_as: str
-    ) -> None:
+    async def test_a_hop_to_a_settled_url_is_not_fetched_again(self, world: World, known_as: str) -> None:
         first = {
             "done": page(),
             "failed": refused(404),
@@ -533,26 +495,20 @@ class TestRedirects:
 
     async def test_a_loop_over_visits_ends(self, world: World) -> None:
         urls = [f"{A}/{i}" for i in range(6)]
-        await world.open(
-            urls[0], script={u: redirect(f"/{(i + 1) % 6}") for i, u in enumerate(urls)}
-        )
+        await world.open(urls[0], script={u: redirect(f"/{(i + 1) % 6}") for i, u in enumerate(urls)})
         await world.visit()
         await world.visit_next()
         assert world.fetcher.pages_requested == urls
         assert set((await world.states()).values()) == {"redirected"}
         assert await world.frontier.next_due() is None
 
-    async def test_a_redirect_to_a_url_blocked_in_this_visit_is_not_a_loop(
-        self, world: World
-    ) -> None:
+    async def test_a_redirect_to_a_url_blocked_in_this_visit_is_not_a_loop(self, world: World) -> None:
         script = {ROBOTS: NOTHING_PRIVATE, f"{A}/b": redirect("/private")}
         await world.open(f"{A}/private", f"{A}/b", script=script)
         await world.visit()
         assert await world.states() == {f"{A}/private": "blocked", f"{A}/b": "redirected"}
 
-    async def test_a_redirect_that_leaves_the_domain_waits_for_that_domain(
-        self, world: World
-    ) -> None:
+    async def test_a_redirect_that_leaves_the_domain_waits_for_that_domain(self, world: World) -> None:
         await world.open(new_url(f"{A}/", depth=3), script={f"{A}/": redirect("http://b.test/x")})
         await world.visit()
         assert world.fetcher.requested == [ROBOTS, f"{A}/"]
@@ -578,9 +534,7 @@ class TestRedirects:
         assert await world.rows("SELECT hops FROM url WHERE url = ?", f"{A}/b") == [(0,)]
 
     @pytest.mark.parametrize("host", ["www.a.test", "b.test", "x.b.test"])
-    async def test_a_redirect_to_an_excluded_host_is_not_accepted(
-        self, world: World, host: str
-    ) -> None:
+    async def test_a_redirect_to_an_excluded_host_is_not_accepted(self, world: World, host: str) -> None:
         script = {f"{A}/": redirect(f"http://{host}/")}
         await world.open(f"{A}/", script=script, exclude=["www.a.test", "b.test"])
         await world.visit()
@@ -589,9 +543,7 @@ class TestRedirects:
         assert (await world.frontier.counts()).not_accepted == {"excluded": 1}
 
     @pytest.mark.parametrize("target", ["http://a.test:6379/", "http://b.test:25/"])
-    async def test_a_redirect_to_an_unusual_port_is_not_accepted(
-        self, world: World, target: str
-    ) -> None:
+    async def test_a_redirect_to_an_unusual_port_is_not_accepted(self, world: World, target: str) -> None:
         await world.open(f"{A}/", script={f"{A}/": redirect(target)})
         await world.visit()
         assert world.fetcher.requested == [ROBOTS, f"{A}/"]
@@ -622,9 +574,7 @@ class TestPages:
         assert (row.title, row.status, row.size) == ("A title", 200, len(html))
         assert row.content_hash == fingerprint_bytes(saved.text)
         assert saved.fetched_at == row.started
-        rows = await world.rows(
-            "SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url"
-        )
+        rows = await world.rows("SELECT url, depth, hops, assume_https FROM url WHERE depth = 3 ORDER BY url")
         assert rows == [(f"{A}/b", 3, 0, 0), ("http://c.test/", 3, 0, 0)]
 
     async def test_the_answer_is_kept_if_it_is_to_be_stored(self, world: World) -> None:
@@ -715,9 +665,7 @@ class TestPages:
             (refused(304), "status 304"),
         ],
     )
-    async def test_an_answer_that_is_not_a_page_fails_at_once(
-        self, world: World, answer: Outcome, reason: str
-    ) -> None:
+    async def test_an_answer_that_is_not_a_page_fails_at_once(self, world: World, answer: Outcome, reason: str) -> None:
         await world.open(f"{A}/", script={f"{A}/": answer})
         await world.visit()
         assert await world.states() == {f"{A}/": "failed"}
@@ -725,9 +673,7 @@ class TestPages:
         assert len(reason) <= 100
 
     @pytest.mark.parametrize("answer", [refused(500), refused(503), refused(429), refused(408)])
-    async def test_a_temporary_failure_is_tried_again_three_times(
-        self, world: World, answer: Outcome
-    ) -> None:
+    async def test_a_temporary_failure_is_tried_again_three_times(self, world: World, answer: Outcome) -> None:
         await world.open(f"{A}/", script={f"{A}/": answer})
         await world.visit()
         waits = []
@@ -765,12 +711,8 @@ class TestPages:
         assert attempts == 0
         assert await world.frontier.next_due() == DELAY
 
-    @pytest.mark.parametrize(
-        "kind", sorted(set(FailureKind) - {FailureKind.ABORTED, FailureKind.BUSY})
-    )
-    async def test_each_kind_of_failure_without_an_answer(
-        self, world: World, kind: FailureKind
-    ) -> None:
+    @pytest.mark.parametrize("kind", sorted(set(FailureKind) - {FailureKind.ABORTED, FailureKind.BUSY}))
+    async def test_each_kind_of_failure_without_an_answer(self, world: World, kind: FailureKind) -> None:
         await world.open(f"{A}/", script={f"{A}/": failed(kind)})
         record = await world.visit()
         assert record.requests[-1].error == kind.value
@@ -882,9 +824,7 @@ class TestBareDomains:
             failed(FailureKind.ENCODING),
         ],
     )
-    async def test_http_is_not_tried_if_the_https_server_answers_or_stalls(
-        self, world: World, answer: Outcome
-    ) -> None:
+    async def test_http_is_not_tried_if_the_https_server_answers_or_stalls(self, world: World, answer: Outcome) -> None:
         await world.open(bare_domain("a.test"), script={self.HTTPS: answer})
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTPS]
@@ -894,9 +834,7 @@ class TestBareDomains:
         "answer",
         [refused(503), failed(FailureKind.DNS_NOT_FOUND), failed(FailureKind.TIMEOUT_TOTAL)],
     )
-    async def test_http_is_not_tried_if_robots_txt_fails_for_other_reasons(
-        self, world: World, answer: Outcome
-    ) -> None:
+    async def test_http_is_not_tried_if_robots_txt_fails_for_other_reasons(self, world: World, answer: Outcome) -> None:
         await world.open(bare_domain("a.test"), script={self.HTTPS_ROBOTS: answer})
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS]
@@ -909,16 +847,12 @@ class TestBareDomains:
         assert await world.rows("SELECT url, state, assume_https FROM url") == [(self.HTTPS, 0, 1)]
         waited, _ = await world.visit_next()
         assert waited == 2 * DELAY
-        assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], (
-            "https is still a guess"
-        )
+        assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS], "https is still a guess"
         world.fetcher.script |= {self.HTTPS_ROBOTS: refused(404), self.HTTPS: page()}
         await world.visit_next()
         assert await world.states() == {self.HTTPS: "done"}
 
-    async def test_a_crawl_does_not_wait_for_a_domain_where_neither_answers(
-        self, world: World
-    ) -> None:
+    async def test_a_crawl_does_not_wait_for_a_domain_where_neither_answers(self, world: World) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP_ROBOTS: failed()}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
@@ -939,9 +873,7 @@ class TestBareDomains:
             (redirect("http://b.test/"), "redirected", "http://b.test/"),
         ],
     )
-    async def test_the_http_url_has_the_outcome(
-        self, world: World, answer: Outcome, state: str, reason: str
-    ) -> None:
+    async def test_the_http_url_has_the_outcome(self, world: World, answer: Outcome, state: str, reason: str) -> None:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: answer}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
@@ -976,9 +908,7 @@ class TestBareDomains:
         assert world.fetcher.requested[2:] == [self.HTTPS_ROBOTS]
         assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "done"}
 
-    async def test_a_temporary_failure_of_http_is_tried_again_three_times(
-        self, world: World
-    ) -> None:
+    async def test_a_temporary_failure_of_http_is_tried_again_three_times(self, world: World) -> None:
         script = {self.HTTPS: failed(), self.HTTP: refused(503)}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
@@ -1019,9 +949,7 @@ class TestBareDomains:
             visits += 1
             assert visits <= 5, "three retries, or the origin is held"
 
-    async def test_an_http_url_that_was_settled_as_a_redirect_does_not_lose_the_site(
-        self, world: World
-    ) -> None:
+    async def test_an_http_url_that_was_settled_as_a_redirect_does_not_lose_the_site(self, world: World) -> None:
         """The http URL is in the frontier as well, and is settled by the time https is tried again."""
         script = {self.HTTPS_ROBOTS: [failed()] * 3 + [refused(404)], self.HTTPS: page()}
         await world.open(bare_domain("a.test"), new_url(self.HTTP, depth=1), script=script)
@@ -1056,9 +984,7 @@ class TestPacing:
         assert waited == 5_000.0
         assert world.fetcher.pages_requested == [f"{A}/1", f"{A}/2"]
 
-    async def test_an_overloaded_domain_is_visited_less_often_and_then_more_often_again(
-        self, world: World
-    ) -> None:
+    async def test_an_overloaded_domain_is_visited_less_often_and_then_more_often_again(self, world: World) -> None:
         urls = [f"{A}/{i}" for i in range(7)]
         await world.open(*urls, script=dict.fromkeys(urls, page()))
         world.fetcher.script |= dict.fromkeys(urls[:3], refused(429))
@@ -1086,9 +1012,7 @@ class TestPacing:
         assert record.result(world.now(), DELAY).pace.failures == 0
 
     @pytest.mark.parametrize("kind", [FailureKind.CONNECT, FailureKind.TIMEOUT_TOTAL])
-    async def test_visits_without_an_answer_are_counted(
-        self, world: World, kind: FailureKind
-    ) -> None:
+    async def test_visits_without_an_answer_are_counted(self, world: World, kind: FailureKind) -> None:
         await world.open(f"{A}/", script={ROBOTS: [failed(kind)] * 3 + [refused(404)]})
         world.fetcher.script[f"{A}/"] = page()
         failures = [(await world.visit()).result(world.now(), DELAY).pace.failures]
@@ -1151,9 +1075,7 @@ class TestSitemaps:
         return {url: (depth, host) for url, depth, host in rows}
 
     async def test_robots_txt_adds_them_to_the_frontier(self, world: World) -> None:
-        lines = (
-            f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x\n"
-        )
+        lines = f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x\n"
         await world.open(f"{A}/", script={ROBOTS: robots(lines), f"{A}/": page()})
         await world.visit()
         assert await self.pending(world) == {
@@ -1161,9 +1083,7 @@ class TestSitemaps:
             "http://b.test/x": (0, "a.test"),
         }
 
-    async def test_they_belong_to_the_host_whose_robots_txt_was_requested(
-        self, world: World
-    ) -> None:
+    async def test_they_belong_to_the_host_whose_robots_txt_was_requested(self, world: World) -> None:
         other = "http://b.test/r"
         script = {ROBOTS: redirect(other), other: robots(f"Sitemap: {self.MAP}\n")}
         await world.open(f"{A}/", script={**script, f"{A}/": page()})
@@ -1220,14 +1140,10 @@ class TestSitemaps:
         assert await world.states() == {self.INDEX: "read", child: "read"}
         assert grandchild not in await world.states()
 
-    async def test_a_sitemap_on_another_host_may_list_urls_of_the_host_that_named_it(
-        self, world: World
-    ) -> None:
+    async def test_a_sitemap_on_another_host_may_list_urls_of_the_host_that_named_it(self, world: World) -> None:
         other = "http://maps.test/a.xml"
         await world.open(new_url(other, sitemap_of="a.test"))
-        world.fetcher.script[other] = sitemap(
-            "urlset", f"{A}/1", "http://maps.test/2", "http://c.test/3"
-        )
+        world.fetcher.script[other] = sitemap("urlset", f"{A}/1", "http://maps.test/2", "http://c.test/3")
         await world.visit()
         assert set(await self.pending(world)) == {f"{A}/1", "http://maps.test/2"}
 
@@ -1250,12 +1166,8 @@ class TestSitemaps:
             f"{A}/1": "pending",
         }
 
-    @pytest.mark.parametrize(
-        ("answer", "state"), [(refused(404), "failed"), (refused(500), "pending")]
-    )
-    async def test_a_sitemap_fails_like_a_page(
-        self, world: World, answer: Outcome, state: str
-    ) -> None:
+    @pytest.mark.parametrize(("answer", "state"), [(refused(404), "failed"), (refused(500), "pending")])
+    async def test_a_sitemap_fails_like_a_page(self, world: World, answer: Outcome, state: str) -> None:
         await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
         await world.visit()
         assert await world.states() == {self.MAP: state}
@@ -1325,9 +1237,7 @@ class TestInflightLog:
         assert lost.earliest == world.harness.now() + 1000 * DELAY
         hashes = [row.content_hash for row in lost.rows]
         assert hashes[0] == fingerprint_bytes(NOTHING_PRIVATE.body)
-        assert [(row.began, row.ended) for row in lost.rows] == [
-            (row.began, row.ended) for row in record.requests
-        ]
+        assert [(row.began, row.ended) for row in lost.rows] == [(row.began, row.ended) for row in record.requests]
 
     async def test_the_pause_that_an_answer_asks_for_is_logged_with_it(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": refused(503, ("Retry-After", "900"))})
@@ -1344,9 +1254,7 @@ class TestInflightLog:
         seen: dict[str, list[float]] = {}
 
         async def look(request: Request) -> None:
-            seen[request.url.text] = [
-                row.delay for lost in logged_visits(world) for row in lost.rows
-            ]
+            seen[request.url.text] = [row.delay for lost in logged_visits(world) for row in lost.rows]
 
         world.fetcher.before_answer = look
         await world.visit()

@@ -53,9 +53,7 @@ def record() -> VisitRecord:
     return VisitRecord(held())
 
 
-def note(
-    record: VisitRecord, outcome: Outcome, *, started: float = 10.0, now: float = 12.5
-) -> None:
+def note(record: VisitRecord, outcome: Outcome, *, started: float = 10.0, now: float = 12.5) -> None:
     row = record.begin_request(URL, RequestKind.PAGE, now=started)
     record.end_request(row, outcome, now=now)
 
@@ -83,9 +81,7 @@ def gzipped() -> Fetched:
         (Failed(kind=FailureKind.DNS, detail="x"), {"status": 0, "error": "dns", "media_type": ""}),
     ],
 )
-def test_each_outcome_leaves_a_row(
-    record: VisitRecord, outcome: Outcome, expected: dict[str, Any]
-) -> None:
+def test_each_outcome_leaves_a_row(record: VisitRecord, outcome: Outcome, expected: dict[str, Any]) -> None:
     note(record, outcome)
     (row,) = record.requests
     assert {name: getattr(row, name) for name in expected} == expected
@@ -171,9 +167,7 @@ def test_copies_and_repeated_texts_are_recorded(record: VisitRecord) -> None:
 @pytest.mark.parametrize("locations", [0, 2])
 def test_every_page_needs_exactly_one_location(record: VisitRecord, locations: int) -> None:
     note(record, page())
-    record.note_page(
-        Page(url=URL.text, fetched_at=1.0, text=b"", source=None), title="", content_hash=0
-    )
+    record.note_page(Page(url=URL.text, fetched_at=1.0, text=b"", source=None), title="", content_hash=0)
     with pytest.raises(ValueError, match="zip"):
         record.note_stored([Stored(text=None, raw=None)] * locations)
 
@@ -244,9 +238,7 @@ def test_no_request_ends_before_it_began_even_if_the_clock_goes_back(record: Vis
         ),
     ],
 )
-def test_the_result_contains_the_pacing(
-    outcome: Outcome, pace: Pace, pause: float, source: DelaySource
-) -> None:
+def test_the_result_contains_the_pacing(outcome: Outcome, pace: Pace, pause: float, source: DelaySource) -> None:
     record = VisitRecord(held(pace=PACE))
     note(record, outcome)
     for result in (record.result(20.0, DELAY), record.requests_only(20.0, DELAY)):
@@ -281,9 +273,5 @@ def test_the_validity_of_a_robots_txt_shrinks_until_it_is_saved(record: VisitRec
 @pytest.mark.parametrize("status", [RobotsStatus.NONE, RobotsStatus.UNREACHABLE])
 def test_without_rules_no_robots_txt_is_named(record: VisitRecord, status: RobotsStatus) -> None:
     note(record, refused(404))
-    record.note_robots(
-        OriginRecord(
-            domain=URL.domain, origin=URL.origin, status=status, body=b"old", valid_for=1.0
-        )
-    )
+    record.note_robots(OriginRecord(domain=URL.domain, origin=URL.origin, status=status, body=b"old", valid_for=1.0))
     assert record.requests[-1].content_hash is None

@@ -35,9 +35,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 async def test_links_enter_the_frontier_without_ignored_parameters(world: World) -> None:
-    links = page_with_links(
-        "/x?utm_source=a", "/x?utm_source=b", "/y;jsessionid=1?id=2&mark=3", "/?gclid=4"
-    )
+    links = page_with_links("/x?utm_source=a", "/x?utm_source=b", "/y;jsessionid=1?id=2&mark=3", "/?gclid=4")
     await world.open(f"{A}/", script={f"{A}/": links})
     await world.visit()
     assert await world.states() == {f"{A}/": "done", f"{A}/x": "pending", f"{A}/y?id=2": "pending"}
@@ -52,9 +50,7 @@ async def test_ignored_parameters_are_removed_from_redirects(world: World) -> No
 
 
 @pytest.mark.parametrize("location", ["/x;jsessionid=1", "/x?utm_source=a", "?mark=2"])
-async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(
-    world: World, location: str
-) -> None:
+async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(world: World, location: str) -> None:
     led_to = f"{A}/x{location.removeprefix('/x')}"
     links = page_with_links("/y;jsessionid=1", "/x")
     await world.open(f"{A}/x", script={f"{A}/x": redirect(location), led_to: links})
@@ -106,9 +102,7 @@ async def test_a_url_that_looks_like_a_trap_waits_or_is_not_accepted(world: Worl
     links = page_with_links("/b?sort=price&order=up", "/a", "/a/b/a/b/a/b", "/calendar/2999/01")
     await world.open(new_url(f"{A}/", depth=2), script={f"{A}/": links})
     await world.visit()
-    rows = await world.rows(
-        "SELECT url, depth, priority FROM url WHERE state = 0 ORDER BY priority"
-    )
+    rows = await world.rows("SELECT url, depth, priority FROM url WHERE state = 0 ORDER BY priority")
     assert rows == [(f"{A}/a", 3, 3), (f"{A}/b?sort=price&order=up", 3, 6)]
     assert (await world.frontier.counts()).not_accepted == {"trap": 2}
 

@@ -141,9 +141,7 @@ def test_a_crawl_finds_exactly_the_expected_pages(seed: int, profile: Profile) -
 
 @pytest.mark.parametrize("links", [1, 60])
 def test_every_page_of_a_plain_web_can_be_reached(links: int) -> None:
-    small = replace(
-        BENCH, pages_per_host=(70, 90), page_bytes=(9, 9), links_per_page=(links, links)
-    )
+    small = replace(BENCH, pages_per_host=(70, 90), page_bytes=(9, 9), links_per_page=(links, links))
     web = SmallWeb(1, 5, small)
     expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
     stored, _ = crawl(web)

@@ -50,9 +50,7 @@ class Program:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, None], ids=["term", "int", "eof"])
-def test_the_program_stops_and_has_logged_everything(
-    how: signal.Signals | None, tmp_path: Path
-) -> None:
+def test_the_program_stops_and_has_logged_everything(how: signal.Signals | None, tmp_path: Path) -> None:
     log = tmp_path / "log"
     host = SmallWeb(3, 20, CALM).host_name(7)
     options = f"--hosts 20 --seed 3 --processes 2 --stop-at-eof --log {log}"

@@ -39,18 +39,14 @@ def client_context() -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_pages_are_served_over_tls_and_logged(
-    run: object, tmp_path: Path, certificate: Path
-) -> None:
+def test_pages_are_served_over_tls_and_logged(run: object, tmp_path: Path, certificate: Path) -> None:
     log = tmp_path / "log"
 
     async def story() -> None:
         web = SmallWeb(1, 5, replace(SMALL, secure=True))
         host = web.host_name(0)
         async with SmallWebServer(web, log=log, tls=server_context(certificate)) as server:
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", server.port, ssl=client_context()
-            )
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=client_context())
             # Two TLS records in one segment.
             writer.write(b"GET / HTTP/1.1\r\n")
             writer.write(f"Host: {host}\r\nConnection: close\r\n\r\n".encode())

@@ -112,9 +112,7 @@ def told(request: pytest.FixtureRequest) -> Teller:
     return tell
 
 
-def test_requests_of_one_connection_are_answered_and_logged_in_turn(
-    told: Teller, tmp_path: Path
-) -> None:
+def test_requests_of_one_connection_are_answered_and_logged_in_turn(told: Teller, tmp_path: Path) -> None:
     before = time.monotonic()
 
     async def story(server: SmallWebServer) -> None:
@@ -319,9 +317,7 @@ def test_a_slow_response_ends_when_it_is_sent(told: Teller, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["client leaves", "server stops"])
-def test_a_request_that_the_client_gave_up_is_incomplete(
-    told: Teller, leaves: bool, tmp_path: Path
-) -> None:
+def test_a_request_that_the_client_gave_up_is_incomplete(told: Teller, leaves: bool, tmp_path: Path) -> None:
     stalled = replace(TIDY, entries={EntryKind.STALLED: 1}, restricted=0.0)
 
     async def story(server: SmallWebServer) -> None:

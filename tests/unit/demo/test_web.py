@@ -217,9 +217,7 @@ def test_every_spelling_of_a_path_is_served() -> None:
 
 def test_plain_pages_are_large_and_distinct() -> None:
     web = SmallWeb(1, 1_000, BENCH)
-    pages = [
-        web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")
-    ]
+    pages = [web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")]
     assert all(answer.status == 200 and answer.headers == _PLAIN for answer in pages)
     assert all(answer.body.count(b"<a href=") == 60 for answer in pages)
     assert all(40_000 * 0.95 < len(answer.body) < 40_000 * 1.1 for answer in pages)
@@ -253,9 +251,7 @@ def test_settings_can_be_changed_by_name() -> None:
     assert len(changed) == 8
 
 
-@pytest.mark.parametrize(
-    "setting", ["colour=red", "entries.dream=1", "crawl_delay=soon", "plain=1"]
-)
+@pytest.mark.parametrize("setting", ["colour=red", "entries.dream=1", "crawl_delay=soon", "plain=1"])
 def test_an_invalid_setting_is_an_error(setting: str) -> None:
     with pytest.raises(UsageError, match=setting):
         adjusted(FULL, [setting])

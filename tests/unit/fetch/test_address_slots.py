@@ -281,9 +281,7 @@ async def limited(
         await fetcher.close()
 
 
-def request_to(
-    server: Counting, path: str = "/", host: str = "page.test", timeout: float = 60.0
-) -> Request:
+def request_to(server: Counting, path: str = "/", host: str = "page.test", timeout: float = 60.0) -> Request:
     url = f"http://{host}:{server.port}{path}"
     return Request(url=parsed(url), max_bytes=1_000, timeout=timeout)
 
@@ -297,9 +295,7 @@ def fetching(fetcher: CurlFetcher, request: Request) -> asyncio.Task[Outcome]:
 async def test_no_more_connections_than_allowed_are_open(limit: int | None, most: int) -> None:
     """The requests use three names that lead to one address."""
     async with counting() as server, limited(limit) as fetcher:
-        tasks = [
-            fetching(fetcher, request_to(server, f"/{n}", host)) for n in range(4) for host in "abc"
-        ]
+        tasks = [fetching(fetcher, request_to(server, f"/{n}", host)) for n in range(4) for host in "abc"]
         for _ in range(0, 12, most):
             await server.wait_for_requests(most)
             assert fetcher.in_flight == sum(not task.done() for task in tasks)
@@ -319,9 +315,7 @@ async def test_a_free_address_of_the_name_is_taken() -> None:
         await server.wait_for_requests(2)
         server.answer(2)
         outcomes = await asyncio.gather(*tasks)
-    assert [outcome.response.address for outcome in outcomes if isinstance(outcome, Fetched)] == [
-        *addresses
-    ]
+    assert [outcome.response.address for outcome in outcomes if isinstance(outcome, Fetched)] == [*addresses]
 
 
 @on_loop
@@ -355,9 +349,7 @@ async def test_waiting_counts_towards_the_timeout_of_the_request() -> None:
         first = fetching(fetcher, request_to(server, host="127.0.0.1"))
         await server.wait_for_requests(1)
         outcome = await fetcher.fetch(request_to(server, timeout=0.05))
-        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2", (
-            "the one that refused"
-        )
+        assert isinstance(outcome, Failed) and outcome.address == "127.0.0.2", "the one that refused"
         server.answer(1)
         assert isinstance(await first, Fetched)
     assert server.most == 1

@@ -32,9 +32,7 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "raw deflate": ("deflate", raw_deflate),
     "brotli": ("br", partial(brotli.compress, quality=5)),
 }
-each_encoder = pytest.mark.parametrize(
-    ("coding", "encode"), list(ENCODERS.values()), ids=list(ENCODERS)
-)
+each_encoder = pytest.mark.parametrize(("coding", "encode"), list(ENCODERS.values()), ids=list(ENCODERS))
 
 
 def body_of(result: Decoded | Undecodable) -> bytes:
@@ -65,9 +63,7 @@ def test_unknown_or_too_many_codings_are_refused(values: list[str]) -> None:
 
 @each_encoder
 @given(data=st.binary(max_size=2_000))
-def test_decoding_reverses_encoding(
-    coding: str, encode: Callable[[bytes], bytes], data: bytes
-) -> None:
+def test_decoding_reverses_encoding(coding: str, encode: Callable[[bytes], bytes], data: bytes) -> None:
     result = decode(encode(data), (coding,), limit=2_000, wire_cut=False)
     assert result == Decoded(body=data, truncated=False)
 
@@ -98,9 +94,7 @@ def test_the_cap_cuts_exactly(coding: str, encode: Callable[[bytes], bytes]) -> 
 
 
 @each_encoder
-def test_a_body_cut_on_the_wire_is_decoded_as_far_as_it_goes(
-    coding: str, encode: Callable[[bytes], bytes]
-) -> None:
+def test_a_body_cut_on_the_wire_is_decoded_as_far_as_it_goes(coding: str, encode: Callable[[bytes], bytes]) -> None:
     data = random.Random(7).randbytes(100_000)
     wire = encode(data)
     result = decode(wire[: len(wire) // 2], (coding,), limit=LIMIT, wire_cut=True)
@@ -109,9 +103,7 @@ def test_a_body_cut_on_the_wire_is_decoded_as_far_as_it_goes(
 
 
 @each_encoder
-def test_a_body_that_ends_early_by_itself_is_bad(
-    coding: str, encode: Callable[[bytes], bytes]
-) -> None:
+def test_a_body_that_ends_early_by_itself_is_bad(coding: str, encode: Callable[[bytes], bytes]) -> None:
     result = decode(encode(TEXT)[:-4], (coding,), limit=LIMIT, wire_cut=False)
     assert isinstance(result, Undecodable)
 
@@ -131,12 +123,8 @@ def test_a_broken_checksum_is_bad() -> None:
 
 def test_gzip_may_have_members_and_padding() -> None:
     wire = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 100
-    assert decode(wire, ("gzip",), limit=LIMIT, wire_cut=False) == Decoded(
-        body=b"one two", truncated=False
-    )
-    assert decode(wire, ("gzip",), limit=5, wire_cut=False) == Decoded(
-        body=b"one t", truncated=True
-    )
+    assert decode(wire, ("gzip",), limit=LIMIT, wire_cut=False) == Decoded(body=b"one two", truncated=False)
+    assert decode(wire, ("gzip",), limit=5, wire_cut=False) == Decoded(body=b"one t", truncated=True)
 
 
 def test_endless_members_are_bad() -> None:

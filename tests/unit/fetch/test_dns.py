@@ -66,9 +66,7 @@ def answer(ttl: float) -> DnsAnswer:
     ],
 )
 @on_loop
-async def test_answers_are_cached_for_their_ttl(
-    result: DnsAnswer | Failed, cached_for: float
-) -> None:
+async def test_answers_are_cached_for_their_ttl(result: DnsAnswer | Failed, cached_for: float) -> None:
     lookup, clock = ScriptedLookup(result), Clock()
     resolver = CachingResolver(lookup, clock=clock)
     expected = result if isinstance(result, Failed) else result.addresses
@@ -191,13 +189,9 @@ async def name_server(
     table: Mapping[tuple[str, int], Records | int], *, renew_after: int = 1_000
 ) -> AsyncIterator[tuple[NameServer, AresLookup]]:
     loop = asyncio.get_running_loop()
-    transport, server = await loop.create_datagram_endpoint(
-        lambda: NameServer(table), local_addr=("127.0.0.1", 0)
-    )
+    transport, server = await loop.create_datagram_endpoint(lambda: NameServer(table), local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
-    lookup = AresLookup(
-        servers=[f"127.0.0.1:{port}"], timeout=0.2, tries=2, renew_after=renew_after
-    )
+    lookup = AresLookup(servers=[f"127.0.0.1:{port}"], timeout=0.2, tries=2, renew_after=renew_after)
     try:
         yield server, lookup
     finally:
@@ -212,9 +206,7 @@ async def test_a_name_with_ipv4_is_not_queried_for_ipv6() -> None:
         ("a.test", AAAA): [(AAAA, 500, "2001:db8::1")],
     }
     async with name_server(table) as (server, lookup):
-        assert await lookup.look_up("a.test") == DnsAnswer(
-            addresses=("192.0.2.1", "192.0.2.2"), ttl=30
-        )
+        assert await lookup.look_up("a.test") == DnsAnswer(addresses=("192.0.2.1", "192.0.2.2"), ttl=30)
         assert server.asked == [("a.test", A)]
 
 
@@ -257,9 +249,7 @@ async def test_localhost_is_not_sent_to_dns() -> None:
 
 @on_loop
 async def test_a_new_channel_takes_over_without_losing_lookups() -> None:
-    table: dict[tuple[str, int], Records | int] = {
-        (f"{n}.test", A): [(A, 60, f"192.0.2.{n}")] for n in range(50)
-    }
+    table: dict[tuple[str, int], Records | int] = {(f"{n}.test", A): [(A, 60, f"192.0.2.{n}")] for n in range(50)}
     async with name_server(table, renew_after=10) as (server, lookup):
         for _ in range(2):
             answers = [await lookup.look_up(f"{n}.test") for n in range(50)]

@@ -106,9 +106,7 @@ async def requester(reply: Reply, **options: float) -> AsyncIterator[tuple[NameS
     loop = asyncio.get_running_loop()
     listening = await asyncio.start_server(over_tcp, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    transport, server = await loop.create_datagram_endpoint(
-        lambda: NameServer(reply), local_addr=("127.0.0.1", port)
-    )
+    transport, server = await loop.create_datagram_endpoint(lambda: NameServer(reply), local_addr=("127.0.0.1", port))
     settings = {"timeout": 0.2, "tries": 2} | options
     lookup = AresLookup(
         servers=[parse_name_server(f"127.0.0.1:{port}")],
@@ -259,10 +257,7 @@ async def test_the_last_address_has_all_the_time_that_has_disconnect() -> None:
         serve([Act.HOLD], silent=True) as dead,
         fetching(limits=FetchLimits(connect=0.2)) as one,
     ):
-        assert (
-            failure(await one.fetch(request_to(dead, scheme="https")))
-            is FailureKind.TIMEOUT_CONNECT
-        )
+        assert failure(await one.fetch(request_to(dead, scheme="https"))) is FailureKind.TIMEOUT_CONNECT
     assert len(dead.requests) == 1
 
 
@@ -299,9 +294,7 @@ async def test_a_page_is_fetched_by_a_name_from_the_given_server() -> None:
         requester(loopback, timeout=5) as (_, lookup),
         fetching(resolver=CachingResolver(lookup)) as fetcher,
     ):
-        outcome = await fetcher.fetch(
-            Request(url=parsed(f"http://real.test:{server.port}/"), max_bytes=10)
-        )
+        outcome = await fetcher.fetch(Request(url=parsed(f"http://real.test:{server.port}/"), max_bytes=10))
     assert isinstance(outcome, Fetched)
 
 

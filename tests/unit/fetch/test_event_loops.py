@@ -37,9 +37,7 @@ async def _fetch_all_kinds() -> None:
         for _ in range(2):
             await server.wait_for_request()
         cancelled.cancel()
-        outcomes = await asyncio.gather(
-            *(fetcher.fetch(request_to(server)) for _ in range(AT_ONCE))
-        )
+        outcomes = await asyncio.gather(*(fetcher.fetch(request_to(server)) for _ in range(AT_ONCE)))
         assert all(isinstance(one, Fetched) and one.body == body for one in outcomes)
         await server.wait_for_disconnect()
         assert cancelled.cancelled()

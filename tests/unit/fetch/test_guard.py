@@ -179,9 +179,7 @@ async def test_dns_rebinding_does_not_lead_to_a_forbidden_address(host: str) -> 
 async def test_ports_of_other_protocols_are_refused(port: int) -> None:
     resolver = FakeResolver()
     async with fetching(resolver=resolver) as fetcher:
-        outcome = await fetcher.fetch(
-            Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10)
-        )
+        outcome = await fetcher.fetch(Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10))
     assert failure(outcome) is FailureKind.PORT_REFUSED
     assert isinstance(outcome, Failed) and str(port) in outcome.detail
     assert resolver.asked == []

@@ -158,16 +158,12 @@ async def test_a_page_is_fetched_with_its_head() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(
-            [b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\nhello"], id="until-close"
-        ),
+        pytest.param([b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\nhello"], id="until-close"),
         pytest.param([b"HTTP/1.1 200 OK\nContent-Type: text/html\n\nhello"], id="line-feeds"),
         pytest.param([b"HTTP/1.1 200\r\n\r\nhello"], id="no-reason-no-type"),
         pytest.param([OK, b"Content-Le", b"ngth: 5\r\n\r", b"\nhel", b"lo"], id="in-pieces"),
         pytest.param([OK + b"X-Fold: a\r\n  b\r\n\r\nhello"], id="folded"),
-        pytest.param(
-            [OK + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"], id="two-lengths"
-        ),
+        pytest.param([OK + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"], id="two-lengths"),
         pytest.param([page(b"hello") + b"and more"], id="more-than-its-length"),
         pytest.param(
             [OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"],
@@ -268,9 +264,7 @@ async def test_a_coded_body_cut_on_the_wire_is_decoded_as_far_as_it_goes() -> No
     ],
 )
 @on_loop
-async def test_an_unwanted_answer_has_disconnect_after_its_head(
-    head: bytes, expected: type[Any]
-) -> None:
+async def test_an_unwanted_answer_has_disconnect_after_its_head(head: bytes, expected: type[Any]) -> None:
     """The server sends no body and waits, so the fetcher must disconnect by itself."""
     script: Script = [head + b"Content-Length: 1000\r\n\r\n", Act.HOLD]
     async with serve(script) as server, fetching() as fetcher:
@@ -355,9 +349,7 @@ async def test_without_accepted_types_everything_is_read() -> None:
             FailureKind.ENCODING,
             id="transfer-coding",
         ),
-        pytest.param(
-            [page(b"hello", b"Content-Encoding: gzip")], FailureKind.ENCODING, id="not-gzip"
-        ),
+        pytest.param([page(b"hello", b"Content-Encoding: gzip")], FailureKind.ENCODING, id="not-gzip"),
         pytest.param(
             [page(gzip.compress(b"hello")[:-1], b"Content-Encoding: gzip")],
             FailureKind.ENCODING,

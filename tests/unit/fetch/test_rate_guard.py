@@ -50,9 +50,7 @@ def judged(*steps: tuple[float, int]) -> FailureKind | None:
         ([(30.0, 5_120)], FailureKind.TOO_SLOW),
     ],
 )
-def test_the_rate_is_measured_over_a_window(
-    steps: list[tuple[float, int]], expected: FailureKind | None
-) -> None:
+def test_the_rate_is_measured_over_a_window(steps: list[tuple[float, int]], expected: FailureKind | None) -> None:
     assert judged(*steps) is expected
 
 
@@ -162,9 +160,7 @@ def brotlied(data: bytes) -> bytes:
     [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)],
 )
 @on_loop
-async def test_a_decompression_bomb_is_cut_and_marked(
-    coding: str, compress: Callable[[bytes], bytes]
-) -> None:
+async def test_a_decompression_bomb_is_cut_and_marked(coding: str, compress: Callable[[bytes], bytes]) -> None:
     wire = compress(BOMB)
     answer = page(wire, b"Content-Encoding: " + coding.encode())
     outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
@@ -193,9 +189,7 @@ async def test_a_bomb_in_a_bomb_is_measured_by_its_size_on_the_wire() -> None:
     ],
 )
 @on_loop
-async def test_the_mark_names_the_limit_that_was_met(
-    body: bytes, cap: int, marks: tuple[str, ...]
-) -> None:
+async def test_the_mark_names_the_limit_that_was_met(body: bytes, cap: int, marks: tuple[str, ...]) -> None:
     wire = gzip.compress(body)
     outcome = await outcome_of([page(wire, b"Content-Encoding: gzip")], max_bytes=cap)
     assert isinstance(outcome, Fetched) and outcome.response.marks == marks

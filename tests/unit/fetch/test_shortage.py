@@ -49,15 +49,11 @@ uvloop.run(main())
 
 
 def test_a_fetch_without_free_files_is_busy_and_works_again_later() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
     dead_name, first, second, name, later = ended.stdout.splitlines()
     assert first.startswith("busy ''") and second.startswith("busy ''")
-    assert (dead_name, name, later) == ("dns", "busy", "dns"), (
-        "a dead name server is not a shortage"
-    )
+    assert (dead_name, name, later) == ("dns", "busy", "dns"), "a dead name server is not a shortage"
 
 
 @pytest.mark.parametrize(

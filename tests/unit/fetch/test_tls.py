@@ -80,9 +80,7 @@ async def at(
 
 @pytest.mark.parametrize("strict", [False, True])
 @on_loop
-async def test_a_good_certificate_leaves_no_mark(
-    folder: Path, authorities: Path, strict: bool
-) -> None:
+async def test_a_good_certificate_leaves_no_mark(folder: Path, authorities: Path, strict: bool) -> None:
     good = context(folder, certificates.GOOD)
     async with at(good, authorities=authorities, strict=strict) as (server, fetcher):
         for _ in range(2):
@@ -130,9 +128,7 @@ async def test_without_authorities_nothing_is_marked(folder: Path) -> None:
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 @on_loop
-async def test_old_tls_is_accepted_and_marked(
-    folder: Path, authorities: Path, version: str
-) -> None:
+async def test_old_tls_is_accepted_and_marked(folder: Path, authorities: Path, version: str) -> None:
     with blocking_server(context(folder, certificates.GOOD, version)) as server:
         async with fetching(authorities=authorities) as fetcher:
             for _ in range(2):
@@ -185,9 +181,7 @@ async def test_a_handle_does_not_stay_lax(folder: Path, authorities: Path) -> No
         (pycurl.E_SSL_CACERT_BADFILE, "no such file", 1, 0, None),
     ],
 )
-def test_the_mark_of_a_refused_connection(
-    code: int, text: str, result: int, errno: int, mark: str | None
-) -> None:
+def test_the_mark_of_a_refused_connection(code: int, text: str, result: int, errno: int, mark: str | None) -> None:
     assert doubt_of((code, text), verify_result=result, os_errno=errno) == mark
 
 

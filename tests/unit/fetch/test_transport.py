@@ -103,9 +103,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 @on_loop
 async def test_forbidden_addresses_are_refused(host: str) -> None:
     async with serve([page(b"hello")]) as server, fetching(guard=AddressGuard()) as fetcher:
-        outcome = await fetcher.fetch(
-            Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10)
-        )
+        outcome = await fetcher.fetch(Request(url=parsed(f"http://{host}:{server.port}/"), max_bytes=10))
         assert failure(outcome) is FailureKind.ADDRESS_REFUSED
         assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
     assert server.requests == []
@@ -141,9 +139,7 @@ async def test_the_next_address_is_tried_when_one_refuses() -> None:
     async with serve([page(b"hello")]) as server, fetching(resolver=resolver) as fetcher:
         outcome = await fetcher.fetch(request_to(server))
         assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
-        far = await fetcher.fetch(
-            Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10)
-        )
+        far = await fetcher.fetch(Request(url=parsed(f"http://far.test:{server.port}/"), max_bytes=10))
         assert failure(far) is FailureKind.CONNECT
         assert isinstance(far, Failed) and far.address == "127.0.0.4"
     assert len(server.requests) == 1
@@ -212,9 +208,7 @@ async def test_a_failure_names_the_last_address_that_was_tried(
 async def test_an_ipv6_literal_works() -> None:
     try:
         async with serve([page(b"hello")], host="::1") as server, fetching() as fetcher:
-            outcome = await fetcher.fetch(
-                Request(url=parsed(f"http://[::1]:{server.port}/"), max_bytes=10)
-            )
+            outcome = await fetcher.fetch(Request(url=parsed(f"http://[::1]:{server.port}/"), max_bytes=10))
     except OSError as error:
         pytest.skip(f"no IPv6 on loopback here: {error}")
     assert isinstance(outcome, Fetched) and outcome.response.address == "::1"
@@ -242,9 +236,7 @@ async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
                 "http://www.fixed.test:81/",
                 f"http://port.test:{server.port}/",
             ):
-                assert isinstance(
-                    await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched
-                )
+                assert isinstance(await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched)
     hosts = [request.split(b"\r\n")[1] for request in server.requests]
     assert hosts == [
         b"Host: www.fixed.test",
@@ -305,9 +297,7 @@ async def test_a_lookup_may_take_as_long_as_connecting() -> None:
     limits = FetchLimits(connect=5, total=60)
     async with fetching(resolver=resolver, limits=limits) as fetcher:
         for timeout in (60, 3):
-            await fetcher.fetch(
-                Request(url=parsed("http://page.test/"), max_bytes=1, timeout=timeout)
-            )
+            await fetcher.fetch(Request(url=parsed("http://page.test/"), max_bytes=1, timeout=timeout))
     usual, short = resolver.within
     assert usual == 5
     assert 2 < short <= 3
@@ -322,9 +312,7 @@ async def test_an_answer_that_does_not_begin_times_out() -> None:
         await server.wait_for_disconnect()
 
 
-@pytest.mark.parametrize(
-    "script", [[b"HTTP/1.1 200 OK\r\n", Act.HOLD], [OK + b"\r\nhello", Act.HOLD]]
-)
+@pytest.mark.parametrize("script", [[b"HTTP/1.1 200 OK\r\n", Act.HOLD], [OK + b"\r\nhello", Act.HOLD]])
 @on_loop
 async def test_an_answer_that_does_not_end_times_out(script: Script) -> None:
     limits = FetchLimits(first_byte=0.3, total=0.6)
@@ -512,9 +500,7 @@ async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]
                 await fetcher.fetch(request_to(server, before, max_bytes=1_000, timeout=limits[0]))
-                outcome = await fetcher.fetch(
-                    request_to(server, path, max_bytes=10_000, timeout=limits[1])
-                )
+                outcome = await fetcher.fetch(request_to(server, path, max_bytes=10_000, timeout=limits[1]))
                 result = outcome.kind if isinstance(outcome, Failed) else type(outcome)
                 assert result is kind, (before, path, outcome)
                 if isinstance(outcome, Fetched):
@@ -544,9 +530,7 @@ async def test_a_bug_in_a_callback_is_raised(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().err == ""
 
 
-async def close_while(
-    fetcher: CurlFetcher, request: Request, ready: Callable[[], Awaitable[object]]
-) -> Outcome:
+async def close_while(fetcher: CurlFetcher, request: Request, ready: Callable[[], Awaitable[object]]) -> Outcome:
     task = asyncio.create_task(fetcher.fetch(request))
     await ready()
     await fetcher.close()

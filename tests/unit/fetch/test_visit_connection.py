@@ -81,9 +81,7 @@ class KeepingServer:
         if not self._open:
             self._left.set()
 
-    async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requested: list[str]
-    ) -> bool:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requested: list[str]) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         path = head.split()[1].decode()
         requested.append(path)
@@ -144,9 +142,7 @@ class Visitor:
         self._server = server
         self._scheme = scheme
 
-    async def robots(
-        self, path: str = ROBOTS, *, host: str = "page.test", **changes: int
-    ) -> Outcome:
+    async def robots(self, path: str = ROBOTS, *, host: str = "page.test", **changes: int) -> Outcome:
         request = self.request(path, host)
         return await self._fetcher.fetch(replace(request, keep_open=True, **changes))
 
@@ -377,9 +373,7 @@ async def test_a_robots_txt_that_leads_to_its_own_origin() -> None:
 @pytest.mark.parametrize("answer", [Cut(), Reset()], ids=["ended", "reset"])
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
 @on_loop
-async def test_a_request_is_never_repeated_silently(
-    tmp_path: Path, answer: Cut, secure: bool
-) -> None:
+async def test_a_request_is_never_repeated_silently(tmp_path: Path, answer: Cut, secure: bool) -> None:
     """libcurl repeats a request by itself if a reused connection ends without an answer."""
     tls = context(tmp_path, certificates.GOOD) if secure else None
     async with serving(page=answer, tls=tls) as server, fetching() as fetcher:
@@ -401,9 +395,7 @@ MORE_THAN_ANNOUNCED = [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"rules,
 
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
 @on_loop
-async def test_more_than_was_announced_does_not_spoil_the_next_answer(
-    tmp_path: Path, secure: bool
-) -> None:
+async def test_more_than_was_announced_does_not_spoil_the_next_answer(tmp_path: Path, secure: bool) -> None:
     """With TLS, the rest may be decrypted and invisible. Then the request fails and is worth another try."""
     tls = context(tmp_path, certificates.GOOD) if secure else None
     async with serving(MORE_THAN_ANNOUNCED, tls=tls) as server, fetching() as fetcher:
@@ -552,9 +544,7 @@ async def secured(
 
 @pytest.mark.parametrize("strict", [False, True])
 @on_loop
-async def test_one_handshake_serves_robots_txt_and_page_of_an_unknown_site(
-    tmp_path: Path, strict: bool
-) -> None:
+async def test_one_handshake_serves_robots_txt_and_page_of_an_unknown_site(tmp_path: Path, strict: bool) -> None:
     """The robots.txt is fetched strictly. The site is known by then, so a new connection for the page would not be."""
     async with secured(tmp_path, certificates.GOOD, strict=strict) as (server, visitor):
         for _ in range(2):
@@ -582,9 +572,7 @@ async def test_https_does_not_use_a_connection_of_http() -> None:
     async with serving() as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
-        secure = replace(
-            visit.request(PAGE), url=parsed(f"https://page.test:{server.port}{PAGE}"), timeout=2.0
-        )
+        secure = replace(visit.request(PAGE), url=parsed(f"https://page.test:{server.port}{PAGE}"), timeout=2.0)
         assert isinstance(await fetcher.fetch(secure), Failed)
         assert visit.connection.idle is None
     assert server.connections[0] == [ROBOTS]

@@ -50,9 +50,7 @@ def test_a_crawl_in_sqlite_stays_there(data: DataDir) -> None:
 
 
 @pytest.mark.parametrize("url", [URL, OTHER])
-def test_a_new_data_directory_gets_the_default_crawl_name_and_its_own_key(
-    data: DataDir, url: str
-) -> None:
+def test_a_new_data_directory_gets_the_default_crawl_name_and_its_own_key(data: DataDir, url: str) -> None:
     first = remote_given(data, url, None)
     second = remote_given(data, url, None)
     assert first is not None and second is not None
@@ -165,9 +163,7 @@ def test_the_remote_chooses_the_backend(data: DataDir) -> None:
     assert "s3cret" not in remote.location
 
 
-def test_a_node_has_the_key_the_host_and_the_absolute_path(
-    data: DataDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_has_the_key_the_host_and_the_absolute_path(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(data.root.parent)
     node = node_of(DataDir(Path("data")), KNOWN)
     assert (node.key, node.host) == ("00ff", socket.gethostname())

@@ -26,9 +26,7 @@ class Rows:
         self.slices: list[int] = []
         self.before = before
 
-    async def pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> Sequence[Sequence[Any]]:
+    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> Sequence[Sequence[Any]]:
         behind = sorted(
             (self.order[i], i)
             for i, (state, _) in self.states.items()
@@ -37,9 +35,7 @@ class Rows:
         self.slices.append(min(limit, len(behind)))
         return [(i, f"http://a.test/{i}", *position) for position, i in behind[:limit]]
 
-    async def blocked_after(
-        self, domain: int, fingerprint: int, limit: int
-    ) -> Sequence[Sequence[Any]]:
+    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> Sequence[Sequence[Any]]:
         behind = sorted(i for i in self.states if i > fingerprint)
         self.slices.append(min(limit, len(behind)))
         blocked = (BLOCKED, "excluded")
@@ -149,9 +145,7 @@ async def killed_and_begun_again(count: int, kills: list[int]) -> None:
 
     for after in [*kills, None]:
         with suppress(Killed):
-            await until_killed(
-                lambda: bulk(rows).withdraw(1, BLOCKED, "excluded", lambda _: True), after
-            )
+            await until_killed(lambda: bulk(rows).withdraw(1, BLOCKED, "excluded", lambda _: True), after)
         assert len(rows.in_state(BLOCKED)) >= left
         left = len(rows.in_state(BLOCKED))
     assert rows.in_state(BLOCKED) == set(range(count))

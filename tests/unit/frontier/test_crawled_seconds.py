@@ -13,8 +13,7 @@ from rove.frontier.runs import Run, crawled_seconds
 
 def runs(*spans: tuple[float, float]) -> list[Run]:
     return [
-        Run(id=number, started=1e9 + number, begin=begin, end=end)
-        for number, (begin, end) in enumerate(spans, start=1)
+        Run(id=number, started=1e9 + number, begin=begin, end=end) for number, (begin, end) in enumerate(spans, start=1)
     ]
 
 

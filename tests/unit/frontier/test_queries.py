@@ -81,9 +81,7 @@ def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> No
 
 
 def test_no_query_has_a_name_twice() -> None:
-    names = re.findall(
-        r"^-- name: (\w+)$", (SOURCES / "sqlite" / "queries.sql").read_text(), re.MULTILINE
-    )
+    names = re.findall(r"^-- name: (\w+)$", (SOURCES / "sqlite" / "queries.sql").read_text(), re.MULTILINE)
     assert len(names) == len(set(names)) == len(load_queries("sqlite"))
 
 
@@ -146,9 +144,7 @@ def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
 
 
 def test_no_query_to_postgresql_has_a_name_twice() -> None:
-    names = re.findall(
-        r"^-- name: (\w+)$", (SOURCES / "postgres" / "queries.sql").read_text(), re.MULTILINE
-    )
+    names = re.findall(r"^-- name: (\w+)$", (SOURCES / "postgres" / "queries.sql").read_text(), re.MULTILINE)
     assert len(names) == len(set(names)) == len(load_queries("postgres"))
 
 

@@ -33,9 +33,7 @@ def test_a_newer_database_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("version", "fingerprint"), [(1, None), (2, None), (5, None), (2, "any")])
-def test_the_database_of_a_development_version_is_refused(
-    version: int, fingerprint: str | None
-) -> None:
+def test_the_database_of_a_development_version_is_refused(version: int, fingerprint: str | None) -> None:
     with pytest.raises(UsageError, match="development version of rove with another schema"):
         SCHEMA.missing("x", version, fingerprint, migrate=True)
 

@@ -185,9 +185,7 @@ TROUBLE = [
 
 
 @pytest.mark.parametrize("answer", TROUBLE)
-def test_a_robots_txt_that_cannot_be_had_forbids_all(
-    ledger: Ledger, answer: dict[str, Any]
-) -> None:
+def test_a_robots_txt_that_cannot_be_had_forbids_all(ledger: Ledger, answer: dict[str, Any]) -> None:
     ledger.visit(100, ask_robots(A, **answer))
     ledger.visit(200, ask(f"{A}/open"))
     found = ledger.violation()
@@ -302,9 +300,7 @@ def test_a_page_of_an_origin_that_was_never_asked(ledger: Ledger, kind: RequestK
 
 
 @pytest.mark.parametrize(("at", "is_found"), [(86_580.1, False), (86_580.101, True)])
-def test_a_robots_txt_is_good_for_a_day_and_a_visit(
-    ledger: Ledger, at: float, is_found: bool
-) -> None:
+def test_a_robots_txt_is_good_for_a_day_and_a_visit(ledger: Ledger, at: float, is_found: bool) -> None:
     ledger.visit(at, ask(f"{A}/b"))
     assert (Check.PAGE_BEFORE_ROBOTS in ledger.checks()) is is_found
     if is_found:
@@ -355,9 +351,7 @@ def test_patterns_that_cover(pattern: str) -> None:
     assert ledger.violation(exclusion("b.test", 0), exclusion(pattern, 0)).check is Check.EXCLUDED
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://192.0.2.7:81", "http://[2001:db8::1]", "https://[::1]:8"]
-)
+@pytest.mark.parametrize("origin", ["http://192.0.2.7:81", "http://[2001:db8::1]", "https://[::1]:8"])
 def test_addresses_are_excluded_as_they_are(origin: str) -> None:
     url = canonical(origin)
     assert url is not None
@@ -491,9 +485,7 @@ def test_http_that_leads_back_to_an_https_that_cannot_be_reached() -> None:
         ("https://www.a.test/", {"status": 404}),
     ],
 )
-def test_http_that_leads_elsewhere_or_to_an_https_that_was_reached(
-    target: str, failure: dict[str, object]
-) -> None:
+def test_http_that_leads_elsewhere_or_to_an_https_that_was_reached(target: str, failure: dict[str, object]) -> None:
     ledger = Ledger()
     for at in (0, 100):
         guessed(ledger, at, target, **failure)
@@ -525,9 +517,7 @@ def test_a_lost_visit_may_have_holes(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("took", "is_found"), [(0, False), (-1, True)])
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_request_that_ends_before_it_begins(
-    ledger: Ledger, took: int, is_found: bool, number: int
-) -> None:
+def test_a_request_that_ends_before_it_begins(ledger: Ledger, took: int, is_found: bool, number: int) -> None:
     requests: list[RequestRow] = [ask(f"{A}/b"), ask(f"{A}/c")]
     requests[number] = requests[number].replace(ended=took)
     ledger.visit(100, *requests)

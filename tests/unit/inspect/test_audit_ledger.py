@@ -93,9 +93,7 @@ class Ledger:
         return {check for check, count in violations.items() if count}
 
 
-def ask(
-    url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **changes: Any
-) -> RequestRow:
+def ask(url: str, *, took: int = 100, kind: RequestKind = RequestKind.PAGE, **changes: Any) -> RequestRow:
     """Return a request for a visit; `took` is its duration in milliseconds."""
     parsed = canonical(url)
     assert parsed is not None and parsed.text == url
@@ -157,9 +155,7 @@ def polite() -> Ledger:
 def test_a_polite_ledger() -> None:
     ledger = polite()
     ledger.visit(70.2, ask(f"{A}/b"))
-    ledger.visit(
-        0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test"
-    )
+    ledger.visit(0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test")
     report = ledger.audit(exclusion("c.test", 0))
     assert report.total == 0 and not report.findings
     assert (report.requests, report.visits, report.domains, report.elsewhere) == (5, 3, 2, 0)

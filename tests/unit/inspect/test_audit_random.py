@@ -179,9 +179,7 @@ def break_order(crawl: Scheduler, random: Random) -> None:
 )
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None)
-def test_one_break_is_found(
-    check: Check, broken: Callable[[Scheduler, Random], None], seed: int
-) -> None:
+def test_one_break_is_found(check: Check, broken: Callable[[Scheduler, Random], None], seed: int) -> None:
     crawl = made(seed)
     if not _pages(crawl.ledger):
         return
@@ -242,9 +240,7 @@ async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
     for number in range(50_000):
         fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)
         at = T0 + number * 80_000
-        await auditor.take(
-            page.replace(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at)
-        )
+        await auditor.take(page.replace(visit=number, domain=1, fingerprint=fingerprint, began=at, ended=at))
     _, size = held(auditor)
     assert size < 50_000 * 160 + 2_000_000, size
     assert auditor.report().violations[Check.TWICE] == 0

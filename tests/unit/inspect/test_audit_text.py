@@ -72,15 +72,11 @@ def test_what_a_server_wrote_does_not_steer_the_terminal() -> None:
 def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger = polite()
     to = "https://b.test/robots.txt"
-    ledger.visit(
-        90, hop(f"{A}/robots.txt", status=301, target=to), hop(to), ask(f"{A}/c"), delay=10.0
-    )
+    ledger.visit(90, hop(f"{A}/robots.txt", status=301, target=to), hop(to), ask(f"{A}/c"), delay=10.0)
     ledger.visit(170, ask(f"{A}/d"), delay=0.0, settlement=Settlement.LOST)
     ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
     text = lines(ledger)
-    assert [
-        line.removeprefix("not verifiable").strip() for line in text if "verifiable" in line
-    ] == [
+    assert [line.removeprefix("not verifiable").strip() for line in text if "verifiable" in line] == [
         "2 pages whose robots.txt was read, but of which no copy was stored",
         "1 gap after a visit that was lost before its delay was recorded",
     ]

@@ -244,10 +244,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
         (
             settled(UrlState.BLOCKED, "robots.txt"),
             UrlVerdict.FORBIDDEN,
-            (
-                "was not fetched: robots.txt forbade it; the present copy allows it, "
-                "but rove checks a URL only once"
-            ),
+            ("was not fetched: robots.txt forbade it; the present copy allows it, but rove checks a URL only once"),
         ),
         (
             settled(UrlState.BLOCKED, "noindex"),
@@ -284,10 +281,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
         (
             {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
             UrlVerdict.REFUSED,
-            (
-                f"{REFUSED}: only links into the domains of the seeds are followed, "
-                "and a.test is not one of them"
-            ),
+            (f"{REFUSED}: only links into the domains of the seeds are followed, and a.test is not one of them"),
         ),
         (
             {"record": None, "settings": replace(SETTINGS, max_depth=0)},
@@ -320,10 +314,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
         (
             {"record": None, "domain": replace(DOMAIN, is_capped=True)},
             UrlVerdict.ACCEPTED,
-            (
-                f"{ACCEPTED}, but the URL would not be fetched: its domain has reached "
-                "--max-pages-per-domain"
-            ),
+            (f"{ACCEPTED}, but the URL would not be fetched: its domain has reached --max-pages-per-domain"),
         ),
     ],
 )
@@ -375,9 +366,7 @@ def test_ignored_parameters_are_named() -> None:
 
 def test_the_signs_of_a_trap_are_named() -> None:
     unknown = replace(FACTS, record=None)
-    answer = explain_url(
-        "a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW
-    )
+    answer = explain_url("a.test/x/x/x?sort=up", url_given("a.test/x/x/x?sort=up"), unknown, now=NOW)
     assert answer.verdict is UrlVerdict.ACCEPTED
     assert section(answer, "trap signs") == [
         "a path segment that occurs 3 times (4)",
@@ -396,12 +385,8 @@ def test_a_trap_would_not_be_accepted() -> None:
     )
     assert section(answer, "trap signs")[-1] == "a link to it is not accepted"
     trap = as_json(answer)["trap"]
-    assert trap["refused"] and trap["signs"] == [
-        {"what": "a calendar 70 years too far ahead", "penalty": 20}
-    ]
-    assert explain_url(url.text, url, FACTS, now=NOW).verdict is UrlVerdict.FETCH, (
-        "a seed is no trap"
-    )
+    assert trap["refused"] and trap["signs"] == [{"what": "a calendar 70 years too far ahead", "penalty": 20}]
+    assert explain_url(url.text, url, FACTS, now=NOW).verdict is UrlVerdict.FETCH, "a seed is no trap"
 
 
 @pytest.mark.parametrize(
@@ -525,9 +510,7 @@ def test_the_deciding_rule_for_programs() -> None:
 
 def test_a_robots_txt_cannot_control_the_terminal() -> None:
     body = b"User-agent: rove\nDisallow: /x\x1b]0;mine\x07\n"
-    (_, line, _) = section(
-        explained(origin=ORIGIN.replace(body=body + b"Disallow: /x")), "robots.txt"
-    )
+    (_, line, _) = section(explained(origin=ORIGIN.replace(body=body + b"Disallow: /x")), "robots.txt")
     assert "\x1b" not in line
     answer = explained(**settled(UrlState.FAILED, "a\x1b[31m\u202eb"))
     assert section(answer, "state") == [r"failed (a\x1b[31m\u202eb)"]
@@ -658,9 +641,7 @@ def test_the_history() -> None:
 class Reader:
     """A reader that knows one URL."""
 
-    def __init__(
-        self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()
-    ) -> None:
+    def __init__(self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()) -> None:
         self._visits = visits
         self._elsewhere = elsewhere
 
@@ -809,6 +790,4 @@ def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) ->
     answer = explain_url(given, url_given(given), replace(FACTS, record=None), now=NOW)
     assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
     web = url_given("http://a.test:8080/")
-    assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (
-        UrlVerdict.ACCEPTED
-    )
+    assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (UrlVerdict.ACCEPTED)

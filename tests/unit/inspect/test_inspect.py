@@ -291,9 +291,7 @@ def test_an_argument_that_is_not_utf_8_is_an_error() -> None:
 
 
 async def test_the_request_that_settled_a_url(world: World) -> None:
-    await world.open(
-        "http://a.test/", *(new_url(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt"))
-    )
+    await world.open("http://a.test/", *(new_url(f"http://a.test/{x}", 1) for x in ("blocked", "robots.txt")))
     lease = (await world.claim()).lease
     lease = lease.replace(urls=await first_urls(world.frontier, lease, 3))
     rows = [
@@ -301,9 +299,7 @@ async def test_the_request_that_settled_a_url(world: World) -> None:
         page_row(lease, "http://a.test/", 1, status=503),
         page_row(lease, "http://a.test/", 2, status=200),
     ]
-    await world.frontier.settle(
-        [visited(lease, UrlState.DONE, UrlState.BLOCKED, UrlState.BLOCKED, requests=rows)]
-    )
+    await world.frontier.settle([visited(lease, UrlState.DONE, UrlState.BLOCKED, UrlState.BLOCKED, requests=rows)])
     reader = world.harness.reader()
 
     async def settled_by(text: str) -> RequestRow | None:

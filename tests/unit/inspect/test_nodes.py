@@ -42,9 +42,7 @@ def node_of(*processes: Participant) -> NodeStatus:
         (True, 1e6, False),
     ],
 )
-def test_a_process_is_alive_while_it_reports(
-    has_left: bool, silent_for: float, expected: bool
-) -> None:
+def test_a_process_is_alive_while_it_reports(has_left: bool, silent_for: float, expected: bool) -> None:
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
 
 

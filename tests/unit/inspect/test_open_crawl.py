@@ -33,9 +33,7 @@ ROW = RequestRow(
     content_hash=7,
     text=OWN,
 )
-TEXT = Content(
-    hash=7, sha1_64=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0
-)
+TEXT = Content(hash=7, sha1_64=8, domain=2, visit=2, where=SHARED, url="http://b.test/", fetched_at=1.0)
 
 
 class Reader:
@@ -55,9 +53,7 @@ def archive(*contents: Content, cache_size: int = 100) -> tuple[Archive, Reader]
     nothing: Any = None
     pages = WarcReader(Path("none"))
     made: Any = reader
-    crawl = Archive(
-        data=nothing, place="", reader=made, catalog=nothing, pages=pages, cache_size=cache_size
-    )
+    crawl = Archive(data=nothing, place="", reader=made, catalog=nothing, pages=pages, cache_size=cache_size)
     return crawl, reader
 
 

@@ -98,9 +98,7 @@ class Reader:
             yield row
 
 
-def row(
-    visit: int, at: float, url: str = "https://a.test/", seq: int = 0, **more: Any
-) -> RequestRow:
+def row(visit: int, at: float, url: str = "https://a.test/", seq: int = 0, **more: Any) -> RequestRow:
     """Return a request that began `at` seconds after NOW and took half a second."""
     values: dict[str, Any] = {
         "visit": visit,
@@ -303,10 +301,7 @@ async def test_the_text() -> None:
         "  received      2.9 KiB",
         "  pages stored  1",
         "  answers       200 (3), 404 (1), 301 (1), timeout-total (1)",
-        (
-            "  delays        at least 70.5 s between two visits, median 149 s; "
-            "the delay was kept every time"
-        ),
+        ("  delays        at least 70.5 s between two visits, median 149 s; the delay was kept every time"),
         "  pending       12 URLs, at most one page per visit",
         "  excluded      no",
         "      User-agent: rove",
@@ -345,9 +340,7 @@ async def test_a_site_without_requests() -> None:
 
 
 async def test_one_visit_has_no_gap() -> None:
-    assert (
-        "  delays        there was one visit" in (await text_of(Reader([row(1, 0)]))).splitlines()
-    )
+    assert "  delays        there was one visit" in (await text_of(Reader([row(1, 0)]))).splitlines()
     assert "there was no visit" in await text_of(Reader([], LED_HERE))
 
 
@@ -476,13 +469,9 @@ async def test_the_html() -> None:
     assert facts["excluded"] == "yes: rove no longer visits this site"
     assert facts["exclusion"].endswith("by alice: asked by mail")
     by_visit, led_here = page.css("table.requests")
-    assert [th.text() for th in by_visit.css("thead th")] == [
-        *("Time", "Kind", "Answer", "Bytes", "Address", "URL")
-    ]
+    assert [th.text() for th in by_visit.css("thead th")] == [*("Time", "Kind", "Answer", "Bytes", "Address", "URL")]
     assert len(by_visit.css("tbody")) == 3
-    rows = [
-        [cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")
-    ]
+    rows = [[cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")]
     assert rows[0] == [
         *("2027-01-15 08:00:00", "robots", "200", "1,000", "192.0.2.7"),
         "https://a.test/robots.txt",
@@ -535,8 +524,7 @@ async def test_what_is_hostile_stays_text() -> None:
 
 def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
     return lambda: (
-        row(i // per_visit, 80.0 * (i // per_visit), f"https://a.test/{i}", i % per_visit)
-        for i in range(count)
+        row(i // per_visit, 80.0 * (i // per_visit), f"https://a.test/{i}", i % per_visit) for i in range(count)
     )
 
 
@@ -546,9 +534,7 @@ async def test_of_many_requests_the_html_has_the_newest() -> None:
     by_visit, elsewhere = page.css("table.requests")
     urls = [cell.text() for cell in by_visit.css("td.url")]
     assert urls == [f"https://a.test/{i}" for i in range(904, 1003)], "whole visits, in order"
-    assert [cell.text() for cell in elsewhere.css("td.url")] == [
-        f"https://a.test/{i}" for i in range(50, 150)
-    ]
+    assert [cell.text() for cell in elsewhere.css("td.url")] == [f"https://a.test/{i}" for i in range(50, 150)]
     text = first(page, "main").text()
     assert "These are the last 100 of 1,003 requests; rove report --json has all of them." in text
     assert "These are the last 100 of 150 requests" in text
@@ -712,9 +698,7 @@ def test_the_command_writes_html(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         (["a.test", "--json", "--html", "x.html"], "give --html or --json, not both"),
     ],
 )
-def test_bad_usage_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
-) -> None:
+def test_bad_usage_is_an_error(monkeypatch: pytest.MonkeyPatch, words: list[str], said: str) -> None:
     result = run(monkeypatch, *words)
     assert isinstance(result.exception, UsageError)
     assert str(result.exception) == said

@@ -35,9 +35,7 @@ FREE = {"key", "data_type", "type"}
 """Columns of free texts, and of the catalogs of the databases."""
 
 SQL_FILES = sorted(Path(str(resources.files(rove.frontier))).rglob("*.sql"))
-_COMPARED = re.compile(
-    r"(\w+)\s*(?:=|<>|!=|\bIS\b|(?:\bNOT\s+)?\bIN\s*\()\s*'([^']+)'", re.IGNORECASE
-)
+_COMPARED = re.compile(r"(\w+)\s*(?:=|<>|!=|\bIS\b|(?:\bNOT\s+)?\bIN\s*\()\s*'([^']+)'", re.IGNORECASE)
 _DEFAULT = re.compile(r"(\w+)\s+text\b[^,;]*?\bDEFAULT\s+'([^']+)'", re.IGNORECASE)
 _STATE = re.compile(
     r"\bstate(?:\s*\+\s*0)?\s*=\s*(\d+)"

@@ -96,8 +96,7 @@ def _all() -> Iterator[tuple[str, Page]]:
             for share in (1, 8, 40):
                 yield f"{before}{unit}1/{share}", _attributes(before, unit, "<p>x", share)
     three_of_each = "".join(
-        f"<{tag}>" * 3
-        for tag in ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt")
+        f"<{tag}>" * 3 for tag in ("b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt")
     )
     yield "formatting", lambda size: f"<p>{three_of_each}".encode() + repeated("<p>x", size)
     yield "long value", lambda size: b'<a href="' + b"x" * size + b'">'

@@ -226,9 +226,7 @@ def test_mark_is_stronger_than_header_and_meta(mark: bytes, codec: str, encoding
     assert decode_with_name(body, "text/html; charset=windows-1251") == (text, encoding)
 
 
-@pytest.mark.parametrize(
-    ("codec", "encoding"), [("utf-16-le", "utf-16le"), ("utf-16-be", "utf-16be")]
-)
+@pytest.mark.parametrize(("codec", "encoding"), [("utf-16-le", "utf-16le"), ("utf-16-be", "utf-16be")])
 def test_wide_characters_without_mark(codec: str, encoding: str) -> None:
     text = html("naïve")
     assert decode_with_name(text.encode(codec), "text/html") == (text, encoding)

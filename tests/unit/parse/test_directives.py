@@ -328,9 +328,7 @@ def test_a_page_of_robots_meta_elements_takes_little_time() -> None:
 
 
 def test_plain_text_has_the_header_only() -> None:
-    answer = PageSource(
-        body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None
-    )
+    answer = PageSource(body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None)
     plain = read_plain(answer)
     assert (plain.noindex, plain.nofollow) == (False, False)
     plain = read_plain(replace(answer, robots_tags=["noindex"]))

@@ -71,8 +71,7 @@ def ordinary(size: int, tags: str) -> bytes:
         "<style>" + ".a{color:red;margin:0 1px}" * 100 + "</style><p>Text</p>",
         "<script>for(var i=0;i<n;i++){a[i]='<b>'+i;}</script><p class='x'>" + "Some text. " * 50,
         '<img src="data:image/png;base64,' + "iVBORw0KGgo" * 300 + '" alt="A picture"><p>Text</p>',
-        '<i class="icon"></i><p>Some text of a page with icons in it, and not too many.</p>'
-        + "words " * 50,
+        '<i class="icon"></i><p>Some text of a page with icons in it, and not too many.</p>' + "words " * 50,
     ],
 )
 @pytest.mark.parametrize("size", [4_000, 20_000, 25_000])

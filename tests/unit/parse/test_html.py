@@ -75,9 +75,7 @@ def test_title(html: str, title: str) -> None:
 def test_robots(metas: str, noindex: bool, nofollow: bool) -> None:
     document = read(f"{metas}<a href=x>t</a>")
     assert (document.noindex, document.nofollow) == (noindex, nofollow)
-    assert [link.text for link in document.links] == (
-        [] if nofollow else ["https://site.example/dir/x"]
-    )
+    assert [link.text for link in document.links] == ([] if nofollow else ["https://site.example/dir/x"])
     assert document.text == "t"
 
 

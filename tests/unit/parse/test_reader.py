@@ -34,9 +34,7 @@ def source(body: bytes, **more: object) -> PageSource:
 
 
 @asynccontextmanager
-async def reading(
-    max_cpu_seconds: float = 2.0, max_queue_seconds: float = 120.0
-) -> AsyncIterator[PageReader]:
+async def reading(max_cpu_seconds: float = 2.0, max_queue_seconds: float = 120.0) -> AsyncIterator[PageReader]:
     reader = PageReader(max_cpu_seconds=max_cpu_seconds, max_queue_seconds=max_queue_seconds)
     try:
         yield reader
@@ -69,9 +67,7 @@ async def test_a_long_sitemap_is_read_apart() -> None:
     body = gzip.compress(f"<urlset>{locs}</urlset>".encode())
     async with reading() as reader:
         result = await reader.list_sitemap(body, url=url, host="e.example")
-        assert (
-            isinstance(result, Listing) and result.sitemaps == () and reader.process_id is not None
-        )
+        assert isinstance(result, Listing) and result.sitemaps == () and reader.process_id is not None
         pieces = list(result.urls())
         assert [len(piece) for piece in pieces] == [500, 500, 200]
         assert pieces[2][-1] == canonical("http://e.example/1199")
@@ -253,7 +249,5 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> No
         "    await reader.close()\n"
         "asyncio.run(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "Document\n", done.stderr

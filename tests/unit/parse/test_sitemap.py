@@ -377,9 +377,7 @@ def test_the_scan_agrees_with_an_xml_parser(locs: list[str], verbatim: bool) -> 
     # XML 1.0 does not allow U+FFFE and U+FFFF, not even as references.
     body = urlset(*wrapped).replace("\ufffe", "").replace("\uffff", "")
     root = ElementTree.fromstring(body.encode())
-    texts = [
-        (element.text or "").strip() for element in root.iter() if element.tag.endswith("}loc")
-    ]
+    texts = [(element.text or "").strip() for element in root.iter() if element.tag.endswith("}loc")]
     assert read(body).urls == tuple(dict.fromkeys(text for text in texts if text))
 
 

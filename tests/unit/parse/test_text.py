@@ -13,9 +13,7 @@ from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 
 
 def text(html: str) -> str:
-    answer = PageSource(
-        body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8"
-    )
+    answer = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
     return read_html(answer).text
 
 

@@ -28,9 +28,7 @@ def test_a_day_has_room_for_a_few_times_its_visits() -> None:
         (86_400.0, 0.0, 16),
     ],
 )
-def test_a_crawl_delay_and_repeated_texts_lower_the_budget(
-    crawl_delay: float, repeats: float, visits: int
-) -> None:
+def test_a_crawl_delay_and_repeated_texts_lower_the_budget(crawl_delay: float, repeats: float, visits: int) -> None:
     budget = DomainBudget(horizon=DAY, delay=70.0)
     assert budget.visits(crawl_delay, repeats) == visits
     assert budget.room(crawl_delay, repeats) == 4 * visits

@@ -92,9 +92,7 @@ def test_texts_that_are_no_pattern_are_refused(text: str) -> None:
         parse_pattern(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["/etc/hosts", "/tmp/list.txt", "a.test\0", "a\ntest", "exa\tmple.com"]
-)
+@pytest.mark.parametrize("text", ["/etc/hosts", "/tmp/list.txt", "a.test\0", "a\ntest", "exa\tmple.com"])
 def test_hosts_that_only_a_url_parser_accepts_are_refused(text: str) -> None:
     """A path or a user name would exclude something else than the person meant."""
     with pytest.raises(UsageError, match="is not a domain"):
@@ -322,9 +320,7 @@ LONGEST_HOST = ".".join(["a" * 60] * 31)
 
 
 def test_a_thousand_patterns_of_each_kind_stay_fast() -> None:
-    names = [
-        f"{kind}{n}{rest}" for n in range(1_000) for kind, rest in [("x", ".test"), ("=y", "")]
-    ]
+    names = [f"{kind}{n}{rest}" for n in range(1_000) for kind, rest in [("x", ".test"), ("=y", "")]]
     globs = [f"shop{n}*.test{n % 7}.com" for n in range(1_000)]
     exclusions = Exclusions([*names, *globs])
     hosts = [f"www.shop{n}.example{n}.com" for n in range(100)]

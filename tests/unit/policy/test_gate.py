@@ -100,11 +100,7 @@ def test_the_links_of_a_page_are_admitted_as_each_of_them_is(depth: int) -> None
     gate = Gate(Exclusions(["excluded.test"]), max_depth=3, year=2026)
     source = crawl_url("http://a.test:9999/from")
     texts = [
-        *(
-            f"http://{host}/{path}"
-            for host in ("a.test", "b.test", "excluded.test")
-            for path in "xy"
-        ),
+        *(f"http://{host}/{path}" for host in ("a.test", "b.test", "excluded.test") for path in "xy"),
         *("http://a.test:9999/x", "http://b.test:9999/x", "http://b.test:9999/y"),
         *("http://b.test/list?sort=price", "http://b.test/a/b/a/b/a/b", "http://b.test/x/x/x"),
     ]
@@ -152,9 +148,7 @@ def test_a_link_leads_to_a_port_of_the_web_or_stays_where_it_is(
     assert not gate.may_lead(crawl_url("http://excluded.test/"), crawl_url(source))
 
 
-def origin(
-    status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0
-) -> OriginRecord:
+def origin(status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0) -> OriginRecord:
     url = crawl_url("http://a.test/")
     return OriginRecord(
         domain=url.domain,
@@ -239,9 +233,7 @@ DAY = 86_400.0
     ],
 )
 @pytest.mark.parametrize("status", [NONE, RULES])
-def test_a_crawl_delay_over_a_day_blocks(
-    status: RobotsStatus, own: float, of_domain: float, expected: Verdict
-) -> None:
+def test_a_crawl_delay_over_a_day_blocks(status: RobotsStatus, own: float, of_domain: float, expected: Verdict) -> None:
     record = origin(status).replace(crawl_delay=own)
     url = crawl_url("http://a.test/page")
     assert Gate(Exclusions()).judge(url, record, crawl_delay=of_domain) == expected

@@ -140,9 +140,7 @@ def test_a_date_counts_from_the_date_of_the_answer(date: str, expected: float) -
         (0.0, DAY),
     ],
 )
-def test_without_one_it_counts_from_now(
-    date: Sequence[tuple[str, str]], now: float, expected: float
-) -> None:
+def test_without_one_it_counts_from_now(date: Sequence[tuple[str, str]], now: float, expected: float) -> None:
     assert retry_after(response(429, ("Retry-After", FRIDAY), *date), now) == expected
 
 
@@ -156,9 +154,7 @@ def test_a_header_of_any_length_is_read_in_no_time() -> None:
     assert retry_after(response(503, ("Retry-After", FRIDAY + "(" * 1_000_000))) is not None
 
 
-@given(
-    st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,3} [A-Z][a-z]{2} \d{1,6} \d{2}:\d{2}:\d{2} .*")
-)
+@given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,3} [A-Z][a-z]{2} \d{1,6} \d{2}:\d{2}:\d{2} .*"))
 def test_any_value_asks_for_at_most_a_day(value: str) -> None:
     seconds = retry_after(response(503, ("Retry-After", value)), now=FRIDAY_SECONDS)
     assert seconds is None or 0.0 <= seconds <= DAY
@@ -197,9 +193,7 @@ def test_the_longest_of_a_visit_counts() -> None:
 def test_it_leaves_the_backoff_as_it_was() -> None:
     """A Retry-After already says how long to wait; it does not change the backoff."""
     decision = after(overloaded(503, "500"), before=Pace(backoff=280.0))
-    assert decision == PacingDecision(
-        pace=Pace(backoff=280.0), pause=500.0, reason=DelaySource.RETRY_AFTER
-    )
+    assert decision == PacingDecision(pace=Pace(backoff=280.0), pause=500.0, reason=DelaySource.RETRY_AFTER)
     decision = after(overloaded(503, "100"), before=Pace(backoff=280.0))
     assert (decision.pause, decision.reason) == (280.0, DelaySource.BACKOFF)
 
@@ -243,9 +237,7 @@ def test_a_retry_after_that_cannot_be_understood_is_none(wait: str) -> None:
     [(3_600.0, 1_800.0), (1_800.0, 900.0), (142.0, 71.0), (140.0, 0.0), (70.0, 0.0), (0.0, 0.0)],
 )
 @pytest.mark.parametrize("good", [page(), redirect("/x"), refused(404), refused(500), wrong_type()])
-def test_it_halves_with_each_visit_that_is_answered(
-    good: Outcome, before: float, expected: float
-) -> None:
+def test_it_halves_with_each_visit_that_is_answered(good: Outcome, before: float, expected: float) -> None:
     decision = after(good, before=Pace(backoff=before))
     assert decision.pace == Pace(backoff=expected)
     assert decision.pause == expected
@@ -337,9 +329,7 @@ def test_a_visit_without_an_answer_is_counted(kind: FailureKind) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(CHANGES_NOTHING))
-@pytest.mark.parametrize(
-    "before", [NEW, Pace(failures=9), Pace(backoff=500.0), Pace(backoff=500.0, failures=9)]
-)
+@pytest.mark.parametrize("before", [NEW, Pace(failures=9), Pace(backoff=500.0), Pace(backoff=500.0, failures=9)])
 def test_what_is_not_the_domains_fault_changes_nothing(kind: FailureKind, before: Pace) -> None:
     decision = after(failed(kind), before=before)
     assert (decision.pace, decision.give_up_reason) == (before, "")
@@ -450,9 +440,7 @@ DELAYS = st.floats(0.0, 2 * DAY)
 
 
 @given(st.lists(REQUESTS, max_size=30), DELAYS)
-def test_pauses_and_backoffs_are_bounded(
-    visits: list[list[tuple[Outcome, float]]], delay: float
-) -> None:
+def test_pauses_and_backoffs_are_bounded(visits: list[list[tuple[Outcome, float]]], delay: float) -> None:
     pace = NEW
     for requests in visits:
         visit = Answers()
@@ -469,9 +457,7 @@ def test_pauses_and_backoffs_are_bounded(
 
 
 @given(st.floats(0.0, HOUR), st.integers(0, 9), DELAYS)
-def test_good_answers_always_bring_the_backoff_to_an_end(
-    backoff: float, failures: int, delay: float
-) -> None:
+def test_good_answers_always_bring_the_backoff_to_an_end(backoff: float, failures: int, delay: float) -> None:
     pace = Pace(backoff=backoff, failures=failures)
     for _ in range(16):
         decision = after(page(), before=pace, delay=delay)

@@ -61,9 +61,7 @@ def test_lasting_statuses(status: int) -> None:
         (3, 100_000.0, DAY),
     ],
 )
-def test_a_page_is_tried_again_at_growing_intervals(
-    attempts: int, delay: float, expected: float | None
-) -> None:
+def test_a_page_is_tried_again_at_growing_intervals(attempts: int, delay: float, expected: float | None) -> None:
     assert retry_in(attempts, delay) == (None if expected is None else pytest.approx(expected))
 
 

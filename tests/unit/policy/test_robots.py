@@ -234,9 +234,7 @@ def test_robots_txt_itself_is_always_allowed() -> None:
     assert not allows("User-agent: *\nDisallow: /", "/a/robots.txt")
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://127.0.0.1:8080", "http://[::1]", "http://xn--a", "http://a_b.example:1"]
-)
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "http://[::1]", "http://xn--a", "http://a_b.example:1"])
 def test_the_host_makes_no_difference(origin: str) -> None:
     assert not Rules(b"User-agent: *\nDisallow: /x").allows(origin + "/x")
 
@@ -254,9 +252,7 @@ def test_a_large_body_is_cut_before_the_line_that_is_not_whole(end: bytes) -> No
     last = end + b"Disallow: /private" + end + b"Disallow: /later"
     for over in range(1, 16):
         # The limit falls inside '/private': no prefix of it may become a rule.
-        padding = b"x" * (
-            MAX_ROBOTS_BYTES - len(head) - len(end) - len(b"Disallow: /private") + over
-        )
+        padding = b"x" * (MAX_ROBOTS_BYTES - len(head) - len(end) - len(b"Disallow: /private") + over)
         for body in (head + padding + last, (head + padding + last)[:MAX_ROBOTS_BYTES]):
             assert not allows(body, "/first")
             assert allows(body, "/p")
@@ -343,12 +339,8 @@ def test_the_crawl_delay_is_that_of_our_group(text: str, seconds: float) -> None
     assert Rules(text.encode()).crawl_delay == seconds
 
 
-@pytest.mark.parametrize(
-    "line", ["User-agent", "Sitemap", "Sitemap:", "", "Disallow: /", "Disallow /", "/", "<!--"]
-)
-@pytest.mark.parametrize(
-    "filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "\xa0", "user-agent ", "<!--"]
-)
+@pytest.mark.parametrize("line", ["User-agent", "Sitemap", "Sitemap:", "", "Disallow: /", "Disallow /", "/", "<!--"])
+@pytest.mark.parametrize("filler", [" ", "\t", "/", ":", "*", "%", "%7E", "é", "\xa0", "user-agent ", "<!--"])
 def test_a_crafted_line_takes_no_quadratic_time(line: str, filler: str) -> None:
     text = f"User-agent: rove\n{line}{filler * (250_000 // len(filler.encode()))}\nDisallow: /x"
     rules = Rules(text.encode())

@@ -395,16 +395,12 @@ GOOGLE_OTHERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rule", "path"), [(rule, path) for rule, paths in GOOGLE_PATHS.items() for path in paths]
-)
+@pytest.mark.parametrize(("rule", "path"), [(rule, path) for rule, paths in GOOGLE_PATHS.items() for path in paths])
 def test_google_matches(rule: str, path: str) -> None:
     assert not allows(f"User-agent: *\nDisallow: {rule}", path)
 
 
-@pytest.mark.parametrize(
-    ("rule", "path"), [(rule, path) for rule, paths in GOOGLE_OTHERS.items() for path in paths]
-)
+@pytest.mark.parametrize(("rule", "path"), [(rule, path) for rule, paths in GOOGLE_OTHERS.items() for path in paths])
 def test_google_does_not_match(rule: str, path: str) -> None:
     assert allows(f"User-agent: *\nDisallow: {rule}", path)
 

@@ -192,9 +192,7 @@ def test_signs_name_what_was_found() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("year", "expected"), [(2026, 6), (2028, 6), (2029, 0), (2040, 0), (2010, REFUSED)]
-)
+@pytest.mark.parametrize(("year", "expected"), [(2026, 6), (2028, 6), (2029, 0), (2040, 0), (2010, REFUSED)])
 def test_calendars_are_compared_with_the_current_year(year: int, expected: int) -> None:
     assert penalty(form("/calendar/2031/05"), year) == expected
 
@@ -225,9 +223,7 @@ def test_repeating_a_path_never_helps(segments: list[str], times: int) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(
-        st.sampled_from(["a=1", "b=2", "sort=x", "page=9000", "print=1"]), min_size=1, max_size=4
-    ),
+    st.lists(st.sampled_from(["a=1", "b=2", "sort=x", "page=9000", "print=1"]), min_size=1, max_size=4),
     st.integers(1, 12),
 )
 def test_repeating_a_query_never_helps(parameters: list[str], times: int) -> None:

@@ -67,9 +67,7 @@ print("written")
 
 @pytest.mark.system
 def test_a_crawl_opens_its_files_when_nothing_else_can_be_opened(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", OUT_OF_FILES, str(tmp_path)], capture_output=True, text=True
-    )
+    result = subprocess.run([sys.executable, "-c", OUT_OF_FILES, str(tmp_path)], capture_output=True, text=True)
     assert result.stdout.endswith("written\n"), result.stderr
     assert result.stdout.count("open files") == 2, "there were open files left"
     assert len(list((tmp_path / "warc-with").glob("*.warc.gz"))) == 1

@@ -40,9 +40,7 @@ def page(
 ) -> Page:
     """Make a page with its number in its URL."""
     url = f"https://example.com/{number}"
-    response = Response(
-        url=url, status=200, status_line=status_line, headers=headers, address="192.0.2.7"
-    )
+    response = Response(url=url, status=200, status_line=status_line, headers=headers, address="192.0.2.7")
     source = Fetched(response=response, body=body, wire_body=body, truncated=truncated)
     return Page(url=url, fetched_at=FETCHED_AT, text=text.encode(), source=source)
 

@@ -84,19 +84,14 @@ class Rows:
             first, *rest = [record for record, _ in warcio_records(path)]
             assert first.rec_headers.get_header("WARC-Filename") == path.name
             assert rest
-            results += [
-                (record.rec_headers.get_header("WARC-Target-URI"), record.rec_type)
-                for record in rest
-            ]
+            results += [(record.rec_headers.get_header("WARC-Target-URI"), record.rec_type) for record in rest]
         kinds = {"raw": "response", "text": "conversion"}
         expected = [(url, kinds[kind]) for (url, kind), place in self.places.items() if place]
         expected += [(url, "conversion") for url in unknown]
         assert sorted(results) == sorted(expected)
 
 
-def stored(
-    directory: Path, groups: Sequence[Sequence[Page]], keep: Keep = Keep.BOTH, **options: int
-) -> Rows:
+def stored(directory: Path, groups: Sequence[Sequence[Page]], keep: Keep = Keep.BOTH, **options: int) -> Rows:
     """Make a store with one file per batch, and its rows."""
     rows = Rows(directory=directory)
 

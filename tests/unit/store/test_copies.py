@@ -111,9 +111,7 @@ def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
     assert kinds(tmp_path) == ["conversion", "conversion"]
 
 
-@pytest.mark.parametrize(
-    ("text", "is_copy"), [("x" * SHORTEST_SHARED, True), ("x" * (SHORTEST_SHARED - 1), False)]
-)
+@pytest.mark.parametrize(("text", "is_copy"), [("x" * SHORTEST_SHARED, True), ("x" * (SHORTEST_SHARED - 1), False)])
 def test_short_texts_are_always_stored(tmp_path: Path, text: str, is_copy: bool) -> None:
     first, second = write(tmp_path, [known_page(1, text), known_page(2, text)])
     assert second.is_copy is is_copy and (first.sha1_64 is not None) is is_copy
@@ -133,9 +131,7 @@ def test_raw_responses_are_always_stored(tmp_path: Path) -> None:
     assert not second.is_copy and first.sha1_64 is None
     write(tmp_path / "both", [known_page(1), known_page(2)], Keep.BOTH)
     assert kinds(tmp_path / "both") == ["response", "conversion", "response", "revisit"]
-    _, _, _, answer, copy = [
-        r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))
-    ]
+    _, _, _, answer, copy = [r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))]
     assert copy.get_header("WARC-Concurrent-To") == answer.get_header("WARC-Record-ID")
     assert passes_warcio_check(whole_file(tmp_path / "both"))
 

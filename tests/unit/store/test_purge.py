@@ -182,10 +182,7 @@ def test_any_store_is_purged_correctly(
 ) -> None:
     directory = tmp_path_factory.mktemp("purged")
     pages = [
-        [
-            of_domain("gone.example" if goes else "kept.example", 100 * g + n)
-            for n, goes in enumerate(group)
-        ]
+        [of_domain("gone.example" if goes else "kept.example", 100 * g + n) for n, goes in enumerate(group)]
         for g, group in enumerate(groups)
     ]
     rows = stored(directory, pages, keep, max_file_bytes=max_file_bytes)

@@ -60,9 +60,7 @@ def test_after_a_kill_at_any_change_of_the_disk_the_next_purge_completes(
     assert changes > 20
 
 
-def test_after_two_kills_the_next_purge_completes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_two_kills_the_next_purge_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for first in range(0, 28, 4):
         for second in range(1, 22, 3):
             rows = three_files(tmp_path / f"{first}-{second}")
@@ -110,9 +108,7 @@ def test_the_purge_of_another_domain_completes_this_one_first(tmp_path: Path) ->
     rows.check_end()
 
 
-def test_each_step_is_synced_before_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = [of_domain("gone.example", 0), of_domain("kept.example", 1)]
     stored(tmp_path, [mixed])
     (old,) = files(tmp_path)
@@ -260,9 +256,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, room: int) -> None:
     rows.check_end()
 
 
-def test_a_disk_too_full_for_purge_json_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_too_full_for_purge_json_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = three_files(tmp_path)
     before = contents(tmp_path)
     encode = msgspec.json.encode

@@ -101,9 +101,7 @@ class Shared:
         for path in self.rows.directory.iterdir():
             assert passes_warcio_check(path)
             for record, body in warcio_records(path):
-                assert "gone.example" not in str(record.rec_headers) + body.decode(
-                    "utf-8", "replace"
-                )
+                assert "gone.example" not in str(record.rec_headers) + body.decode("utf-8", "replace")
 
 
 TARGET = "warc-target-uri"
@@ -125,13 +123,9 @@ def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> 
             writer = store(directory, keep)
             for index, domain in enumerate(group):
                 one = of_domain(domain, 10 * number + index)
-                same = structs.replace(
-                    one, url=one.url + "/same", text=SHARED.encode(), content_hash=hash
-                )
+                same = structs.replace(one, url=one.url + "/same", text=SHARED.encode(), content_hash=hash)
                 known = {hash: _content(*first[0])} if first else {}
-                for each, at in zip(
-                    [one, same], await writer.write([one, same], known), strict=True
-                ):
+                for each, at in zip([one, same], await writer.write([one, same], known), strict=True):
                     rows.add(each, at)
                 if at.is_copy:
                     copies.append(same)
@@ -170,9 +164,7 @@ GONE, KEPT = "gone.example", "kept.example"
         [[GONE], [GONE], [KEPT, GONE]],
     ],
 )
-def test_a_shared_text_stays_for_the_other_pages(
-    tmp_path: Path, domains: list[list[str]], keep: Keep
-) -> None:
+def test_a_shared_text_stays_for_the_other_pages(tmp_path: Path, domains: list[list[str]], keep: Keep) -> None:
     texts = shared(tmp_path, *domains, keep=keep)
     texts.run()
     texts.check_end()

@@ -55,9 +55,7 @@ def test_a_file_that_is_still_open_is_read(tmp_path: Path, text: Location) -> No
     assert WarcReader(tmp_path).read_text(text) == "text 1"
 
 
-def test_a_file_that_is_being_finished_is_read(
-    tmp_path: Path, text: Location, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_being_finished_is_read(tmp_path: Path, text: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     final = whole_file(tmp_path)
     opened = final.with_name(final.name + ".open")
     final.rename(opened)
@@ -83,9 +81,7 @@ def test_a_wrong_length_is_reported(tmp_path: Path, text: Location, change: int)
 
 
 def test_a_damaged_record_does_not_affect_its_neighbours(tmp_path: Path) -> None:
-    places = [
-        item.text for item in write(tmp_path, [page(n, f"text {n}") for n in range(3)]) if item.text
-    ]
+    places = [item.text for item in write(tmp_path, [page(n, f"text {n}") for n in range(3)]) if item.text]
     path = whole_file(tmp_path)
     data = bytearray(path.read_bytes())
     data[places[1].offset + places[1].length // 2] ^= 0xFF

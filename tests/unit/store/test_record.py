@@ -131,9 +131,7 @@ def test_a_header_cannot_end_the_head() -> None:
 
 def test_the_first_record_describes_the_crawl() -> None:
     fields = {"software": "rove", "operator": "a\r\nb"}
-    record = decompress(
-        compress(warcinfo_record(filename="x.warc.gz", created_at=0, fields=fields), 1)
-    )
+    record = decompress(compress(warcinfo_record(filename="x.warc.gz", created_at=0, fields=fields), 1))
     assert record.headers["warc-type"] == "warcinfo"
     assert record.headers["warc-filename"] == "x.warc.gz"
     assert record.headers["content-type"] == "application/warc-fields"
@@ -167,9 +165,7 @@ def test_no_head_can_break_a_record(
     assert records[1][1] == body
     assert passes_warcio_check(path)
     with path.open("rb") as stream:
-        fast = [
-            bytes(record.reader.read()) for record in FastWarcIterator(stream, parse_http=False)
-        ]
+        fast = [bytes(record.reader.read()) for record in FastWarcIterator(stream, parse_http=False)]
     assert fast[1].endswith(b"\r\n\r\n" + body)
     assert len(fast) == 5
 
@@ -187,11 +183,7 @@ def test_both_readers_agree_on_a_response_with_a_content_coding(tmp_path: Path) 
     assert record.http_headers.get_statuscode() == "200"
     assert content == b"<p>Hello</p>" * 50
     with path.open("rb") as stream:
-        (fast,) = [
-            r
-            for r in FastWarcIterator(stream, auto_decode="none", verify_digests=True)
-            if r.is_http
-        ]
+        (fast,) = [r for r in FastWarcIterator(stream, auto_decode="none", verify_digests=True) if r.is_http]
         assert fast.http_headers.status_code == 200
         assert fast.reader.read() == coded
 

@@ -66,9 +66,7 @@ def check_cut(directory: Path, data: bytes, ends: list[int], at: int) -> None:
 
 
 @pytest.mark.parametrize("keep", [Keep.TEXT, Keep.BOTH])
-def test_a_file_cut_at_any_byte_of_its_last_two_records_keeps_the_whole_ones(
-    tmp_path: Path, keep: Keep
-) -> None:
+def test_a_file_cut_at_any_byte_of_its_last_two_records_keeps_the_whole_ones(tmp_path: Path, keep: Keep) -> None:
     data, ends = whole_records(tmp_path / "made", 5, keep)
     for at in range(ends[-3], ends[-1] + 1):
         check_cut(tmp_path, data, ends, at)
@@ -89,9 +87,7 @@ def test_a_file_cut_anywhere_keeps_the_whole_records(tmp_path: Path) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(garbage=st.binary(min_size=1, max_size=200) | st.integers(1, 9_000).map(bytes))
-def test_garbage_at_the_end_is_cut_off(
-    tmp_path_factory: pytest.TempPathFactory, garbage: bytes
-) -> None:
+def test_garbage_at_the_end_is_cut_off(tmp_path_factory: pytest.TempPathFactory, garbage: bytes) -> None:
     directory = tmp_path_factory.mktemp("garbage")
     data, ends = whole_records(directory / "made", 3)
     report, left = recovered(directory, data + garbage)
@@ -223,9 +219,7 @@ asyncio.run(run())
 @pytest.mark.system
 @pytest.mark.parametrize("lines", [1, 400, 3_000])
 def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(lines)]
         process.send_signal(signal.SIGKILL)

@@ -188,9 +188,7 @@ def test_concurrent_batches_do_not_mix(tmp_path: Path) -> None:
         assert stored_texts == [f"{number}.{n}" for n in range(10)]
 
 
-def test_writing_does_not_block_the_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_does_not_block_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     sync = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (released.wait(60), sync(fd))[1])
@@ -236,9 +234,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_everything_is_on_the_disk_before_write_returns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_on_the_disk_before_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SyncLog(monkeypatch)
 
     async def run() -> None:
@@ -315,9 +311,7 @@ def test_a_full_disk_after_a_rotation_rolls_back_the_whole_batch(tmp_path: Path)
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "write", "ftruncate"])
-def test_a_failing_disk_is_a_store_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_a_failing_disk_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def fail(*_: object) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -345,9 +339,7 @@ def test_a_failing_disk_is_a_store_error(
         assert texts(whole_file(tmp_path).read_bytes()) == ["kept", "again"]
 
 
-def test_a_file_that_cannot_be_finished_is_left_for_recovery(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_finished_is_left_for_recovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 

@@ -236,9 +236,7 @@ def test_the_form_of_an_odd_url_is_stable(text: str) -> None:
     assert canonical(url.text) == url
 
 
-@pytest.mark.parametrize(
-    "host", ["foo.1..", "a.0x7..", "1.2.3.4.5..", "256..", "a.test.1...", "08..", "1.2.3.4.."]
-)
+@pytest.mark.parametrize("host", ["foo.1..", "a.0x7..", "1.2.3.4.5..", "256..", "a.test.1...", "08..", "1.2.3.4.."])
 def test_a_host_that_ends_in_a_number_is_an_address_or_invalid(host: str) -> None:
     url = canonical(f"http://{host}/")
     if url is not None:
@@ -349,9 +347,7 @@ LIKE_URLS = st.one_of(
         st.text(URL_LETTERS, max_size=6),
     ),
 )
-BASES = st.sampled_from(
-    ["http://a.test/", "https://a.test/dir/page?x#y", "mailto:x@a.test", "data:,x", "file:///x/y"]
-)
+BASES = st.sampled_from(["http://a.test/", "https://a.test/dir/page?x#y", "mailto:x@a.test", "data:,x", "file:///x/y"])
 
 
 @settings(max_examples=500, deadline=None)
@@ -425,9 +421,7 @@ PATHS = st.builds(
 @example("/a\u212a", "http://a.test/", None)
 @example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/")), "http://a.test/", None)
 @example("/" + "x" * (MAX_URL_LENGTH - len("http://a.test/") + 1), "http://a.test/", None)
-def test_links_joined_without_the_parser_equal_parsed_ones(
-    text: str, base: str, ignored: IgnoredParams | None
-) -> None:
+def test_links_joined_without_the_parser_equal_parsed_ones(text: str, base: str, ignored: IgnoredParams | None) -> None:
     parsed = parse_base(base)
     link = LinkBase(parsed, canonical(base), ignored).join(text)
     assert link == canonical(text, parsed, ignored)
@@ -436,9 +430,7 @@ def test_links_joined_without_the_parser_equal_parsed_ones(
 def test_lower_case_and_needless_escapes_are_changed() -> None:
     for code in range(0x100):
         kept = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
-        for high, low in itertools.product(
-            {f"{code >> 4:X}", f"{code >> 4:x}"}, {f"{code & 15:X}", f"{code & 15:x}"}
-        ):
+        for high, low in itertools.product({f"{code >> 4:X}", f"{code >> 4:x}"}, {f"{code & 15:X}", f"{code & 15:x}"}):
             url = canonical(f"http://a.test/a?%{high}{low}")
             assert url is not None and url.text == f"http://a.test/a?{kept or f'%{code:02X}'}"
 

@@ -39,8 +39,7 @@ async def complete(source: Source, database: PostgresDatabase) -> dict[str, int]
         return rows
     except DRIVER_ERRORS as error:
         raise FrontierError(
-            f"the database at {redacted(database.url)} failed: {error}; "
-            "run the same command again to resume the move"
+            f"the database at {redacted(database.url)} failed: {error}; run the same command again to resume the move"
         ) from error
     finally:
         if connection is not None:

@@ -54,9 +54,7 @@ async def move(
     try:
         await source.open()
         await database.open(create=True)
-        mover = Mover(
-            source, database, node, say, slice_rows=slice_rows, progress_seconds=progress_seconds
-        )
+        mover = Mover(source, database, node, say, slice_rows=slice_rows, progress_seconds=progress_seconds)
         return await mover.run()
     finally:
         await database.close()
@@ -129,9 +127,7 @@ class Mover:
     def _read(self, table: Table, after: Key | None) -> asyncio.Task[Slice]:
         size = table.slice_size(self._slice_rows)
         machine = self._bookmark.machine
-        return asyncio.create_task(
-            self._source.read(table, after, size, shift=self._shift, machine=machine)
-        )
+        return asyncio.create_task(self._source.read(table, after, size, shift=self._shift, machine=machine))
 
     async def _write(self, table: Table, part: Slice) -> None:
         rows = self._bookmark.rows
@@ -156,9 +152,7 @@ class Mover:
             return True
         if await read_bookmark(session) == following:
             return False
-        raise FrontierError(
-            f"another process is moving a crawl to {self._target}; let it finish, then run this again"
-        )
+        raise FrontierError(f"another process is moving a crawl to {self._target}; let it finish, then run this again")
 
     def _report(self, table: Table) -> None:
         now = time.monotonic()

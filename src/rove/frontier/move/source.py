@@ -67,19 +67,14 @@ class Source:
             await self._database.run(self._connection.close)
         await self._database.close()
 
-    async def read(
-        self, table: Table, after: Key | None, size: int, *, shift: int, machine: int
-    ) -> Slice:
+    async def read(self, table: Table, after: Key | None, size: int, *, shift: int, machine: int) -> Slice:
         """Return the next `size` rows after a key, with times moved by `shift` milliseconds."""
         key = table.start if after is None else after
         parameters: dict[str, Any] = {
-            f"key{number}": bytes.fromhex(part) if isinstance(part, str) else part
-            for number, part in enumerate(key)
+            f"key{number}": bytes.fromhex(part) if isinstance(part, str) else part for number, part in enumerate(key)
         }
         parameters |= {"limit": size, "shift": shift, "machine": machine, "retried": RETRIED}
-        names, rows = await self._database.run(
-            lambda: self._fetch(f"slice_{table.name}", parameters)
-        )
+        names, rows = await self._database.run(lambda: self._fetch(f"slice_{table.name}", parameters))
         width = len(key)
         return Slice(
             columns=names[width:],
@@ -113,9 +108,7 @@ class Source:
             self._database.execute("set_meta", key="move_id", value=name)
         return name
 
-    def _fetch(
-        self, query: str, parameters: Mapping[str, Any] | None = None
-    ) -> tuple[list[str], list[Any]]:
+    def _fetch(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Any]]:
         """Return the names of the columns and the rows. Only in the database's thread."""
         assert self._connection is not None, "the source is not open"
         cursor = self._connection.execute(QUERIES[query], parameters or {})

@@ -42,22 +42,16 @@ async def start_or_resume(
     return bookmark
 
 
-async def _check_empty(
-    session: Session, bookmark: Bookmark | None, has_settings: bool, target: str
-) -> None:
+async def _check_empty(session: Session, bookmark: Bookmark | None, has_settings: bool, target: str) -> None:
     if bookmark is not None and not bookmark.finished:
-        raise UsageError(
-            f"{target} is an unfinished move of another crawl; choose another --crawl-name"
-        )
+        raise UsageError(f"{target} is an unfinished move of another crawl; choose another --crawl-name")
     if has_settings or (await fetch(session.connection, "holds_rows"))[0][0]:
         raise UsageError(f"{target} exists already; choose another --crawl-name for this one")
 
 
 async def _start(session: Session, source: Source, node: Node) -> Bookmark:
     machine = await session.value("this_machine", key=node.key, host=node.host, path=node.path)
-    bookmark = Bookmark(
-        id=source.id, state=source.state, machine=machine, table=TABLES[0].name, rows={}
-    )
+    bookmark = Bookmark(id=source.id, state=source.state, machine=machine, table=TABLES[0].name, rows={})
     await session.fetch("set_meta", key="move", value=bookmark.text)
     return bookmark
 
@@ -67,6 +61,4 @@ async def _rename_machine(session: Session, bookmark: Bookmark, node: Node) -> N
     connection, machine = session.connection, bookmark.machine
     if not bookmark.finished:
         await fetch(connection, "forget_other_machine", key=node.key, machine=machine)
-    await fetch(
-        connection, "rename_machine", key=node.key, host=node.host, path=node.path, machine=machine
-    )
+    await fetch(connection, "rename_machine", key=node.key, host=node.host, path=node.path, machine=machine)

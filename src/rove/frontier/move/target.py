@@ -18,9 +18,7 @@ Columns = Mapping[str, bool]
 async def fetch(connection: Any, query: str, **parameters: Any) -> list[Any]:
     """Run a named query of a move."""
     known = QUERIES[query]
-    rows: list[Any] = await connection.fetch(
-        known.text, *(parameters[name] for name in known.parameters)
-    )
+    rows: list[Any] = await connection.fetch(known.text, *(parameters[name] for name in known.parameters))
     return rows
 
 
@@ -39,13 +37,8 @@ async def copy_rows(connection: Any, table: str, columns: Columns, part: Slice) 
     # Of two columns with one name the last one counts.
     index = {name: number for number, name in enumerate(part.columns)}
     values, flags = [index[name] for name in plain], [index[name] for name in booleans]
-    records = [
-        (*[row[number] for number in values], *[bool(row[number]) for number in flags])
-        for row in part.rows
-    ]
+    records = [(*[row[number] for number in values], *[bool(row[number]) for number in flags]) for row in part.rows]
     try:
         await connection.copy_records_to_table(table, records=records, columns=plain + booleans)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FrontierError(
-            f"a row of the table {table} does not fit into PostgreSQL: {error}"
-        ) from error
+        raise FrontierError(f"a row of the table {table} does not fit into PostgreSQL: {error}") from error

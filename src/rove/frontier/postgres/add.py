@@ -38,9 +38,7 @@ class PostgresAdding:
         self._wary = 0
         """The number of following adds that expect conflicts."""
 
-    async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]
-    ) -> Added:
+    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
         """Insert the unseen URLs."""
         urls, dropped = self._full.sift(urls, exempt)
         work = partial(self._add, urls, len(dropped), only_known_domains, exempt)
@@ -50,9 +48,7 @@ class PostgresAdding:
             unseen, trimmed = await self._database.transaction("add", partial(work, query))
         except Overtaken:
             self._wary = WARY_ADDS
-            unseen, trimmed = await self._database.transaction(
-                "add", partial(work, "insert_urls_beside")
-            )
+            unseen, trimmed = await self._database.transaction("add", partial(work, "insert_urls_beside"))
         self._full.note(trimmed)
         return added(unseen, dropped, trimmed)
 
@@ -123,9 +119,7 @@ async def _trim(
     if not rows:
         return []
     fewer = Counter(row[0] for row in rows)
-    lowered = await session.fetch(
-        "lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED
-    )
+    lowered = await session.fetch("lower_pending", domains=list(fewer), fewer=list(fewer.values()), retried=RETRIED)
     woken_for_nothing = [domain for domain, only_retries in lowered if only_retries]
     if woken_for_nothing:
         await reschedule(session, woken_for_nothing)

@@ -50,9 +50,7 @@ def array_text(values: Sequence[Element]) -> str:
 
 def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
     """Transpose rows into one list per column."""
-    return (
-        [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
-    )
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
 
 
 def _element(value: Element) -> str:

@@ -52,9 +52,7 @@ class PostgresBackend:
         node = self._node
         if node is not None and not self.machine:
             await self._refuse_copy(node)
-            self.machine = await self._database.value(
-                "this_machine", key=node.key, host=node.host, path=node.path
-            )
+            self.machine = await self._database.value("this_machine", key=node.key, host=node.host, path=node.path)
 
     async def _refuse_copy(self, node: Node) -> None:
         originals = await self._database.fetch(
@@ -82,9 +80,7 @@ class PostgresBackend:
 
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
         columns = columns_of([location_values(row) for row in rows], len(LOCATION_COLUMNS))
-        await self._database.fetch(
-            "relocate_pages", **dict(zip(LOCATION_COLUMNS, columns, strict=True))
-        )
+        await self._database.fetch("relocate_pages", **dict(zip(LOCATION_COLUMNS, columns, strict=True)))
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         await relocate_contents(self._database, self.machine, moved)

@@ -21,17 +21,13 @@ class PostgresUrlSlices:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> list[Any]:
+    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Any]:
         return await self._database.fetch(
             "pending_after", domain=domain, priority=priority, position=position, limit=limit
         )
 
     async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
-        return await self._database.fetch(
-            "blocked_after", domain=domain, fingerprint=fingerprint, limit=limit
-        )
+        return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
 
     async def settle(
         self,
@@ -94,9 +90,7 @@ async def include(domains: list[int], session: Session) -> None:
     await add_counters(session, changes)
 
 
-async def _change_pending(
-    session: Session, domain: int, change: int, changes: Counter[str]
-) -> None:
+async def _change_pending(session: Session, domain: int, change: int, changes: Counter[str]) -> None:
     """Add to the number of pending URLs of a locked domain, and recompute when it is due."""
     rows = await session.fetch("add_to_pending", domain=domain, change=change)
     for pending, excluded in rows:

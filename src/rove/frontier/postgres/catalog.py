@@ -39,9 +39,7 @@ class PostgresCatalog:
                 await session.fetch("set_meta", key="settings", value=settings)
                 await session.fetch("revise")
             if seeds is not None:
-                await session.fetch(
-                    "add_seed_source", machine=self._machine(), path=seeds.path, name=seeds.name
-                )
+                await session.fetch("add_seed_source", machine=self._machine(), path=seeds.path, name=seeds.name)
 
         await self._database.transaction("save settings", work)
 
@@ -60,9 +58,7 @@ class PostgresCatalog:
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         return await self._change_exclusions("lift_exclusions", patterns, who=who)
 
-    async def _change_exclusions(
-        self, query: str, patterns: Sequence[str], **values: str
-    ) -> list[str]:
+    async def _change_exclusions(self, query: str, patterns: Sequence[str], **values: str) -> list[str]:
         async def work(session: Session) -> list[str]:
             rows = await session.fetch(query, patterns=list(patterns), wall=time.time(), **values)
             if rows:
@@ -76,8 +72,7 @@ class PostgresCatalog:
             "seed_sources", machine=self._machine(), gone_after_ms=GONE_AFTER_SECONDS * 1000
         )
         return [
-            seed_source(columns, is_here=is_here, is_abandoned=is_abandoned)
-            for *columns, is_here, is_abandoned in rows
+            seed_source(columns, is_here=is_here, is_abandoned=is_abandoned) for *columns, is_here, is_abandoned in rows
         ]
 
     async def save_progress(self, source: SeedSource) -> None:

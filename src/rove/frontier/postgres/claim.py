@@ -78,9 +78,7 @@ class PostgresClaiming:
             others = await self._lease("lease", session, bound, limit - len(fresh), process)
         return fresh, others, await self._urls_of(session, [*fresh, *others])
 
-    async def _lease(
-        self, query: str, session: Session, bound: int, limit: int, process: int
-    ) -> list[LeasedDomain]:
+    async def _lease(self, query: str, session: Session, bound: int, limit: int, process: int) -> list[LeasedDomain]:
         rows = await session.fetch(
             query,
             bound=bound,
@@ -110,9 +108,7 @@ class PostgresClaiming:
         await add_counters(session, changes)
         return urls
 
-    async def _give_up_heads(
-        self, session: Session, domains: list[int], now: int, changes: Counter[str]
-    ) -> None:
+    async def _give_up_heads(self, session: Session, domains: list[int], now: int, changes: Counter[str]) -> None:
         """Fail the head URL of domains whose claims were never settled."""
         heads = await _head_urls(session, domains, now, 1)
         settled = await settle_urls(session, given_up_rows(heads), changes)
@@ -124,9 +120,7 @@ class PostgresClaiming:
 
 async def _head_urls(session: Session, domains: list[int], now: int, limit: int) -> Urls:
     return urls_by_domain(
-        await session.fetch(
-            "head_urls", domains=domains, now=now, limit=limit, retried=RETRIED, held=HELD
-        )
+        await session.fetch("head_urls", domains=domains, now=now, limit=limit, retried=RETRIED, held=HELD)
     )
 
 

@@ -38,9 +38,7 @@ class ClaimFloor:
         """Return the bound for the next claim; LOWEST if it is time for an unbounded one."""
         return LOWEST if self._steady() >= self._next_unbounded else self._bound
 
-    def claimed(
-        self, bound: int, seconds: float, was_due: list[int], now: int | None, limit: int
-    ) -> None:
+    def claimed(self, bound: int, seconds: float, was_due: list[int], now: int | None, limit: int) -> None:
         """Move the bound after a claim that took `seconds` and returned domains that were due at these times."""
         steady = self._steady()
         if bound == LOWEST:

@@ -118,9 +118,7 @@ class ClockGuard:
         reading = await self._database.run("read the clock", self._read)
         step = self._clock.check(reading)
         if step:
-            log.warning(
-                "the server's clock was set by %+.1f s; the crawl's clock is corrected", step / 1000
-            )
+            log.warning("the server's clock was set by %+.1f s; the crawl's clock is corrected", step / 1000)
             amend = partial(self._amend, reading.amendment_ms, step)
             await self._database.transaction("correct the clock", amend)
             self._clock.check(await self._database.run("read the clock", self._read))

@@ -39,9 +39,7 @@ async def insert_contents(session: Session, visits: Iterable[VisitResult], machi
     )
 
 
-async def relocate_contents(
-    database: PostgresDatabase, machine: int, moved: Sequence[MovedContent]
-) -> None:
+async def relocate_contents(database: PostgresDatabase, machine: int, moved: Sequence[MovedContent]) -> None:
     """Save the new locations of texts of a node."""
     columns = columns_of([relocation_row(text) for text in moved], 8)
     hashes, files, offsets, domains, visits, new_files, new_offsets, new_lengths = columns
@@ -59,11 +57,7 @@ async def relocate_contents(
     )
 
 
-async def forget_contents(
-    database: PostgresDatabase, machine: int, texts: Sequence[tuple[int, Location]]
-) -> None:
+async def forget_contents(database: PostgresDatabase, machine: int, texts: Sequence[tuple[int, Location]]) -> None:
     """Delete the records of texts of a node."""
     hashes, files, offsets = columns_of([location_key(*text) for text in texts], 3)
-    await database.fetch(
-        "forget_contents", hashes=hashes, files=files, offsets=offsets, machine=machine
-    )
+    await database.fetch("forget_contents", hashes=hashes, files=files, offsets=offsets, machine=machine)

@@ -151,9 +151,7 @@ class PostgresDatabase:
         self._give_up_at = time.monotonic() + seconds
         self._hurry.set()
 
-    async def run(
-        self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
-    ) -> T:
+    async def run(self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True) -> T:
         """Run work on a connection until it succeeds. Without `again`, raise WasLost once a lost server is back."""
         if time.monotonic() - self._logged_at > TIMINGS_SECONDS:
             self._log_timings()
@@ -173,9 +171,7 @@ class PostgresDatabase:
                 if not again:
                     raise WasLost from error
 
-    async def transaction(
-        self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True
-    ) -> T:
+    async def transaction(self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True) -> T:
         """Run work in one transaction."""
 
         async def whole(session: Session) -> T:
@@ -265,9 +261,7 @@ class PostgresDatabase:
         Uses a new connection, because those of the pool may be dead.
         """
         try:
-            connection = await asyncpg.connect(
-                self.url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS
-            )
+            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS)
             try:
                 is_read_only = await Session(connection, self.timings).value("is_read_only")
             finally:

@@ -52,9 +52,7 @@ def open_error(error: BaseException, url: str, schema: str) -> RoveError:
     database = _database(url)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return UsageError(f"there is no database {database!r} at {where}; create it with createdb")
-    if isinstance(
-        error, (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError)
-    ):
+    if isinstance(error, (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError)):
         return UsageError(f"PostgreSQL at {where} refused the login: {error}")
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return UsageError(

@@ -73,9 +73,7 @@ class PostgresFrontier:
             await lift_caps(session, self._policy.limits_epoch)
             if run is None:
                 return 0
-            process: int = await session.value(
-                "begin_process", run=run, machine=self._machine, pid=os.getpid()
-            )
+            process: int = await session.value("begin_process", run=run, machine=self._machine, pid=os.getpid())
             return process
 
         await self._clock.watch()
@@ -98,9 +96,7 @@ class PostgresFrontier:
     async def settle(self, visits: Sequence[VisitResult]) -> int:
         if not visits:
             return 0
-        return await self._database.transaction(
-            "settle", partial(self._settling.settle, visits, self.process)
-        )
+        return await self._database.transaction("settle", partial(self._settling.settle, visits, self.process))
 
     async def add(
         self,
@@ -138,9 +134,7 @@ class PostgresFrontier:
         for start in range(0, len(items), EXCLUSIONS_PER_TRANSACTION):
             part = items[start : start + EXCLUSIONS_PER_TRANSACTION]
             pending = await self._database.transaction("exclude", partial(exclude, part))
-            blocked += await self._bulk.withdraw_all(
-                pending, UrlState.BLOCKED, BlockReason.EXCLUDED
-            )
+            blocked += await self._bulk.withdraw_all(pending, UrlState.BLOCKED, BlockReason.EXCLUDED)
         return blocked
 
     async def include(self, domains: Sequence[int]) -> None:
@@ -173,9 +167,7 @@ class PostgresFrontier:
         async def work(session: Session) -> int:
             owners = processes
             if owners is None:
-                rows = await session.fetch(
-                    "own_processes", machine=self._machine, process=self.process
-                )
+                rows = await session.fetch("own_processes", machine=self._machine, process=self.process)
                 owners = [row[0] for row in rows]
             await session.fetch("mark_gone", processes=list(owners))
             cut = await session.fetch(

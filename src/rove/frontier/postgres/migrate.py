@@ -24,9 +24,7 @@ async def migrate(session: Session, name: str, where: str, schema: Schema, *, cr
             await session.fetch("note_migration", number=number, fingerprint=fingerprint)
 
 
-async def _missing(
-    session: Session, name: str, where: str, schema: Schema, *, create: bool
-) -> list[tuple[int, str]]:
+async def _missing(session: Session, name: str, where: str, schema: Schema, *, create: bool) -> list[tuple[int, str]]:
     version, fingerprint = 0, None
     if await session.value("has_table", schema=name, name="migration"):
         rows: list[Any] = await session.fetch("schema_version")

@@ -9,9 +9,7 @@ from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
 from rove.frontier.queries import load_numbered_queries
 from rove.frontier.timing import Timings
 
-QUERIES = {
-    name: with_arrays_as_text(query) for name, query in load_numbered_queries("postgres").items()
-}
+QUERIES = {name: with_arrays_as_text(query) for name, query in load_numbered_queries("postgres").items()}
 
 
 class Session:
@@ -28,8 +26,7 @@ class Session:
         self.query = query
         known = QUERIES[query]
         values = [
-            array_text(parameters[name]) if name in known.as_text else parameters[name]
-            for name in known.parameters
+            array_text(parameters[name]) if name in known.as_text else parameters[name] for name in known.parameters
         ]
         started = time.perf_counter()
         try:

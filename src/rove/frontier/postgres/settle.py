@@ -56,16 +56,12 @@ class PostgresSettling:
         await add_counters(session, changes)
         return len(valid)
 
-    async def close_leases(
-        self, session: Session, closing: list[Closing], changes: Counter[str]
-    ) -> dict[int, int]:
+    async def close_leases(self, session: Session, closing: list[Closing], changes: Counter[str]) -> dict[int, int]:
         """End leases whose rows are locked; return the Crawl-delay of each domain in milliseconds."""
         if not closing:
             return {}
         columns = columns_of(closing, len(Closing._fields))
-        domains, settled, requested, since_finish, pages, pauses, backoffs, failures, repeats = (
-            columns
-        )
+        domains, settled, requested, since_finish, pages, pauses, backoffs, failures, repeats = columns
         closed = await session.fetch(
             "close_leases",
             domains=domains,
@@ -129,20 +125,14 @@ class PostgresSettling:
         )
         await reschedule(session, domains)
 
-    async def _insert_requests(
-        self, session: Session, rows: list[list[Any]], changes: Counter[str]
-    ) -> None:
+    async def _insert_requests(self, session: Session, rows: list[list[Any]], changes: Counter[str]) -> None:
         if not rows:
             return
         columns = dict(zip(REQUEST_COLUMNS, columns_of(rows, len(REQUEST_COLUMNS)), strict=True))
-        count_requests(
-            await session.fetch("insert_requests", machine=self._machine, **columns), changes
-        )
+        count_requests(await session.fetch("insert_requests", machine=self._machine, **columns), changes)
 
 
-async def settle_urls(
-    session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]
-) -> Counter[int]:
+async def settle_urls(session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]) -> Counter[int]:
     """Move URLs out of pending; return their number by domain."""
     if not rows:
         return Counter()

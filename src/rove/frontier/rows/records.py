@@ -58,9 +58,7 @@ def exclusion(row: Sequence[Any]) -> Exclusion:
     )
 
 
-def seed_source(
-    row: Sequence[Any], *, is_here: bool = True, is_abandoned: bool = False
-) -> SeedSource:
+def seed_source(row: Sequence[Any], *, is_here: bool = True, is_abandoned: bool = False) -> SeedSource:
     """Build a seed file from the first columns of a row of seed_sources."""
     id, path, name, offset, lines, good, bad, finished = row
     return SeedSource(

@@ -121,11 +121,7 @@ def location_from(values: Sequence[Any]) -> Location | None:
 
 
 def _location_values(location: Location | None) -> tuple[str | None, int | None, int | None]:
-    return (
-        (None, None, None)
-        if location is None
-        else (location.file, location.offset, location.length)
-    )
+    return (None, None, None) if location is None else (location.file, location.offset, location.length)
 
 
 def ledger_rows(
@@ -156,9 +152,7 @@ def ledger_rows(
     return values
 
 
-def delay_in_force(
-    visit: VisitResult, delay: float, crawl_delay: float
-) -> tuple[float, DelaySource]:
+def delay_in_force(visit: VisitResult, delay: float, crawl_delay: float) -> tuple[float, DelaySource]:
     """Return how long a domain is left alone after a visit, and why."""
     longest = max(delay, crawl_delay, visit.pause)
     if longest == delay:

@@ -43,9 +43,7 @@ class LeasedDomain(NamedTuple):
             token=self.token,
             crawl_delay=self.crawl_delay / 1000,
             urls=tuple(urls),
-            pace=Pace(
-                backoff=self.backoff / 1000, failures=self.failures, repeats=self.repeats / 1000
-            ),
+            pace=Pace(backoff=self.backoff / 1000, failures=self.failures, repeats=self.repeats / 1000),
             claimed_ms=self.now,
         )
 
@@ -72,9 +70,7 @@ class Closing(NamedTuple):
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """Build a pending URL from a row of head_urls or more_urls."""
     _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of = row
-    return PendingUrl(
-        fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of
-    )
+    return PendingUrl(fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of)
 
 
 def urls_by_domain(rows: Iterable[Sequence[Any]]) -> dict[int, list[PendingUrl]]:
@@ -99,10 +95,7 @@ def settled_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
 def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
     """Return the rows of settle_urls that fail the first URL of each domain."""
     reason = lost_with_process(MAX_UNSETTLED_CLAIMS)
-    return [
-        (domain, urls[0].fingerprint, UrlState.FAILED, reason, None)
-        for domain, urls in heads.items()
-    ]
+    return [(domain, urls[0].fingerprint, UrlState.FAILED, reason, None) for domain, urls in heads.items()]
 
 
 def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:

@@ -20,16 +20,12 @@ from rove.policy.budget import DomainBudget
 class SqliteAdding:
     """Adds URLs for one process."""
 
-    def __init__(
-        self, database: SqliteDatabase, budget: DomainBudget, now: Callable[[], int]
-    ) -> None:
+    def __init__(self, database: SqliteDatabase, budget: DomainBudget, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
         self._full = FullDomains(budget, lambda: now() / 1000)
 
-    def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]
-    ) -> Added:
+    def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
         """Insert the unseen URLs. In the database's thread only."""
         urls, dropped = self._full.sift(urls, exempt)
         changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
@@ -64,9 +60,7 @@ class SqliteAdding:
         changes["urls.pending"] += unseen.total()
         changes["domains.total"] += len(made)
         changes["domains.active"] += len(made)
-        changes["domains.active"] += sum(
-            pending == unseen[id] and not excluded for id, pending, excluded, *_ in known
-        )
+        changes["domains.active"] += sum(pending == unseen[id] and not excluded for id, pending, excluded, *_ in known)
         least = self._full.least_room
         return [
             *(Raised(id, unseen[id], 0, 0) for id in made if unseen[id] > least),
@@ -142,9 +136,7 @@ def _trim(
     return [Trimmed(*row) for row in rows]
 
 
-def _of_known_domains(
-    database: SqliteDatabase, urls: Sequence[NewUrl], changes: Counter[str]
-) -> list[NewUrl]:
+def _of_known_domains(database: SqliteDatabase, urls: Sequence[NewUrl], changes: Counter[str]) -> list[NewUrl]:
     domains = list({url.domain: None for url in urls})
     known = {row[0] for row in database.batch("known_domains", domains)}
     within = [url for url in urls if url.domain in known]

@@ -19,17 +19,13 @@ class SqliteUrlSlices:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def pending_after(
-        self, domain: int, priority: int, position: int, limit: int
-    ) -> list[Row]:
+    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Row]:
         return await self._database.fetch(
             "pending_after", domain=domain, priority=priority, position=position, limit=limit
         )
 
     async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Row]:
-        return await self._database.fetch(
-            "blocked_after", domain=domain, fingerprint=fingerprint, limit=limit
-        )
+        return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
 
     async def settle(
         self,

@@ -53,15 +53,11 @@ class SqliteCatalog:
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         return await self._change_exclusions("lift_exclusions", patterns, who=who)
 
-    async def _change_exclusions(
-        self, query: str, patterns: Sequence[str], **values: str
-    ) -> list[str]:
+    async def _change_exclusions(self, query: str, patterns: Sequence[str], **values: str) -> list[str]:
         def work() -> list[str]:
             now = (self._clock or self._database.clock())()
             with self._database.transaction():
-                rows = self._database.batch(
-                    query, list(patterns), now=now, wall=time.time(), **values
-                )
+                rows = self._database.batch(query, list(patterns), now=now, wall=time.time(), **values)
                 if rows:
                     self._database.execute("revise_exclusions")
             return [row[0] for row in rows]
@@ -72,6 +68,4 @@ class SqliteCatalog:
         return [seed_source(row) for row in await self._database.fetch("seed_sources")]
 
     async def save_progress(self, source: SeedSource) -> None:
-        await self._database.write(
-            lambda: self._database.execute("update_seed_source", **seed_progress(source))
-        )
+        await self._database.write(lambda: self._database.execute("update_seed_source", **seed_progress(source)))

@@ -65,12 +65,8 @@ def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> l
     return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
 
 
-def _head_urls(
-    database: SqliteDatabase, domains: list[int], now: int, limit: int
-) -> dict[int, list[PendingUrl]]:
-    return urls_by_domain(
-        database.batch("head_urls", domains, now=now, limit=limit, retried=RETRIED, held=HELD)
-    )
+def _head_urls(database: SqliteDatabase, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
+    return urls_by_domain(database.batch("head_urls", domains, now=now, limit=limit, retried=RETRIED, held=HELD))
 
 
 def _give_up_heads(

@@ -226,9 +226,7 @@ class SqliteDatabase:
             self.execute("set_meta", key=SCHEMA_KEY, value=self._schema.fingerprint(newest))
             connection.execute(f"PRAGMA user_version = {newest}")
 
-    def _missing_migrations(
-        self, connection: sqlite3.Connection, *, create: bool
-    ) -> list[tuple[int, str]]:
+    def _missing_migrations(self, connection: sqlite3.Connection, *, create: bool) -> list[tuple[int, str]]:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         has_meta = bool(self.execute("has_table", name="meta"))
         missing = self._schema.missing(
@@ -238,9 +236,7 @@ class SqliteDatabase:
             migrate=create and not self._read_only,
         )
         if missing and version and not connection.in_transaction:
-            self._on_news(
-                f"updating {self.path} to a new schema, which takes minutes if it is large"
-            )
+            self._on_news(f"updating {self.path} to a new schema, which takes minutes if it is large")
         return missing
 
 
@@ -286,9 +282,7 @@ def mapped(error: sqlite3.Error, path: Path) -> RoveError:
     """Return our exception for one of sqlite3's."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
-        return DiskFull(
-            f"the disk is full: {path} cannot grow ({error}); make room, then use --resume"
-        )
+        return DiskFull(f"the disk is full: {path} cannot grow ({error}); make room, then use --resume")
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return UsageError(f"{path} is not a frontier that rove can read ({error})")
     return FrontierError(f"the frontier {path} failed: {error}")

@@ -62,9 +62,7 @@ class SqliteFrontier:
             with self._database.transaction():
                 lift_caps(self._database, self._policy.limits_epoch)
                 if run is not None:
-                    rows = self._database.execute(
-                        "begin_process", run=run, pid=os.getpid(), now=self._now()
-                    )
+                    rows = self._database.execute("begin_process", run=run, pid=os.getpid(), now=self._now())
                     self.process = rows[0][0]
 
         await self._database.run(work)
@@ -129,16 +127,12 @@ class SqliteFrontier:
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         wanted = list(keys)
-        rows = await self._database.run(
-            lambda: self._database.batch("origins", wanted, now=self._now())
-        )
+        rows = await self._database.run(lambda: self._database.batch("origins", wanted, now=self._now()))
         return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.write(
-            lambda: put_origins(
-                self._database, records, delay=self._policy.delay_ms, now=self._now()
-            )
+            lambda: put_origins(self._database, records, delay=self._policy.delay_ms, now=self._now())
         )
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
@@ -173,9 +167,7 @@ class SqliteFrontier:
                 rows = self._database.execute("other_processes", process=self.process)
                 owners = [row[0] for row in rows]
             self._database.batch("mark_gone", list(owners))
-            cut = self._database.batch(
-                "cut_leases", list(owners), now=self._now(), delay=self._policy.delay_ms
-            )
+            cut = self._database.batch("cut_leases", list(owners), now=self._now(), delay=self._policy.delay_ms)
             return len(cut)
 
         return await self._database.write(work)

@@ -9,9 +9,7 @@ from rove.frontier.sqlite.database import SqliteDatabase
 from rove.model.visits import OriginRecord
 
 
-def put_origins(
-    database: SqliteDatabase, records: Sequence[OriginRecord], *, delay: int, now: int
-) -> None:
+def put_origins(database: SqliteDatabase, records: Sequence[OriginRecord], *, delay: int, now: int) -> None:
     """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
     for record in records:
         values = dict(zip(ORIGIN_PARAMETERS, origin_values(record), strict=True))

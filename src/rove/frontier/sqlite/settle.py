@@ -46,9 +46,7 @@ def settle(
     ended = database.batch("end_late", late_rows(late), now=now, delay=policy.delay_ms)
     reschedule(database, [row[0] for row in ended])
     in_force = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
-    _insert_requests(
-        database, ledger_rows(visits, in_force, policy=policy, process=process), changes
-    )
+    _insert_requests(database, ledger_rows(visits, in_force, policy=policy, process=process), changes)
     database.insert("insert_contents", content_rows(valid))
     count_leases(valid, changes)
     add_counters(database, changes)
@@ -56,9 +54,7 @@ def settle(
     return len(valid)
 
 
-def settle_urls(
-    database: SqliteDatabase, rows: list[tuple[Any, ...]], changes: Counter[str]
-) -> Counter[int]:
+def settle_urls(database: SqliteDatabase, rows: list[tuple[Any, ...]], changes: Counter[str]) -> Counter[int]:
     """Move URLs out of pending; return their number by domain."""
     return count_settled(database.batch("settle_urls", rows), changes)
 
@@ -94,7 +90,5 @@ def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit]) -> None:
     add_counters(database, changes)
 
 
-def _insert_requests(
-    database: SqliteDatabase, rows: list[list[Any]], changes: Counter[str]
-) -> None:
+def _insert_requests(database: SqliteDatabase, rows: list[list[Any]], changes: Counter[str]) -> None:
     count_requests(database.insert("insert_requests", rows), changes)

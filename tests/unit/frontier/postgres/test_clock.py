@@ -180,9 +180,7 @@ def test_a_slow_answer_is_no_step() -> None:
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
 @pytest.mark.parametrize(("there", "back"), [(2.0, 0.0), (0.0, 2.0), (1.0, 1.0)])
-def test_a_step_seen_in_a_slow_answer_is_taken_out_in_the_end(
-    step: int, there: float, back: float
-) -> None:
+def test_a_step_seen_in_a_slow_answer_is_taken_out_in_the_end(step: int, there: float, back: float) -> None:
     """The step is known only up to the round-trip time. The correction is too large at first, then reverted."""
     server = Server()
     watcher = Watcher(server)

@@ -14,9 +14,7 @@ from rove.frontier.postgres.errors import is_lost, open_error
 URL = "postgresql://rove:s3cret@db.test:5432/crawls"
 
 
-@pytest.mark.parametrize(
-    "name", ["rove", "a", "_", "_x", "crawl_2026", "x9", "pgx", "pg", "a_public", "a" * 63]
-)
+@pytest.mark.parametrize("name", ["rove", "a", "_", "_x", "crawl_2026", "x9", "pgx", "pg", "a_public", "a" * 63])
 def test_a_good_name_is_returned_as_it_is(name: str) -> None:
     assert checked_name(name) == name
 
@@ -149,9 +147,7 @@ def test_which_errors_mean_that_the_server_is_away(error: Exception, lost: bool)
         (asyncpg.DivisionByZeroError("zero"), UsageError, "cannot be used: zero"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_a_sentence(
-    error: Exception, kind: type[UsageError], words: str
-) -> None:
+def test_a_database_that_cannot_be_used_is_a_sentence(error: Exception, kind: type[UsageError], words: str) -> None:
     """Errors that may end by themselves are told from those that the user has to fix."""
     shown = open_error(error, URL, "mine")
     assert type(shown) is kind
