@@ -27,9 +27,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    from rove.cli import (
-        rove,  # slow to import; inside main's `try` because the user may press Ctrl-C
-    )
+    from rove.cli import rove  # slow to import; inside main's `try` because the user may press Ctrl-C
 
     try:
         code = rove.main(arguments, prog_name="rove", standalone_mode=False)

@@ -11,12 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove import __version__
-from rove.app.concurrency import (
-    available_cores,
-    fetches_per_process,
-    process_count,
-    raise_open_files,
-)
+from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.recovery import recover_requests, recover_store
@@ -65,11 +60,7 @@ class CrawlApp:
     """One `rove crawl` or `rove join`."""
 
     def __init__(
-        self,
-        options: CrawlOptions,
-        *,
-        say: Callable[[str], None],
-        watch: Callable[[Running], Awaitable[None]],
+        self, options: CrawlOptions, *, say: Callable[[str], None], watch: Callable[[Running], Awaitable[None]]
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
@@ -124,10 +115,7 @@ class CrawlApp:
             clock=steady_seconds,
         )
         processes = process_count(
-            self._options.processes,
-            cores=available_cores(),
-            concurrency=settings.concurrency,
-            is_sqlite=remote is None,
+            self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
         fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
@@ -154,10 +142,7 @@ class CrawlApp:
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
-            ending=ending,
-            counters=runner.progress.snapshot(),
-            seconds=seconds,
-            counts=await context.frontier.counts(),
+            ending=ending, counters=runner.progress.snapshot(), seconds=seconds, counts=await context.frontier.counts()
         )
 
     def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:
@@ -168,10 +153,7 @@ class CrawlApp:
     @asynccontextmanager
     async def _watched(self, running: Running) -> AsyncIterator[None]:
         """Show the crawl, and watch for changed settings, while it runs."""
-        tasks = [
-            asyncio.ensure_future(self._watch(running)),
-            asyncio.ensure_future(_stop_when_changed(running)),
-        ]
+        tasks = [asyncio.ensure_future(self._watch(running)), asyncio.ensure_future(_stop_when_changed(running))]
         try:
             yield
         finally:

@@ -139,12 +139,7 @@ def frame(view: View) -> Frame:
     table.add_row("on average", f"{view.average:.1f}", "leased", f"{domains['leased']:,}")
     table.add_row("received", size_text(view.bytes), "idle", f"{domains['idle']:,}")
     table.add_row("in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}")
-    table.add_row(
-        "running for",
-        seconds_text(view.seconds),
-        "ceiling used",
-        _percent(view.share),
-    )
+    table.add_row("running for", seconds_text(view.seconds), "ceiling used", _percent(view.share))
     errors = ", ".join(f"{name} {count:,}" for name, count in view.errors.most_common(ERRORS_SHOWN))
     errors = errors or "none"
     below = Table.grid(padding=(0, 2))

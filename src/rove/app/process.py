@@ -71,11 +71,7 @@ async def assembled(
             reader=reader,
             inflight_log=inflight_log,
             pressure=Pressure(
-                settings,
-                concurrency=concurrency,
-                directory=data.root,
-                clock=steady_seconds,
-                on_news=on_news,
+                settings, concurrency=concurrency, directory=data.root, clock=steady_seconds, on_news=on_news
             ),
             progress=Progress(started=steady_seconds()),
             shutdown=Shutdown(frontier),
@@ -111,11 +107,7 @@ def _fetcher(settings: Settings) -> CurlFetcher:
 
 
 def _reader(settings: Settings) -> PageReader:
-    return PageReader(
-        max_links=settings.max_links,
-        drop_params=settings.drop_params,
-        max_memory=settings.max_memory,
-    )
+    return PageReader(max_links=settings.max_links, drop_params=settings.drop_params, max_memory=settings.max_memory)
 
 
 def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> WarcStore:

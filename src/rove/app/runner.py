@@ -74,11 +74,7 @@ async def this_process(context: RunContext, *, on_news: Callable[[str], None]) -
 
 @asynccontextmanager
 async def worker_processes(
-    context: RunContext,
-    *,
-    log_level: str,
-    say: Callable[[str], None],
-    on_news: Callable[[str], None],
+    context: RunContext, *, log_level: str, say: Callable[[str], None], on_news: Callable[[str], None]
 ) -> AsyncIterator[Runner]:
     """Crawl in worker processes, one for each entry of `context.fetches`."""
 

@@ -29,13 +29,7 @@ from rove.cli.options import (
     settings_given,
 )
 from rove.cli.run import run_crawl
-from rove.config import (
-    DEFAULT_CONCURRENCY,
-    DEFAULT_MAX_PAGE_SIZE,
-    DEFAULT_TIMEOUT,
-    parse_duration,
-    parse_size,
-)
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, parse_duration, parse_size
 from rove.humanize import size_text
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.urls.ignored_params import parse_names
@@ -55,11 +49,7 @@ network = partial(option, group=NETWORK)
 
 @click.command(cls=Command, short_help="Crawl from a file of domains.")
 @click.argument("seeds", required=False)
-@what(
-    "--resume",
-    is_flag=True,
-    help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.",
-)
+@what("--resume", is_flag=True, help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.")
 @what(
     "--exclude",
     type=click.Path(path_type=Path),
@@ -100,9 +90,7 @@ network = partial(option, group=NETWORK)
     help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
 @politely(
-    "--info-url",
-    metavar="URL",
-    help="A page about this crawl, named in the User-Agent after the e-mail address.",
+    "--info-url", metavar="URL", help="A page about this crawl, named in the User-Agent after the e-mail address."
 )
 @politely(
     "--delay",
@@ -212,14 +200,10 @@ network = partial(option, group=NETWORK)
     help="Name server to use; repeatable.",
 )
 @setting_flag(
-    "--strict-tls",
-    group=NETWORK,
-    help="Refuse invalid certificates and old TLS versions instead of marking the pages.",
+    "--strict-tls", group=NETWORK, help="Refuse invalid certificates and old TLS versions instead of marking the pages."
 )
 @setting_flag(
-    "--allow-private-addresses",
-    group=NETWORK,
-    help="Allow loopback, private, link-local and reserved addresses.",
+    "--allow-private-addresses", group=NETWORK, help="Allow loopback, private, link-local and reserved addresses."
 )
 def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input)."""

@@ -25,20 +25,8 @@ EMAIL = "demo@example.org"
 
 
 @click.command(cls=Command, short_help="Crawl a small web on this machine.")
-@option(
-    "--hosts",
-    type=click.IntRange(min=1),
-    default=HOSTS,
-    metavar="N",
-    help="Number of sites in the small web.",
-)
-@option(
-    "--seconds",
-    type=click.FloatRange(min=1),
-    default=SECONDS,
-    metavar="N",
-    help="How long to crawl.",
-)
+@option("--hosts", type=click.IntRange(min=1), default=HOSTS, metavar="N", help="Number of sites in the small web.")
+@option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="N", help="How long to crawl.")
 @option(
     "--data-dir",
     type=click.Path(path_type=Path),

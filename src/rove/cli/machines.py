@@ -46,12 +46,7 @@ from rove.datadir import DataDir
 @min_free_disk_option
 @log_level_option
 def join(
-    frontier: str,
-    crawl_name: str | None,
-    data_dir: Path,
-    processes: int | None,
-    log_level: str,
-    **given: Any,
+    frontier: str, crawl_name: str | None, data_dir: Path, processes: int | None, log_level: str, **given: Any
 ) -> int:
     """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
     options = CrawlOptions(

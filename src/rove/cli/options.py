@@ -9,12 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.config import (
-    DEFAULT_MAX_MEMORY,
-    DEFAULT_MIN_FREE_DISK,
-    Settings,
-    parse_size,
-)
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, Settings, parse_size
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
 

@@ -46,13 +46,7 @@ def status(data_dir: Path, json: bool) -> None:
 @data_dir
 @domain_option
 @option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
-@option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=DEFAULT_PAGES,
-    metavar="N",
-    help="Maximum number of pages.",
-)
+@option("--limit", type=click.IntRange(min=1), default=DEFAULT_PAGES, metavar="N", help="Maximum number of pages.")
 @json_option
 def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
     """List the pages that were requested, newest first (with --domain: oldest first)."""

@@ -52,12 +52,7 @@ class InflightLog:
     """The in-flight log of one process."""
 
     def __init__(
-        self,
-        directory: Path,
-        process: int,
-        spare: SpareFiles | None = None,
-        *,
-        file_bytes: int = FILE_BYTES,
+        self, directory: Path, process: int, spare: SpareFiles | None = None, *, file_bytes: int = FILE_BYTES
     ) -> None:
         """`process`: the number of this process in the frontier; `spare`: used when no more files can be opened."""
         self._open_file = at_once if spare is None else spare.opened

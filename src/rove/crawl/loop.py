@@ -65,10 +65,7 @@ class Crawl:
         self._follow_exclusions = follow_exclusions
         self._writer = BatchWriter(context, on_settled=self._count_settled)
         self._claimer = Claimer(
-            context,
-            self._writer,
-            remaining_limits=remaining_limits,
-            all_seeds_loaded=all_seeds_loaded,
+            context, self._writer, remaining_limits=remaining_limits, all_seeds_loaded=all_seeds_loaded
         )
         self._slots = Slots(context, self._claimer, self._writer)
 
@@ -94,10 +91,7 @@ class Crawl:
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claimer.run())
         slots = self._slots.start()
-        helpers = [
-            asyncio.create_task(self._watch()),
-            asyncio.create_task(self._follow_exclusions(self._exclude)),
-        ]
+        helpers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow_exclusions(self._exclude))]
         if seed_loader is not None:
             helpers.append(asyncio.create_task(self._load_seeds(seed_loader)))
         tasks = [writer, claimer, *helpers, *slots]

@@ -94,13 +94,7 @@ class Requester:
             row = record.end_request(row, outcome, now=context.clock())
             pacing = record.pacing(context.settings.delay)
             context.inflight_log.note(
-                Note(
-                    visit=row.visit,
-                    domain=row.domain,
-                    row=row,
-                    pause=pacing.pause,
-                    pause_from=pacing.reason,
-                )
+                Note(visit=row.visit, domain=row.domain, row=row, pause=pacing.pause, pause_from=pacing.reason)
             )
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
             context.pressure.note_failure(outcome)

@@ -12,15 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import assert_never
 
-from rove.model.outcomes import (
-    Failed,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import DAY, OVERLOADED, ROBOTS_VALID_SECONDS
 from rove.policy.http_date import parse_http_date
@@ -56,10 +48,7 @@ def conditions_for(url: CrawlUrl, previous: OriginRecord | None) -> list[tuple[s
     """Return the headers that ask whether the known copy has changed, if it came from this URL."""
     if previous is None or previous.source != url.text:
         return []
-    conditions = [
-        ("If-None-Match", previous.etag),
-        ("If-Modified-Since", previous.last_modified),
-    ]
+    conditions = [("If-None-Match", previous.etag), ("If-Modified-Since", previous.last_modified)]
     return [(name, value) for name, value in conditions if value]
 
 
@@ -105,12 +94,7 @@ def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) ->
 
 
 def _none(page: CrawlUrl, response: Response) -> OriginRecord:
-    return OriginRecord(
-        domain=page.domain,
-        origin=page.origin,
-        status=RobotsStatus.NONE,
-        valid_for=valid_for(response),
-    )
+    return OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.NONE, valid_for=valid_for(response))
 
 
 def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
@@ -124,10 +108,7 @@ def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
 
 
 def _unreachable(
-    page: CrawlUrl,
-    previous: OriginRecord | None,
-    delay: float,
-    response: Response | None = None,
+    page: CrawlUrl, previous: OriginRecord | None, delay: float, response: Response | None = None
 ) -> OriginRecord:
     """Return a record that keeps the earlier rules and Crawl-delay, because the site has not withdrawn them."""
     failures = 1 + (previous.failures if previous else 0)
@@ -135,12 +116,7 @@ def _unreachable(
     if response is not None and response.status in OVERLOADED:
         wait = min(DAY, max(wait, retry_after(response) or 0.0))
     if previous is None:
-        previous = OriginRecord(
-            domain=page.domain,
-            origin=page.origin,
-            status=RobotsStatus.UNREACHABLE,
-            valid_for=wait,
-        )
+        previous = OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.UNREACHABLE, valid_for=wait)
     return previous.replace(status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0)
 
 

@@ -87,10 +87,7 @@ class RobotsCheck:
             self._record.note_origin(origin)
         if origin.crawl_delay > MAX_CRAWL_DELAY:
             log.warning(
-                "skipping %s: %s sets a Crawl-delay of %.0f s",
-                url.domain_name,
-                origin.origin,
-                origin.crawl_delay,
+                "skipping %s: %s sets a Crawl-delay of %.0f s", url.domain_name, origin.origin, origin.crawl_delay
             )
         return origin
 

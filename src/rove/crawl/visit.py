@@ -262,11 +262,7 @@ class Visit:
             came_from=(*target.came_from, target.url.fingerprint),
         )
         is_accepted = self._add_link(
-            url,
-            target.url,
-            depth=following.depth,
-            hops=following.hops,
-            sitemap_of=following.sitemap_of,
+            url, target.url, depth=following.depth, hops=following.hops, sitemap_of=following.sitemap_of
         )
         may_follow = (
             is_accepted
@@ -335,10 +331,7 @@ class Visit:
         """Record the links of a page that may be new to the frontier; most are known."""
         record = self._record
         record.links += self._context.gate.admitted(
-            self._context.seen.unseen(links),
-            depth=depth,
-            source=source,
-            refused=record.not_accepted,
+            self._context.seen.unseen(links), depth=depth, source=source, refused=record.not_accepted
         )
 
     def _add_link(self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = "") -> bool:

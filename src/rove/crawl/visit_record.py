@@ -7,30 +7,11 @@ import time
 from collections import Counter
 
 from rove.crawl.held_lease import HeldLease
-from rove.model.ledger import (
-    Content,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.ledger import Content, RequestKind, RequestRow, Settlement
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, WrongType
 from rove.model.reasons import RequestError, status_error
 from rove.model.urls import NewUrl, UrlState
-from rove.model.visits import (
-    Deferred,
-    OriginRecord,
-    RobotsStatus,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
@@ -209,13 +190,7 @@ class VisitRecord:
     def requests_only(self, now: float, delay: float) -> VisitResult:
         """Return a result that settles no URL, for a visit whose pages could not be written."""
         requests = [row.replace(settlement=Settlement.LOST) for row in self.requests]
-        return self.result(now, delay).replace(
-            settled=(),
-            deferred=(),
-            requests=requests,
-            not_accepted={},
-            contents=(),
-        )
+        return self.result(now, delay).replace(settled=(), deferred=(), requests=requests, not_accepted={}, contents=())
 
 
 def _memory_of(page: Page) -> int:
@@ -230,11 +205,7 @@ def _memory_of(page: Page) -> int:
 def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
     if isinstance(outcome, Failed):
         return row.replace(
-            ended=ended,
-            status=outcome.status,
-            error=outcome.kind.value,
-            address=outcome.address,
-            marks=outcome.marks,
+            ended=ended, status=outcome.status, error=outcome.kind.value, address=outcome.address, marks=outcome.marks
         )
     response = outcome.response
     row = row.replace(

@@ -167,9 +167,7 @@ class BatchWriter:
         for start in range(0, len(urls), LINKS_PER_ADD):
             part = fingerprints[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                urls[start : start + LINKS_PER_ADD],
-                only_known_domains=self._context.settings.seeds_only,
-                exempt=exempt,
+                urls[start : start + LINKS_PER_ADD], only_known_domains=self._context.settings.seeds_only, exempt=exempt
             )
             refused = added.refused
             seen.update([f for f in part if f not in refused] if refused else part)

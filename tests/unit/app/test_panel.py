@@ -21,19 +21,9 @@ from rove.model.urls import UrlState
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
 COUNTS = Counts(
-    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567},
-    domains=DOMAINS,
-    pages=7,
-    bytes=8,
-    requests=9,
+    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567}, domains=DOMAINS, pages=7, bytes=8, requests=9
 )
-EMPTY_COUNTS = Counts(
-    urls=dict.fromkeys(UrlState, 0),
-    domains=dict.fromkeys(DOMAINS, 0),
-    pages=0,
-    bytes=0,
-    requests=0,
-)
+EMPTY_COUNTS = Counts(urls=dict.fromkeys(UrlState, 0), domains=dict.fromkeys(DOMAINS, 0), pages=0, bytes=0, requests=0)
 TYPICAL = View(
     rate=12.34,
     average=5.67,
@@ -119,12 +109,7 @@ def test_a_typical_view_as_a_panel() -> None:
 
 def test_an_empty_view_as_a_panel() -> None:
     text = words(rendered(EMPTY))
-    for part in (
-        "pages 0",
-        "errors none",
-        "left until all URLs are done",
-        "ceiling used -",
-    ):
+    for part in ("pages 0", "errors none", "left until all URLs are done", "ceiling used -"):
         assert part in text, part
 
 

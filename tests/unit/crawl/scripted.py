@@ -23,16 +23,7 @@ from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.fetch.contract import Request
 from rove.frontier.contract import Frontier
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.parse.reader import PageReader
@@ -51,13 +42,7 @@ Script = Mapping[str, Any]
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
     """Return the head of an answer; the fetcher fills in the URL."""
-    return Response(
-        url="",
-        status=status,
-        status_line=f"HTTP/1.1 {status}",
-        headers=headers,
-        address="192.0.2.7",
-    )
+    return Response(url="", status=status, status_line=f"HTTP/1.1 {status}", headers=headers, address="192.0.2.7")
 
 
 def page(html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html") -> Fetched:
@@ -215,13 +200,7 @@ class World:
             gate=self.gate,
             reader=self.reader,
             inflight_log=self.inflight_log,
-            pressure=Pressure(
-                settings,
-                concurrency=1,
-                directory=self._folder,
-                clock=self.now,
-                on_news=lambda _: None,
-            ),
+            pressure=Pressure(settings, concurrency=1, directory=self._folder, clock=self.now, on_news=lambda _: None),
             progress=Progress(started=0.0),
             shutdown=self._shutdown,
             clock=self.now,
@@ -241,10 +220,7 @@ class World:
         origins |= {record.origin: record for record in await self.frontier.origins(keys)}
         now = self.now()
         return HeldLease(
-            lease=lease,
-            deadline=now + VISIT_BUDGET,
-            clock_offset=lease.claimed_ms / 1000 - now,
-            origins=origins,
+            lease=lease, deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now, origins=origins
         )
 
     def start(self, held: HeldLease) -> tuple[VisitRecord, Visit]:
@@ -281,11 +257,7 @@ class World:
         """Put a robots.txt record into the frontier."""
         url = crawl_url(origin + "/")
         record = OriginRecord(
-            domain=url.domain,
-            origin=url.origin,
-            status=RobotsStatus.RULES,
-            body=body.encode(),
-            valid_for=valid_for,
+            domain=url.domain, origin=url.origin, status=RobotsStatus.RULES, body=body.encode(), valid_for=valid_for
         )
         await self.frontier.put_origins([record])
 

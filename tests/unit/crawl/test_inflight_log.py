@@ -16,12 +16,7 @@ import pytest
 from rove.app.recovery import recover_requests
 from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from tests.unit.crawl.scripted import World
 
 DELAY = 70.0
@@ -212,20 +207,10 @@ class TestFiles:
     def test_they_are_sorted_by_process_and_number_and_others_are_ignored(self, folder: Path) -> None:
         folder.mkdir()
         names = ["requests-2-10.jsonl", "requests-2-9.jsonl", "requests-10-1.jsonl"]
-        for name in (
-            *names,
-            "requests-1.jsonl",
-            "notes.txt",
-            "xrequests-1-1.jsonl",
-            "requests-1-1.jsonl~",
-        ):
+        for name in (*names, "requests-1.jsonl", "notes.txt", "xrequests-1-1.jsonl", "requests-1-1.jsonl~"):
             (folder / name).touch()
         names_found = [(process, path.name) for process, path in inflight_files(folder)]
-        assert names_found == [
-            (2, "requests-2-9.jsonl"),
-            (2, "requests-2-10.jsonl"),
-            (10, "requests-10-1.jsonl"),
-        ]
+        assert names_found == [(2, "requests-2-9.jsonl"), (2, "requests-2-10.jsonl"), (10, "requests-10-1.jsonl")]
 
     @pytest.mark.parametrize(
         ("processes", "except_process", "expected"),
@@ -264,15 +249,7 @@ class TestReading:
         first, second = lost_visits(7, [path], DELAY)
         assert (first.domain, first.visit) == (-5, 1)
         assert first.rows == [
-            row(
-                1,
-                ended=T0 + 500,
-                error="",
-                status=200,
-                delay=DELAY,
-                process=7,
-                settlement=Settlement.LOST,
-            )
+            row(1, ended=T0 + 500, error="", status=200, delay=DELAY, process=7, settlement=Settlement.LOST)
         ]
         assert second.rows == [row(2, delay=DELAY, process=7, settlement=Settlement.LOST)]
         assert second.rows[0].error == Settlement.LOST
@@ -292,8 +269,7 @@ class TestReading:
         assert [lost.visit for lost in lost_visits(7, [path], DELAY)] == [1, 2]
 
     @pytest.mark.parametrize(
-        "garbage",
-        [b"\n", b"{}\n", b"null\n", b"\0" * 100 + b"\n", b"\xff\xfe\n", b'{"visit":"x"}\n'],
+        "garbage", [b"\n", b"{}\n", b"null\n", b"\0" * 100 + b"\n", b"\xff\xfe\n", b'{"visit":"x"}\n']
     )
     def test_garbage_is_ignored(self, path: Path, garbage: bytes) -> None:
         path.write_bytes(garbage + path.read_bytes() + garbage)
@@ -311,11 +287,7 @@ class TestReading:
             ([(70.0, DelaySource.FAILURES)], DELAY, DelaySource.DELAY),
             ([(300.5, DelaySource.RETRY_AFTER)], 300.5, DelaySource.RETRY_AFTER),
             (
-                [
-                    (300.0, DelaySource.RETRY_AFTER),
-                    (500.0, DelaySource.CRAWL_DELAY),
-                    (1.0, DelaySource.SLOW),
-                ],
+                [(300.0, DelaySource.RETRY_AFTER), (500.0, DelaySource.CRAWL_DELAY), (1.0, DelaySource.SLOW)],
                 500.0,
                 DelaySource.CRAWL_DELAY,
             ),

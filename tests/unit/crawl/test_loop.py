@@ -7,15 +7,7 @@ import inspect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -163,11 +155,7 @@ class Workspace:
         settings = Settings(email="me@example.org", **chosen)
         self.progress = Progress(started=clock())
         self.pressure = Pressure(
-            settings,
-            concurrency=settings.concurrency,
-            directory=self.folder,
-            clock=clock,
-            on_news=self.news.append,
+            settings, concurrency=settings.concurrency, directory=self.folder, clock=clock, on_news=self.news.append
         )
         frontier = frontier or self.frontier
         context = CrawlContext(
@@ -439,9 +427,7 @@ async def test_a_crawl_is_not_exhausted_while_seeds_are_loaded(workspace: Worksp
     assert await workspace.states() == {"http://a.test/": "done"}
 
 
-async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(
-    workspace: Workspace,
-) -> None:
+async def test_a_crawl_goes_slowly_while_seeds_are_loaded_and_not_after(workspace: Workspace) -> None:
     seeds = front_pages(400)
     workspace.fetcher = ScriptedFetcher({url: page() for url in seeds})
     await workspace.open(*seeds)
@@ -694,10 +680,7 @@ class TestOverdue:
         await workspace.open(*front_pages(2), delay=1000.0)
         suspended = 0.0
         crawl = workspace.crawl(
-            concurrency=1,
-            delay=1000.0,
-            store=workspace.store(),
-            clock=lambda: steady_seconds() + suspended,
+            concurrency=1, delay=1000.0, store=workspace.store(), clock=lambda: steady_seconds() + suspended
         )
 
         async def suspend(request: Request) -> None:
@@ -1198,9 +1181,7 @@ async def test_a_batch_of_pages_is_stored_in_one_write(workspace: Workspace) -> 
     assert max(sizes) == 40
 
 
-async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(
-    workspace: Workspace,
-) -> None:
+async def test_a_text_is_stored_once_and_a_domain_that_repeats_itself_is_known(workspace: Workspace) -> None:
     """A text that another domain had first is a copy, but not a repeat."""
     same = page("<title>Same</title><p>" + "One text for all of them. " * 20)
     urls = [*(f"http://h0.test/{n}" for n in range(4)), "http://h1.test/"]

@@ -14,21 +14,10 @@ from rove.errors import StoreError
 from rove.fetch.contract import Request
 from rove.frontier.contract import LostVisit
 from rove.model.ledger import DelaySource, RequestKind
-from rove.model.outcomes import (
-    TEMPORARY_FAILURES,
-    UNREACHABLE_FAILURES,
-    FailureKind,
-    Fetched,
-    Outcome,
-)
+from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind, Fetched, Outcome
 from rove.parse.reader import PageReader, Unread
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
-from rove.policy.constants import (
-    DEFAULT_REDIRECT_HOPS,
-    MAX_REDIRECT_CHAIN,
-    MAX_REQUESTS_PER_VISIT,
-    VISIT_BUDGET,
-)
+from rove.policy.constants import DEFAULT_REDIRECT_HOPS, MAX_REDIRECT_CHAIN, MAX_REQUESTS_PER_VISIT, VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.robots import MAX_ROBOTS_BYTES
 from rove.urls.fingerprint import fingerprint, fingerprint_bytes
@@ -94,11 +83,7 @@ class TestRobots:
         for_robots, for_page = world.fetcher.requests
         assert for_robots.max_bytes == MAX_ROBOTS_BYTES and for_robots.accept_types is None
         assert for_page.max_bytes == 1 << 20
-        assert set(for_page.accept_types or ()) == {
-            "text/html",
-            "application/xhtml+xml",
-            "text/plain",
-        }
+        assert set(for_page.accept_types or ()) == {"text/html", "application/xhtml+xml", "text/plain"}
         assert for_page.timeout == pytest.approx(VISIT_BUDGET)
 
     async def test_only_a_robots_txt_leaves_its_connection_open(self, world: World) -> None:
@@ -158,13 +143,7 @@ class TestRobots:
         assert await world.states() == {f"{A}/": "done"}
 
     @pytest.mark.parametrize(
-        "answer",
-        [
-            refused(429),
-            refused(500),
-            refused(503),
-            *(failed(kind) for kind in sorted(SERVER_FAILURES)),
-        ],
+        "answer", [refused(429), refused(500), refused(503), *(failed(kind) for kind in sorted(SERVER_FAILURES))]
     )
     async def test_without_robots_txt_nothing_is_fetched(self, world: World, answer: Outcome) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answer})
@@ -199,8 +178,7 @@ class TestRobots:
         assert await world.frontier.next_due() == pytest.approx(DELAY, abs=1.0)
 
     @pytest.mark.parametrize(
-        ("answer", "wait"),
-        [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)],
+        ("answer", "wait"), [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)]
     )
     async def test_a_held_origin_does_not_block_its_domain(self, world: World, answer: Outcome, wait: float) -> None:
         other = "http://www.a.test"
@@ -742,10 +720,7 @@ class TestPages:
         links = page_with_links("/1", "https://a.test:9999/2", "http://www.a.test:9999/", f"{A}/")
         await world.open(f"{odd}/", script={f"{odd}/": links})
         await world.visit()
-        assert set(await world.states()) == {
-            *(f"{odd}/", f"{odd}/1"),
-            *("https://a.test:9999/2", f"{A}/"),
-        }
+        assert set(await world.states()) == {*(f"{odd}/", f"{odd}/1"), *("https://a.test:9999/2", f"{A}/")}
         assert (await world.frontier.counts()).not_accepted == {"port": 1}
 
     async def test_links_to_excluded_hosts_are_counted(self, world: World) -> None:
@@ -792,11 +767,7 @@ class TestBareDomains:
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTP_ROBOTS, self.HTTP]
-        assert await world.states() == {
-            self.HTTPS: "redirected",
-            self.HTTP: "done",
-            "http://a.test/b": "pending",
-        }
+        assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "done", "http://a.test/b": "pending"}
         assert await world.reason(self.HTTPS) == self.HTTP
 
     async def test_http_is_tried_if_only_the_page_is_unreachable(self, world: World) -> None:
@@ -831,8 +802,7 @@ class TestBareDomains:
         assert list(await world.states()) == [self.HTTPS]
 
     @pytest.mark.parametrize(
-        "answer",
-        [refused(503), failed(FailureKind.DNS_NOT_FOUND), failed(FailureKind.TIMEOUT_TOTAL)],
+        "answer", [refused(503), failed(FailureKind.DNS_NOT_FOUND), failed(FailureKind.TIMEOUT_TOTAL)]
     )
     async def test_http_is_not_tried_if_robots_txt_fails_for_other_reasons(self, world: World, answer: Outcome) -> None:
         await world.open(bare_domain("a.test"), script={self.HTTPS_ROBOTS: answer})
@@ -893,11 +863,7 @@ class TestBareDomains:
         script = {self.HTTPS_ROBOTS: failed(), self.HTTP: redirect(other), other: page()}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
-        assert await world.states() == {
-            self.HTTPS: "redirected",
-            self.HTTP: "redirected",
-            other: "done",
-        }
+        assert await world.states() == {self.HTTPS: "redirected", self.HTTP: "redirected", other: "done"}
 
     async def test_http_that_is_done_is_not_fetched_again(self, world: World) -> None:
         await world.open(self.HTTP, script={self.HTTP: page()})
@@ -1078,10 +1044,7 @@ class TestSitemaps:
         lines = f"Sitemap: {self.MAP}\nUser-agent: *\nDisallow: /private\nSitemap: http://b.test/x\n"
         await world.open(f"{A}/", script={ROBOTS: robots(lines), f"{A}/": page()})
         await world.visit()
-        assert await self.pending(world) == {
-            self.MAP: (0, "a.test"),
-            "http://b.test/x": (0, "a.test"),
-        }
+        assert await self.pending(world) == {self.MAP: (0, "a.test"), "http://b.test/x": (0, "a.test")}
 
     async def test_they_belong_to_the_host_whose_robots_txt_was_requested(self, world: World) -> None:
         other = "http://b.test/r"
@@ -1112,11 +1075,7 @@ class TestSitemaps:
         assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
         assert world.pages == []
         assert (await world.states())[self.MAP] == "read"
-        assert await self.pending(world) == {
-            f"{A}/1": (1, ""),
-            f"{A}/2": (1, ""),
-            "https://a.test/4": (1, ""),
-        }
+        assert await self.pending(world) == {f"{A}/1": (1, ""), f"{A}/2": (1, ""), "https://a.test/4": (1, "")}
         assert (await world.frontier.counts()).pages == 0
 
     async def test_requests_have_limits(self, world: World) -> None:
@@ -1160,11 +1119,7 @@ class TestSitemaps:
         world.fetcher.script |= {self.MAP: redirect("/moved.xml"), moved: sitemap("urlset", "/1")}
         record = await world.visit()
         assert [row.kind for row in record.requests[1:]] == [RequestKind.SITEMAP] * 2
-        assert await world.states() == {
-            self.MAP: "redirected",
-            moved: "read",
-            f"{A}/1": "pending",
-        }
+        assert await world.states() == {self.MAP: "redirected", moved: "read", f"{A}/1": "pending"}
 
     @pytest.mark.parametrize(("answer", "state"), [(refused(404), "failed"), (refused(500), "pending")])
     async def test_a_sitemap_fails_like_a_page(self, world: World, answer: Outcome, state: str) -> None:
