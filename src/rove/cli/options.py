@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, Settings, parse_size
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
 
@@ -45,12 +45,8 @@ class Option(click.Option):
         record = super().get_help_record(ctx)
         if record is None:
             return None
-        return record[0], self.help_text()
-
-    def help_text(self) -> str:
-        """Return the help with the default."""
         default = f"  [default: {self.default_text}]" if self.default_text else ""
-        return (self.help or "") + default
+        return record[0], (self.help or "") + default
 
 
 class Command(click.Command):
@@ -76,9 +72,9 @@ def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*names, cls=Option, **attributes)
 
 
-def setting_flag(name: str, *, group: str, help: str) -> Callable[[F], F]:
-    """Declare a flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
-    return option(name, group=group, is_flag=True, default=None, help=help)
+def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
+    """Return the attributes of an option that takes a whole number in this range."""
+    return {"type": click.IntRange(min, max), "metavar": "N"}
 
 
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
@@ -105,8 +101,7 @@ crawl_name_option = option(
 processes_option = option(
     "--processes",
     group=MACHINE,
-    type=click.IntRange(min=1, max=MAX_PROCESSES),
-    metavar="N",
+    **whole_number(1, MAX_PROCESSES),
     default_text="one per core; on SQLite at most 3",
     help="Crawling processes on this machine.",
 )
@@ -136,7 +131,7 @@ log_level_option = option(
 )
 
 
-def settings_given(**options: Any) -> dict[str, Any]:
-    """Return the options that are fields of Settings and were given."""
-    names = {field.name for field in fields(Settings)} & options.keys()
+def fields_given(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are fields of this dataclass and were given."""
+    names = {field.name for field in fields(kind)} & options.keys()
     return {name: options[name] for name in names if options[name] not in (None, ())}
