@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from rove.crawl.context import CrawlContext
-from rove.crawl.held_lease import HeldLease
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.shutdown import Ending, wait_for_event
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
 from rove.policy.constants import VISIT_BUDGET

@@ -66,9 +66,7 @@ def origin_record(page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord |
             return _unchanged(previous, response)
         case Refused(response=response) if _is_unavailable(response.status):
             return _unreachable(page, previous, delay, response)
-        case Refused(response=response) | Redirected(response=response):
-            return _none(page, response)
-        case WrongType(response=response):
+        case Refused(response=response) | Redirected(response=response) | WrongType(response=response):
             return _none(page, response)
         case _:
             assert_never(outcome)

@@ -125,7 +125,7 @@ class Visit:
         for text in rules_of(origin.body).sitemaps:
             sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
-                self._add_link(sitemap, url, depth=0, sitemap_of=url.host)
+                self._add_link(Target(url=sitemap, depth=0, sitemap_of=url.host), url)
 
     async def _request(self, target: Target) -> Outcome:
         if target.sitemap_of:
@@ -137,10 +137,10 @@ class Visit:
         failure = self._robots_check.failures.get(target.url.origin)
         if is_wrong_guess(target, failure):
             return await self._try_http(target)
-        if failure is not None and not _may_recover(failure):
-            self._settle(target, UrlState.FAILED, failure.kind.value)
-        else:
+        if failure is None or is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES:
             self._defer(target, seconds, attempts=target.attempts, failing=failing)
+        else:
+            self._settle(target, UrlState.FAILED, failure.kind.value)
         return None
 
     async def _handle(self, target: Target, outcome: Outcome) -> Target | None:
@@ -227,7 +227,7 @@ class Visit:
         if not target.depth:
             # Only an index that robots.txt names may name further sitemaps.
             for child in sitemap.sitemaps:
-                self._add_link(child, target.url, depth=1, sitemap_of=host)
+                self._add_link(Target(url=child, depth=1, sitemap_of=host), target.url)
         self._settle(target, UrlState.READ)
 
     def _leave_unread(self, target: Target, reason: Unread, mark: str) -> None:
@@ -261,11 +261,8 @@ class Visit:
             sitemap_of=target.sitemap_of,
             came_from=(*target.came_from, target.url.fingerprint),
         )
-        is_accepted = self._add_link(
-            url, target.url, depth=following.depth, hops=following.hops, sitemap_of=following.sitemap_of
-        )
         may_follow = (
-            is_accepted
+            self._add_link(following, target.url)
             and url.domain == self._record.lease.domain
             and len(target.came_from) < self._context.settings.redirect_hops
             and len(self._record.requests) < MAX_REQUESTS_PER_VISIT
@@ -334,13 +331,13 @@ class Visit:
             self._context.seen.unseen(links), depth=depth, source=source, refused=record.not_accepted
         )
 
-    def _add_link(self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = "") -> bool:
+    def _add_link(self, link: Target, source: CrawlUrl) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
-        admitted = self._context.gate.admits(url, depth=depth, hops=hops, source=source)
-        if not isinstance(admitted, int):
-            self._record.not_accepted[admitted] += 1
+        penalty = self._context.gate.admits(link.url, depth=link.depth, hops=link.hops, source=source)
+        if not isinstance(penalty, int):
+            self._record.not_accepted[penalty] += 1
             return False
-        self._record.links.append(url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted))
+        self._record.links.append(link.as_new_url(penalty))
         return True
 
     async def _state_of(self, url: CrawlUrl) -> UrlState:
@@ -348,7 +345,3 @@ class Visit:
         key = (url.domain, url.fingerprint)
         states = await self._context.frontier.states([key])
         return states.get(key, UrlState.PENDING)
-
-
-def _may_recover(failure: Failed) -> bool:
-    return is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
-from rove.crawl.held_lease import HeldLease
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Ending, Shutdown
 from rove.crawl.visit import Visit
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.fetch.contract import Request
 from rove.frontier.contract import Frontier

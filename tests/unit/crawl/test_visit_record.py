@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from rove.crawl.held_lease import HeldLease
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.model.ledger import Content, DelaySource, Location, RequestKind, Settlement
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
 from rove.model.urls import UrlState
