@@ -58,7 +58,8 @@ async def assembled(
     `name` starts the names of its WARC files; `on_news` shows a sentence to the user.
     """
     spare = SpareFiles()
-    fetcher, reader = _fetcher(settings), _reader(settings)
+    fetcher = _fetcher(settings)
+    reader = PageReader(max_links=settings.max_links, drop_params=settings.drop_params, max_memory=settings.max_memory)
     store = _store(data, settings, name, spare)
     inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
     try:
@@ -104,10 +105,6 @@ def _fetcher(settings: Settings) -> CurlFetcher:
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
     )
-
-
-def _reader(settings: Settings) -> PageReader:
-    return PageReader(max_links=settings.max_links, drop_params=settings.drop_params, max_memory=settings.max_memory)
 
 
 def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> WarcStore:

@@ -27,7 +27,6 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
-from rove.frontier.clock import steady_seconds
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -133,10 +132,7 @@ class _Worker:
                     concurrency=order.concurrency,
                     name=f"rove-{order.number}",
                     remaining_limits=RemainingLimits(
-                        limits=order.settings.limits,
-                        seconds_before=order.seconds_before,
-                        started=order.started,
-                        clock=steady_seconds,
+                        limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
                     on_news=self._tell,
                 ) as crawl:

@@ -10,9 +10,10 @@ import signal
 import uvloop
 from rich.console import Console
 
-from rove.app.application import CrawlApp, Running, Summary
+from rove.app.application import CrawlApp, Summary
 from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
+from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
 from rove.crawl.shutdown import Ending
 from rove.humanize import counted, seconds_text, size_text
@@ -26,20 +27,20 @@ def run_crawl(options: CrawlOptions) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     received: list[int] = []
 
-    async def watch(running: Running) -> None:
+    async def watch(runner: Runner, context: RunContext) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, stop, running, number)
-        await panel_of(console, running).show()
+            loop.add_signal_handler(number, stop, runner, number)
+        await panel_of(console, runner, context).show()
 
-    def stop(running: Running, number: int) -> None:
+    def stop(runner: Runner, number: int) -> None:
         if received:
             console.print("stopped at once")
-            running.runner.kill()
+            runner.kill()
             os._exit(128 + number)
         received.append(number)
         console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
-        running.runner.stop()
+        runner.stop()
 
     tune_process()
     app = CrawlApp(options, say=console.print, watch=watch)
@@ -51,12 +52,11 @@ def run_crawl(options: CrawlOptions) -> int:
     return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
 
 
-def panel_of(console: Console, running: Running) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
     """Return the panel of a running crawl."""
-    context = running.context
     return Panel(
         console,
-        progress=running.runner.progress,
+        progress=runner.progress,
         frontier=context.frontier,
         delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
