@@ -39,9 +39,9 @@ class BatchTexts:
         hash = page.content_hash
         if hash is None or stored.sha1_64 is None:
             return None
-        if stored.is_copy or hash in self._fresh:
-            return self._fresh.get(hash) if stored.is_copy else None
-        if hash in self.known or stored.text is None:
+        if stored.is_copy:
+            return self._fresh.get(hash)
+        if hash in self.known or hash in self._fresh or stored.text is None:
             return None  # the hash belongs to another text
         content = Content(
             hash=hash,

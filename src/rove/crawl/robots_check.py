@@ -79,7 +79,14 @@ class RobotsCheck:
             self._crawl_delay = origin.crawl_delay
         self._origins[url.origin] = origin
         self._record.note_robots(origin)
-        self._context.inflight_log.note(_note(self._record, origin))
+        self._context.inflight_log.note(
+            Note(
+                row=self._record.requests[-1],
+                pause=origin.crawl_delay,
+                pause_from=DelaySource.CRAWL_DELAY,
+                robots=origin.body if origin.status is RobotsStatus.RULES else None,
+            )
+        )
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
             # The longer delay must be in the frontier before the page is requested.
             await self._context.frontier.put_origins([origin])
@@ -112,16 +119,3 @@ async def request_robots(
             return RobotsAnswer(url, None)
         url = target
         hops += 1
-
-
-def _note(record: VisitRecord, origin: OriginRecord) -> Note:
-    """Return the line of the in-flight log for a robots.txt that was just fetched."""
-    is_read = origin.status is RobotsStatus.RULES
-    return Note(
-        visit=record.lease.token,
-        domain=record.lease.domain,
-        row=record.requests[-1] if record.requests else None,
-        pause=origin.crawl_delay,
-        pause_from=DelaySource.CRAWL_DELAY,
-        robots=origin.body if is_read else None,
-    )

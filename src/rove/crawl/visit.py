@@ -146,10 +146,13 @@ class Visit:
     async def _handle(self, target: Target, outcome: Outcome) -> Target | None:
         """Handle the outcome of a request; return the URL to request next, if any."""
         match outcome:
-            case Fetched() if target.sitemap_of:
-                await self._read_sitemap(target, outcome)
             case Fetched():
-                await self._read_page(target, outcome)
+                read = self._read_sitemap if target.sitemap_of else self._read_page
+                try:
+                    await read(target, outcome)
+                except asyncio.CancelledError:
+                    self._record.note_unread(FailureKind.ABORTED)
+                    raise
             case Redirected(location=location):
                 return await self._redirect(target, location)
             case WrongType(response=response):
@@ -203,27 +206,19 @@ class Visit:
         if document is not None:
             return document
         self._record.note_body(fetched)
-        try:
-            return await reader.read_apart(source, is_plain_text=is_plain_text)
-        except asyncio.CancelledError:
-            self._record.note_unread(FailureKind.ABORTED)
-            raise
+        return await reader.read_apart(source, is_plain_text=is_plain_text)
 
     async def _read_sitemap(self, target: Target, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in slices, because there may be tens of thousands."""
         host, url = target.sitemap_of, target.url.text
         self._record.note_body(fetched)
-        try:
-            sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
-            if isinstance(sitemap, Unread):
-                self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
-                return
-            for urls in sitemap.urls():
-                self._add_links(urls, target.url, depth=1)
-                await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            self._record.note_unread(FailureKind.ABORTED)
-            raise
+        sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
+        if isinstance(sitemap, Unread):
+            self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
+            return
+        for urls in sitemap.urls():
+            self._add_links(urls, target.url, depth=1)
+            await asyncio.sleep(0)
         if not target.depth:
             # Only an index that robots.txt names may name further sitemaps.
             for child in sitemap.sitemaps:
