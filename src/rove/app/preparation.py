@@ -166,7 +166,7 @@ def _drop_params_text(settings: Settings) -> str:
 
 
 async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -> Limits:
-    """Return the limits of the crawl; those given now count from where the crawl stands."""
+    """Return the limits of the crawl; new ones count from the pages and the time so far."""
     return with_limits(
         settings.limits,
         max_pages=options.max_pages,

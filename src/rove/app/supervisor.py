@@ -105,7 +105,7 @@ class _WorkerProcess:
             if report.news:
                 self._on_news(report.news)
             elif report.failure:
-                # The report of a failure has no counters, so the last ones are kept.
+                # The report of a failure has no counters, so keep the last ones.
                 self.report = msgspec.structs.replace(
                     self.report,
                     counters=self.report.counters.ended(),
@@ -203,7 +203,7 @@ class Supervisor:
             if report.failure:
                 self.stop()
                 raise WorkerFailed(report.failure, report.exit_code)
-            # A worker that somebody else stopped, with a signal, is missing: it is replaced like a dead one.
+            # A worker that somebody else stopped with a signal is replaced like one that died.
             if report.ending and not (report.ending == Ending.STOPPED and self._ending is None):
                 return Ending(report.ending)
             await self._on_death(report.process)

@@ -1,8 +1,8 @@
 """Decides whether a visit may request a URL now, and fetches the robots.txt of its origin first where needed.
 
-This module shows the whole decision from top to bottom. `RobotsCheck.verdict` looks up the known robots.txt record and
-lets the gate judge the URL by it (policy/gate.py, without I/O). If the record is missing or has expired, robots.txt is
-requested, through its redirects, and the gate judges again. What each answer means is in robots_answer.py.
+`RobotsCheck.verdict` looks up the known robots.txt record and lets the gate judge the URL by it (policy/gate.py, no
+I/O). If the record is missing or has expired, robots.txt is requested, its redirects are followed, and the gate judges
+again. robots_answer.py decides what each response means.
 """
 
 from __future__ import annotations

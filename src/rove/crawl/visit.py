@@ -106,7 +106,8 @@ class Visit:
             match verdict:
                 case Allowed():
                     has_requested = True
-                    target = await self._handle(target, await self._request(target))
+                    request = self._requester.sitemap if target.sitemap_of else self._requester.page
+                    target = await self._handle(target, await request(target.url))
                 case Blocked(reason=reason):
                     self._settle(target, UrlState.BLOCKED, reason)
                     target = None
@@ -126,11 +127,6 @@ class Visit:
             sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
                 self._add_link(Target(url=sitemap, depth=0, sitemap_of=url.host), url)
-
-    async def _request(self, target: Target) -> Outcome:
-        if target.sitemap_of:
-            return await self._requester.sitemap(target.url)
-        return await self._requester.page(target.url)
 
     async def _handle_held(self, target: Target, seconds: float, *, failing: bool) -> Target | None:
         """Handle a URL whose robots.txt could not be fetched; return the URL to try instead, if any."""
@@ -268,7 +264,7 @@ class Visit:
     def _resolve(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Return the URL that a redirect leads to.
 
-        A server that redirects a URL to itself with a session id added gets the session id, which is removed otherwise.
+        Session ids are removed, unless the server redirects the URL to itself plus a session id.
         """
         base = parse_base(url.text)
         target = canonical(location, base, self._context.reader.ignored_params)
@@ -276,7 +272,7 @@ class Visit:
         return canonical(location, base) if is_same else target
 
     async def _try_http(self, target: Target) -> Target | None:
-        """Return the http URL to request in place of an https URL that cannot be reached."""
+        """Return the http URL to request instead of an https URL that cannot be reached."""
         guess = self._guess = HttpsGuess(target)
         state = await self._state_of(guess.http.url)
         if state is UrlState.PENDING:
@@ -316,7 +312,7 @@ class Visit:
 
     def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool) -> None:
         if self._guess is not None and target is self._guess.http:
-            target = self._guess.https  # neither answered, so the guess stays
+            target = self._guess.https  # neither server responded, so the guess stays open
         self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
     def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:

@@ -121,7 +121,7 @@ class VisitRecord:
         return [origin.replace(valid_for=origin.valid_for - (now - at)) for origin, at in self._origins]
 
     def note_unread(self, kind: FailureKind) -> None:
-        """Record that the answer to the last request could not be read."""
+        """Record that the response to the last request could not be read."""
         self.requests[-1] = self.requests[-1].replace(error=kind)
 
     def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
@@ -131,7 +131,7 @@ class VisitRecord:
         self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
 
     def mark(self, *names: str) -> None:
-        """Record what was cut, dropped or doubtful about the answer to the last request."""
+        """Record what was cut, dropped or doubtful about the response to the last request."""
         if not names:
             return
         row = self.requests[-1]
@@ -177,7 +177,7 @@ class VisitRecord:
         )
 
     def pacing(self, delay: float) -> PacingDecision:
-        """Decide by the answers so far how long to leave the domain alone; `delay` is the chosen delay."""
+        """Decide from the responses so far how long to leave the domain alone; `delay` is the chosen delay."""
         return decide_pacing(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
 
     def result(self, now: float, delay: float) -> VisitResult:

@@ -80,7 +80,7 @@ class BatchWriter:
                 await settling
 
     async def salvage(self) -> None:
-        """After a failure, tell the frontier at least which domains were visited, so that their delay is kept."""
+        """After a failure, record at least which domains were visited, so that their delay is respected."""
         now = self._context.clock()
         visits = [record.requests_only(now, self._delay) for record in self._unsettled]
         try:
@@ -135,7 +135,7 @@ class BatchWriter:
         await self._give_up_domains(batch)
 
     async def _give_up_domains(self, batch: Sequence[VisitRecord]) -> None:
-        """Fail all URLs of domains that have not answered for too long."""
+        """Fail all URLs of domains that have not responded for too long."""
         for record in batch:
             if record.answers.has_answered:
                 continue
