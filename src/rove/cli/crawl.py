@@ -21,23 +21,13 @@ from rove.cli.options import (
     crawl_name_option,
     data_dir_option,
     fields_given,
-    log_level_option,
-    max_memory_option,
-    min_free_disk_option,
+    machine_options,
     option,
-    processes_option,
+    size,
     whole_number,
 )
 from rove.cli.run import run_crawl
-from rove.config import (
-    DEFAULT_CONCURRENCY,
-    DEFAULT_MAX_PAGE_SIZE,
-    DEFAULT_TIMEOUT,
-    Settings,
-    parse_duration,
-    parse_size,
-)
-from rove.humanize import size_text
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Settings, parse_duration
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.urls.ignored_params import parse_names
 
@@ -147,16 +137,11 @@ network = partial(option, group=NETWORK)
 )
 @keep(
     "--max-page-size",
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MAX_PAGE_SIZE),
+    **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
 )
 @machine("--concurrency", **whole_number(1), default_text=str(DEFAULT_CONCURRENCY), help="Fetches in flight.")
-@processes_option
-@max_memory_option
-@min_free_disk_option
-@log_level_option
+@machine_options
 @postgresql(
     "--frontier",
     metavar="POSTGRESQL_URL",

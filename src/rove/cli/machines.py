@@ -19,11 +19,8 @@ from rove.cli.options import (
     crawl_name_option,
     data_dir_option,
     fields_given,
-    log_level_option,
-    max_memory_option,
-    min_free_disk_option,
+    machine_options,
     option,
-    processes_option,
     whole_number,
 )
 from rove.cli.run import run_crawl
@@ -42,10 +39,7 @@ from rove.datadir import DataDir
     default_text="that of the crawl",
     help="Fetches in flight on this machine.",
 )
-@processes_option
-@max_memory_option
-@min_free_disk_option
-@log_level_option
+@machine_options
 def join(**given: Any) -> int:
     """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
     options, settings = fields_given(CrawlOptions, given), fields_given(Settings, given)

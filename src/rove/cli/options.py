@@ -77,6 +77,11 @@ def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
     return {"type": click.IntRange(min, max), "metavar": "N"}
 
 
+def size(default: int) -> dict[str, Any]:
+    """Return the attributes of an option that takes a size in bytes, which a resumed crawl remembers."""
+    return {"type": parse_size, "metavar": "SIZE", "default_text": size_text(default)}
+
+
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
     """Declare --data-dir with the help text of this command."""
     return option(
@@ -98,37 +103,42 @@ crawl_name_option = option(
     default_text=DEFAULT_CRAWL_NAME,
     help="Name of the crawl in the database, and of its schema.",
 )
-processes_option = option(
-    "--processes",
-    group=MACHINE,
-    **whole_number(1, MAX_PROCESSES),
-    default_text="one per core; on SQLite at most 3",
-    help="Crawling processes on this machine.",
+_MACHINE_OPTIONS = (
+    option(
+        "--processes",
+        group=MACHINE,
+        **whole_number(1, MAX_PROCESSES),
+        default_text="one per core; on SQLite at most 3",
+        help="Crawling processes on this machine.",
+    ),
+    option(
+        "--max-memory",
+        group=MACHINE,
+        **size(DEFAULT_MAX_MEMORY),
+        help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
+    ),
+    option(
+        "--min-free-disk",
+        group=MACHINE,
+        **size(DEFAULT_MIN_FREE_DISK),
+        help="Pause while the disk of the data directory has less free space. 0: never pause.",
+    ),
+    option(
+        "--log-level",
+        group=MACHINE,
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        metavar="LEVEL",
+        help="What goes into the log files of --data-dir: debug, info, warning or error.",
+    ),
 )
-max_memory_option = option(
-    "--max-memory",
-    group=MACHINE,
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MAX_MEMORY),
-    help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
-)
-min_free_disk_option = option(
-    "--min-free-disk",
-    group=MACHINE,
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MIN_FREE_DISK),
-    help="Pause while the disk of the data directory has less free space. 0: never pause.",
-)
-log_level_option = option(
-    "--log-level",
-    group=MACHINE,
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    metavar="LEVEL",
-    help="What goes into the log files of --data-dir: debug, info, warning or error.",
-)
+
+
+def machine_options(command: F) -> F:
+    """Declare the options that apply to one machine."""
+    for declare in reversed(_MACHINE_OPTIONS):
+        command = declare(command)
+    return command
 
 
 def fields_given(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
