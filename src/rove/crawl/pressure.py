@@ -34,10 +34,8 @@ LEAST_ROOM = 4
 """Bodies of the largest size for which there is always room."""
 MEMORY_BACKOFF = 0.25
 """Factor by which a shortage of memory lowers the number of visits in flight."""
-MEMORY_COOLDOWN = 2.0
 FILES_BACKOFF = 0.75
 """Factor by which a shortage of open files lowers the number of visits in flight."""
-FILES_COOLDOWN = 2.0
 FILES_REST = 60.0
 """Seconds before the number of visits in flight rises again after a shortage of open files."""
 TRIM_ABOVE = 0.7
@@ -124,8 +122,7 @@ class Pressure:
         if not failure.shortage:
             return
         throttle = self.throttle
-        was_lowered = throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST, cooldown=FILES_COOLDOWN)
-        if was_lowered:
+        if throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST):
             self._on_news(f"open files ran out: {throttle.allowed:,} fetches at once from now on ({failure.detail})")
 
     def _disk_text(self) -> str:
@@ -134,7 +131,7 @@ class Pressure:
     def _slow_down(self) -> None:
         """Start no new visit; if bodies wait for memory, there were too many of them, so lower their number too."""
         if self.memory.waiting:
-            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed, cooldown=MEMORY_COOLDOWN)
+            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed)
         self.throttle.shut()
 
     def _update_memory(self) -> None:
