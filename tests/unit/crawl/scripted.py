@@ -305,3 +305,9 @@ def new_url(text: str, depth: int = 0, **more: Any) -> NewUrl:
 def bare_domain(name: str) -> NewUrl:
     """Return the URL to add for a bare domain in the seeds."""
     return new_url(f"https://{name}/", assume_https=True)
+
+
+A = "http://a.test"
+ROBOTS = f"{A}/robots.txt"
+NOTHING_ALLOWED = robots("User-agent: *\nDisallow: /\n")
+NOTHING_PRIVATE = robots("User-agent: *\nDisallow: /private\n")
