@@ -36,11 +36,11 @@ from tests.contract.harness import SqliteHarness
 
 DELAY = 70.0
 Script = Mapping[str, Any]
-"""For each URL its answer, or a list of answers that are given one after the other; each is an Outcome."""
+"""For each URL its Outcome, or a list of Outcomes that are returned one after the other."""
 
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
-    """Return the head of an answer; the fetcher fills in the URL."""
+    """Return the head of a response; the fetcher fills in the URL."""
     return Response(url="", status=status, status_line=f"HTTP/1.1 {status}", headers=headers, address="192.0.2.7")
 
 
@@ -67,22 +67,22 @@ def redirect(location: str, status: int = 301) -> Redirected:
 
 
 def refused(status: int, *headers: tuple[str, str]) -> Refused:
-    """Return an answer with an error status."""
+    """Return a response with an error status."""
     return Refused(response=response(status, *headers))
 
 
 def wrong_type(media_type: str = "image/png") -> WrongType:
-    """Return an answer of a type that rove does not read."""
+    """Return a response of a type that rove does not read."""
     return WrongType(response=response(200, ("Content-Type", media_type)))
 
 
 def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
-    """Return a failure without an answer."""
+    """Return a failure without a response."""
     return Failed(kind=kind, detail="as scripted")
 
 
 class ScriptedFetcher:
-    """Replaces the network: gives each URL its answer, or the next one of its list of answers.
+    """Replaces the network: returns the outcome of each URL, or the next one of its list of outcomes.
 
     A robots.txt that is not in the script is a 404. Any other URL that is not in the script fails the test.
     """
@@ -109,16 +109,16 @@ class ScriptedFetcher:
         return
 
     def _answer(self, url: str) -> Outcome:
-        answer = self.script.get(url)
-        if answer is None:
+        outcome = self.script.get(url)
+        if outcome is None:
             assert url.endswith("/robots.txt"), f"{url} must not be requested"
-            answer = refused(404)
-        if isinstance(answer, Sequence):
-            assert answer, f"{url} was requested too often"
-            answer, self.script[url] = answer[0], answer[1:]
-        if isinstance(answer, Failed):
-            return answer
-        return replace(answer, response=replace(answer.response, url=url))
+            outcome = refused(404)
+        if isinstance(outcome, Sequence):
+            assert outcome, f"{url} was requested too often"
+            outcome, self.script[url] = outcome[0], outcome[1:]
+        if isinstance(outcome, Failed):
+            return outcome
+        return replace(outcome, response=replace(outcome.response, url=url))
 
 
 class World:

@@ -86,8 +86,8 @@ async def test_a_link_is_added_once(workspace: Workspace) -> None:
     workspace.fetcher = ScriptedFetcher({url: page_with_links(*urls) for url in urls})
     await workspace.open("http://h0.test/")
     await workspace.run(frontier=Wrapped(workspace.frontier, calls), concurrency=1)
-    offers = Counter(link.url for name, links in calls if name == "add begins" for link in links)
-    assert set(offers.values()) == {1}
+    additions = Counter(link.url for name, links in calls if name == "add begins" for link in links)
+    assert set(additions.values()) == {1}
 
 
 LINKED = [f"http://h0.test/{i}" for i in range(1, 6)]

@@ -149,7 +149,7 @@ class TestExclusions:
 
 
 class TestGivingUp:
-    """A domain that has not answered for a long time."""
+    """A domain that has not responded for a long time."""
 
     @pytest.mark.parametrize(("failures", "is_given_up"), [(8, False), (9, True), (10, True)])
     async def test_the_tenth_visit_without_an_answer_fails_all_urls_of_the_domain(
@@ -177,7 +177,7 @@ class TestGivingUp:
         assert (await workspace.counts()).urls_pending == 0
 
     async def test_a_visit_that_is_settled_too_late_gives_nothing_up(self, tmp_path: Path) -> None:
-        """Its lease has run out, and the domain has answered another process since."""
+        """Its lease has run out, and the domain has responded to another process since."""
         world = World(tmp_path)
         await world.open("http://a.test/1", "http://a.test/2", "http://a.test/3")
         await world.rows("UPDATE domain SET failures = 9")

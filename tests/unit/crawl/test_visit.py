@@ -38,7 +38,7 @@ class TestPages:
         record = await world.visit()
         (saved,) = world.pages
         assert saved.url == f"{A}/" and b"Some text." in saved.text
-        assert saved.source is None, "the answer is not kept if only texts are stored"
+        assert saved.source is None, "the outcome is not kept if only texts are stored"
         row = record.requests[-1]
         assert (row.title, row.status, row.size) == ("A title", 200, len(html))
         assert row.content_hash == fingerprint_bytes(saved.text)
@@ -123,7 +123,7 @@ class TestPages:
         assert await world.states() == {f"{A}/": "done"}
 
     @pytest.mark.parametrize(
-        ("answer", "reason"),
+        ("outcome", "reason"),
         [
             (wrong_type("image/png"), "type image/png"),
             (wrong_type("x/" + "y" * 500), "type x/" + "y" * 93),
@@ -134,16 +134,16 @@ class TestPages:
             (refused(304), "status 304"),
         ],
     )
-    async def test_an_answer_that_is_not_a_page_fails_at_once(self, world: World, answer: Outcome, reason: str) -> None:
-        await world.open(f"{A}/", script={f"{A}/": answer})
+    async def test_a_response_that_is_no_page_fails_at_once(self, world: World, outcome: Outcome, reason: str) -> None:
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         assert await world.states() == {f"{A}/": "failed"}
         assert await world.reason(f"{A}/") == reason
         assert len(reason) <= 100
 
-    @pytest.mark.parametrize("answer", [refused(500), refused(503), refused(429), refused(408)])
-    async def test_a_temporary_failure_is_tried_again_three_times(self, world: World, answer: Outcome) -> None:
-        await world.open(f"{A}/", script={f"{A}/": answer})
+    @pytest.mark.parametrize("outcome", [refused(500), refused(503), refused(429), refused(408)])
+    async def test_a_temporary_failure_is_tried_again_three_times(self, world: World, outcome: Outcome) -> None:
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         waits = []
         for attempt in (1, 2, 3):
@@ -155,8 +155,8 @@ class TestPages:
         assert len(world.fetcher.pages_requested) == 4
 
     async def test_a_page_that_succeeds_on_a_retry_is_done(self, world: World) -> None:
-        answers = [refused(503), failed(FailureKind.RESET), page()]
-        await world.open(f"{A}/", script={f"{A}/": answers})
+        outcomes = [refused(503), failed(FailureKind.RESET), page()]
+        await world.open(f"{A}/", script={f"{A}/": outcomes})
         await world.visit()
         await world.visit_next()
         await world.visit_next()
@@ -239,12 +239,12 @@ class TestPages:
 
 
 class TestPacing:
-    """How long a domain is left alone, depending on its answers."""
+    """How long a domain is left alone, depending on its responses."""
 
     @pytest.mark.parametrize("status", [429, 503])
     async def test_retry_after_is_obeyed(self, world: World, status: int) -> None:
-        answer = refused(status, ("Retry-After", "5000"))
-        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": answer, f"{A}/2": page()})
+        outcome = refused(status, ("Retry-After", "5000"))
+        await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": outcome, f"{A}/2": page()})
         await world.visit()
         waited, _ = await world.visit_next()
         assert waited == 5_000.0
@@ -293,8 +293,8 @@ class TestTags:
     """The X-Robots-Tag header."""
 
     async def test_noindex_keeps_nothing_and_follows_links(self, world: World) -> None:
-        answer = tagged(page_with_links("/b"), "noindex")
-        await world.open(f"{A}/", script={f"{A}/": answer})
+        outcome = tagged(page_with_links("/b"), "noindex")
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         assert world.pages == []
         assert await world.states() == {f"{A}/": "blocked", f"{A}/b": "pending"}
@@ -307,30 +307,30 @@ class TestTags:
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_every_header_counts(self, world: World) -> None:
-        answer = tagged(page_with_links("/b"), "googlebot: noindex", "nofollow", "rove: noindex")
-        await world.open(f"{A}/", script={f"{A}/": answer})
+        outcome = tagged(page_with_links("/b"), "googlebot: noindex", "nofollow", "rove: noindex")
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         assert await world.states() == {f"{A}/": "blocked"}
 
     async def test_headers_for_other_crawlers_do_not_count(self, world: World) -> None:
-        answer = tagged(page_with_links("/b"), "googlebot: noindex, nofollow")
-        await world.open(f"{A}/", script={f"{A}/": answer})
+        outcome = tagged(page_with_links("/b"), "googlebot: noindex, nofollow")
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         assert await world.states() == {f"{A}/": "done", f"{A}/b": "pending"}
 
     async def test_it_applies_to_plain_text_too(self, world: World) -> None:
-        answer = tagged(page("Some text", "text/plain"), "noindex")
-        await world.open(f"{A}/", script={f"{A}/": answer})
+        outcome = tagged(page("Some text", "text/plain"), "noindex")
+        await world.open(f"{A}/", script={f"{A}/": outcome})
         await world.visit()
         assert world.pages == []
         assert await world.states() == {f"{A}/": "blocked"}
 
 
-def tagged(answer: Fetched, *tags: str) -> Fetched:
+def tagged(outcome: Fetched, *tags: str) -> Fetched:
     """Return a page with X-Robots-Tag headers."""
-    head = answer.response
+    head = outcome.response
     more = [("X-Robots-Tag", tag) for tag in tags]
-    return replace(answer, response=replace(head, headers=[*head.headers, *more]))
+    return replace(outcome, response=replace(head, headers=[*head.headers, *more]))
 
 
 class TestEnds:
@@ -382,7 +382,7 @@ class TestEnds:
         world.fetcher.before_answer = stop
         record = await world.visit()
         assert world.fetcher.requested == [ROBOTS]
-        assert record.requested and len(record.origins(world.now())) == 1, "the robots.txt is kept"
+        assert record.requested and len(record.origins(world.now())) == 1, "the robots.txt is saved"
         assert await world.states() == {f"{A}/": "pending"}
         assert await world.frontier.next_due() == DELAY
 

@@ -259,7 +259,7 @@ class TestBareDomains:
         assert await world.states() == {self.HTTPS: "pending"}
 
     @pytest.mark.parametrize(
-        "answer",
+        "outcome",
         [
             refused(404),
             refused(500),
@@ -269,17 +269,19 @@ class TestBareDomains:
             failed(FailureKind.ENCODING),
         ],
     )
-    async def test_http_is_not_tried_if_the_https_server_answers_or_stalls(self, world: World, answer: Outcome) -> None:
-        await world.open(bare_domain("a.test"), script={self.HTTPS: answer})
+    async def test_http_is_not_tried_if_the_https_server_responds_or_stalls(
+        self, world: World, outcome: Outcome
+    ) -> None:
+        await world.open(bare_domain("a.test"), script={self.HTTPS: outcome})
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS, self.HTTPS]
         assert list(await world.states()) == [self.HTTPS]
 
     @pytest.mark.parametrize(
-        "answer", [refused(503), failed(FailureKind.DNS_NOT_FOUND), failed(FailureKind.TIMEOUT_TOTAL)]
+        "outcome", [refused(503), failed(FailureKind.DNS_NOT_FOUND), failed(FailureKind.TIMEOUT_TOTAL)]
     )
-    async def test_http_is_not_tried_if_robots_txt_fails_for_other_reasons(self, world: World, answer: Outcome) -> None:
-        await world.open(bare_domain("a.test"), script={self.HTTPS_ROBOTS: answer})
+    async def test_http_is_not_tried_if_robots_txt_fails_otherwise(self, world: World, outcome: Outcome) -> None:
+        await world.open(bare_domain("a.test"), script={self.HTTPS_ROBOTS: outcome})
         await world.visit()
         assert world.fetcher.requested == [self.HTTPS_ROBOTS]
 
@@ -308,7 +310,7 @@ class TestBareDomains:
         assert await world.states() == {self.HTTPS: "pending"}
 
     @pytest.mark.parametrize(
-        ("answer", "state", "reason"),
+        ("outcome", "state", "reason"),
         [
             (refused(404), "failed", "status 404"),
             (wrong_type(), "failed", "type image/png"),
@@ -317,8 +319,8 @@ class TestBareDomains:
             (redirect("http://b.test/"), "redirected", "http://b.test/"),
         ],
     )
-    async def test_the_http_url_has_the_outcome(self, world: World, answer: Outcome, state: str, reason: str) -> None:
-        script = {self.HTTPS_ROBOTS: failed(), self.HTTP: answer}
+    async def test_the_http_url_has_the_outcome(self, world: World, outcome: Outcome, state: str, reason: str) -> None:
+        script = {self.HTTPS_ROBOTS: failed(), self.HTTP: outcome}
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         states = await world.states()
@@ -404,8 +406,8 @@ class TestBareDomains:
     async def test_https_that_answers_on_a_retry_is_used(self, world: World) -> None:
         other = "http://www.a.test/"
         script = {self.HTTP: redirect(other), other: redirect(self.HTTPS)}
-        answers = [failed(FailureKind.RESET), page()]
-        await world.open(bare_domain("a.test"), script={self.HTTPS: answers, **script})
+        outcomes = [failed(FailureKind.RESET), page()]
+        await world.open(bare_domain("a.test"), script={self.HTTPS: outcomes, **script})
         await world.visit()
         while await world.frontier.next_due() is not None:
             await world.visit_next()

@@ -126,10 +126,10 @@ class TestRobots:
         assert await world.states() == {f"{A}/": "done"}
 
     @pytest.mark.parametrize(
-        "answer", [refused(429), refused(500), refused(503), *(failed(kind) for kind in sorted(SERVER_FAILURES))]
+        "outcome", [refused(429), refused(500), refused(503), *(failed(kind) for kind in sorted(SERVER_FAILURES))]
     )
-    async def test_without_robots_txt_nothing_is_fetched(self, world: World, answer: Outcome) -> None:
-        await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answer})
+    async def test_without_robots_txt_nothing_is_fetched(self, world: World, outcome: Outcome) -> None:
+        await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: outcome})
         record = await world.visit()
         assert world.fetcher.requested == [ROBOTS]
         assert record.requested
@@ -161,11 +161,11 @@ class TestRobots:
         assert await world.frontier.next_due() == pytest.approx(DELAY, abs=1.0)
 
     @pytest.mark.parametrize(
-        ("answer", "wait"), [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)]
+        ("outcome", "wait"), [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)]
     )
-    async def test_a_held_origin_does_not_block_its_domain(self, world: World, answer: Outcome, wait: float) -> None:
+    async def test_a_held_origin_does_not_block_its_domain(self, world: World, outcome: Outcome, wait: float) -> None:
         other = "http://www.a.test"
-        await world.open(f"{A}/", f"{other}/", script={ROBOTS: answer, f"{other}/": page()})
+        await world.open(f"{A}/", f"{other}/", script={ROBOTS: outcome, f"{other}/": page()})
         await world.visit()
         assert world.fetcher.requested == [ROBOTS], "another origin waits for a later visit"
         waited, _ = await world.visit_next()
@@ -242,8 +242,8 @@ class TestRobots:
 
     async def test_a_crawl_delay_stays_in_force_while_robots_txt_is_unreachable(self, world: World) -> None:
         """A failing server does not cancel what its robots.txt has asked for."""
-        answers = [robots("User-agent: *\nCrawl-delay: 5000\n"), refused(503)]
-        await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: answers, f"{A}/1": page()})
+        outcomes = [robots("User-agent: *\nCrawl-delay: 5000\n"), refused(503)]
+        await world.open(f"{A}/1", f"{A}/2", script={ROBOTS: outcomes, f"{A}/1": page()})
         await world.visit()
         world.advance(86_400)
         await world.visit()

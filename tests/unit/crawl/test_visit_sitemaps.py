@@ -55,8 +55,8 @@ class TestSitemaps:
         assert (await world.frontier.counts()).not_accepted == {"excluded": 1}
 
     async def test_the_urls_of_a_sitemap_are_added(self, world: World) -> None:
-        answer = sitemap("urlset", "/1", "/2", "http://b.test/3", "/map.xml", "https://a.test/4")
-        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+        outcome = sitemap("urlset", "/1", "/2", "http://b.test/3", "/map.xml", "https://a.test/4")
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: outcome})
         record = await world.visit()
         assert [row.kind for row in record.requests] == [RequestKind.ROBOTS, RequestKind.SITEMAP]
         assert world.pages == []
@@ -107,9 +107,9 @@ class TestSitemaps:
         assert [row.kind for row in record.requests[1:]] == [RequestKind.SITEMAP] * 2
         assert await world.states() == {self.MAP: "redirected", moved: "read", f"{A}/1": "pending"}
 
-    @pytest.mark.parametrize(("answer", "state"), [(refused(404), "failed"), (refused(500), "pending")])
-    async def test_a_sitemap_fails_like_a_page(self, world: World, answer: Outcome, state: str) -> None:
-        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: answer})
+    @pytest.mark.parametrize(("outcome", "state"), [(refused(404), "failed"), (refused(500), "pending")])
+    async def test_a_sitemap_fails_like_a_page(self, world: World, outcome: Outcome, state: str) -> None:
+        await world.open(new_url(self.MAP, sitemap_of="a.test"), script={self.MAP: outcome})
         await world.visit()
         assert await world.states() == {self.MAP: state}
         if state == "pending":
