@@ -201,7 +201,8 @@ def read_exclusions(path: Path | None) -> list[str]:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
-    if threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -77,8 +77,9 @@ def _counter(kind: type, value: Any) -> Counter[str]:
 
 def main() -> None:
     """Carry out the order on standard input."""
-    # Ctrl-C reaches every process of the terminal; the supervisor tells its workers what to do about it.
+    # Ctrl-C and a closed terminal reach every process of the terminal; the supervisor tells its workers what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     tune_process()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
