@@ -20,7 +20,6 @@ import brotli
 import pytest
 
 from rove import __version__
-from rove.demo.judge import judge
 from rove.demo.log import LogKind
 from rove.policy.identity import PROJECT_PAGE
 from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
@@ -28,6 +27,7 @@ from tests.acceptance.results import exported, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site, unreachable
 from tests.acceptance.small_web import served
+from tests.judge import judge
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import blocking_server
 

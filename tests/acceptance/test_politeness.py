@@ -7,10 +7,10 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from rove.demo.judge import judge
 from rove.demo.log import LoggedRequest
 from tests.acceptance.command import crawl_options, logged, wait_for
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
 
 HOSTS = 600
 DELAY = 2.0

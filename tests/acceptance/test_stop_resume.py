@@ -11,7 +11,6 @@ from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from rove.demo.judge import judge
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
@@ -27,6 +26,7 @@ from tests.acceptance.results import exported_urls, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
 
 KNOBS = ["crawl_delay=0.2"]
 NO_RULES = Reply(status=404)

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from rove.demo.judge import LoggedVisit, LogVerdict, Rule, judge
 from rove.demo.log import LoggedRequest, LogKind
 from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from tests.judge import LoggedVisit, LogVerdict, Rule, judge
 
 DELAY = 10.0
 TIDY = replace(
