@@ -1,4 +1,4 @@
-"""Serve the small web on a port of this machine, from one or more processes.
+"""Serve the small web on a port of this machine.
 
 All hosts share one port of loopback; the Host header tells them apart.
 
@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import mmap
 import os
 import resource
 import signal
 import socket
-import ssl
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -28,35 +26,14 @@ from typing import Self, cast
 import uvloop
 
 from rove.demo.answer import SiteAnswer, refusal
-from rove.demo.draw import number
 from rove.demo.log import LoggedRequest, LogKind, RequestLog
 from rove.demo.profile import PROFILES, adjusted
-from rove.demo.secured import Secured, server_context
 from rove.demo.web import SmallWeb
 from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_not_http, parse_head
 from rove.errors import RoveError
 
 ADDRESS = "127.0.0.1"
 _BACKLOG = 4_096
-
-
-class FirstFailures:
-    """Remembers which flaky pages have failed once, in memory that forked processes share.
-
-    If two pages have the same slot, the second one does not fail. That does no harm.
-    """
-
-    _SIZE = 1 << 16
-
-    def __init__(self) -> None:
-        self._failed = mmap.mmap(-1, self._SIZE)
-
-    def fail_now(self, host: str, path: str) -> bool:
-        """Whether this is the first request for a page, which must fail."""
-        slot = number(0, host + path) % self._SIZE
-        first = not self._failed[slot]
-        self._failed[slot] = 1
-        return first
 
 
 class SmallWebServer:
@@ -67,21 +44,21 @@ class SmallWebServer:
         web: SmallWeb,
         *,
         log: Path | None = None,
-        failures: FirstFailures | None = None,
-        tls: ssl.SSLContext | None = None,
+        secured: Callable[[asyncio.Protocol], asyncio.Protocol] | None = None,
     ) -> None:
-        """With `tls` the server speaks only https."""
+        """`secured` adds TLS to the protocol of a connection."""
         self.web = web
         self.log = None if log is None else RequestLog(log)
         self.connections: set[_Connection] = set()
         self.port = 0
-        self._failures = failures or FirstFailures()
-        self._tls = tls
+        self._failed: set[tuple[str, str]] = set()
+        """Flaky pages that have failed once."""
+        self._secured = secured
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket | None = None) -> None:
         """Listen on a free port of loopback, or on a bound socket."""
-        listener = listener or bound_sockets(0, 1)[0]
+        listener = listener or bound_socket(0)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._client, sock=listener, backlog=_BACKLOG)
         self.port = listener.getsockname()[1]
@@ -98,7 +75,7 @@ class SmallWebServer:
 
     def _client(self) -> asyncio.Protocol:
         connection = _Connection(self)
-        return connection if self._tls is None else Secured(connection, self._tls)
+        return connection if self._secured is None else self._secured(connection)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -119,8 +96,11 @@ class SmallWebServer:
             return refusal(405)
         host, target, codings = request.host, request.target, request.codings
         answer = self.web.answer(host, target, codings=codings)
-        if answer.fails_first and not self._failures.fail_now(host, target):
+        if not answer.fails_first:
+            return answer
+        if (host, target) in self._failed:
             return self.web.answer(host, target, codings=codings, again=True)
+        self._failed.add((host, target))
         return answer
 
 
@@ -246,25 +226,26 @@ class _Connection(asyncio.Protocol):
         self._served += 1
 
 
-def bound_sockets(port: int, count: int) -> list[socket.socket]:
-    """Bind sockets to one port of loopback. The kernel distributes connections among them."""
-    listeners: list[socket.socket] = []
-    with ExitStack() as opened:
-        for _ in range(count):
-            listener = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if count > 1:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            listener.setblocking(False)
-            listener.bind((ADDRESS, port))
-            port = listener.getsockname()[1]
-            listeners.append(listener)
-        opened.pop_all()
-    return listeners
+def bound_socket(port: int, *, shared: bool = False) -> socket.socket:
+    """Bind a socket to a port of loopback; 0 means a free port. Several sockets can have one port if it is shared."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+    listener.setblocking(False)
+    try:
+        listener.bind((ADDRESS, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
-async def serve(server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None, announce: bool) -> None:
+async def serve(
+    server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None = None, announce: bool = True
+) -> None:
     """Serve until a signal or the end of a pipe or terminal, given by its file descriptor."""
+    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -286,46 +267,26 @@ def _stop_if_ended(pipe: int, stop: asyncio.Event) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a small web from one or more processes."""
+    """Serve a small web."""
     options = _options().parse_args(arguments)
     try:
         web = SmallWeb(options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set))
-        tls = None if options.certificate is None else server_context(options.certificate)
-        listeners = bound_sockets(options.port, options.processes)
+        listener = bound_socket(options.port)
     except RoveError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     except OSError as error:
         print(f"could not listen on port {options.port}: {error.strerror}", file=sys.stderr)
         return 1
-    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
-    failures = FirstFailures()
-    lifeline, lifeline_end = os.pipe()
-    children = []
-    for listener in listeners[1:]:
-        child = os.fork()
-        if child == 0:
-            # The pipe ends when the first process ends, for whatever reason.
-            os.close(lifeline_end)
-            server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
-            uvloop.run(serve(server, listener, stop_at_eof=lifeline, announce=False))
-            os._exit(0)
-        children.append(child)
-        listener.close()
-    server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
     stop_at_eof = sys.stdin.fileno() if options.stop_at_eof else None
-    uvloop.run(serve(server, listeners[0], stop_at_eof=stop_at_eof, announce=True))
-    os.close(lifeline_end)
-    for child in children:
-        os.waitpid(child, 0)
+    uvloop.run(serve(SmallWebServer(web, log=options.log), listener, stop_at_eof=stop_at_eof))
     return 0
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rove.demo.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: a free port")
-    parser.add_argument("--hosts", type=_at_least_one, default=1_000, help="number of domains")
+    parser.add_argument("--hosts", type=int, default=1_000, help="number of domains")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
     parser.add_argument(
@@ -336,21 +297,8 @@ def _options() -> argparse.ArgumentParser:
         help="change a setting of the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
     )
     parser.add_argument("--log", type=Path, help="append a line per request to this file")
-    parser.add_argument(
-        "--certificate",
-        type=Path,
-        help="PEM file with certificate and key: speak https; use --set secure=true for https links",
-    )
-    parser.add_argument("--processes", type=_at_least_one, default=1, help="number of processes that share the port")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop at the end of standard input")
     return parser
-
-
-def _at_least_one(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
 
 
 if __name__ == "__main__":

@@ -97,7 +97,6 @@ class SitePlan:
         self.hosts = hosts
         self._pages_per_host = profile.pages_per_host
         self._crawl_delay = profile.crawl_delay
-        self._plain = profile.plain
         self._restricted = int(profile.restricted * 256)
         self._kinds = Weighted(profile.entries)
         self._robots = Weighted(profile.robots)
@@ -123,8 +122,6 @@ class SitePlan:
 
     def entry(self, host: Host, position: int) -> Entry:
         """Return the entry with this number."""
-        if self._plain:
-            return Entry(position, EntryKind.PAGE, f"/page-{position}" if position else "/", "", 0)
         bits = number(self.seed, f"{host.name} {position}")
         is_hub = position % HUB_EVERY == 0
         kind = EntryKind.PAGE if is_hub else self._kinds.pick(bits)

@@ -16,10 +16,10 @@ from rove.demo.answer import CODINGS, SiteAnswer, redirect, refusal, success
 from rove.demo.draw import Draw, number
 from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
 from rove.demo.page import PageContent
-from rove.demo.plain_page import PlainPages
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
 from rove.demo.site import Entry, Host, SitePlan, Spot
+from rove.errors import UsageError
 from rove.urls.canonical import canonical
 
 STALL_SECONDS = 3_600.0
@@ -35,12 +35,11 @@ class SmallWeb:
 
     def __init__(self, seed: int, hosts: int, profile: Profile = FULL) -> None:
         if hosts < 1:
-            raise ValueError(f"a web needs at least one host, not {hosts}")
+            raise UsageError(f"a web needs at least one host, not {hosts}")
         self.seed = seed
         self.hosts = hosts
         self.profile = profile
         self.plan = SitePlan(seed, hosts, profile)
-        self._plain_pages = PlainPages(self.plan, profile)
 
     def host_name(self, index: int) -> str:
         """Return the name of the bare host of a domain."""
@@ -101,7 +100,7 @@ class SmallWeb:
         if hop is not None:
             return self._redirect(site, spot, hop, draw)
         if spot.step > 0:
-            return self._page(site, spot, draw, codings)
+            return self.page(site, spot, draw, codings)
         return self._entry_answer(site, spot, draw, again, codings)
 
     def latency(self, host: str, target: str) -> float:
@@ -113,7 +112,7 @@ class SmallWeb:
         kind = spot.entry.kind
         match kind:
             case EntryKind.PAGE | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
-                return self._page(host, spot, draw, codings)
+                return self.page(host, spot, draw, codings)
             case EntryKind.TEXT:
                 return success(page.text_page(self.plan, host, spot, draw))
             case EntryKind.EMPTY:
@@ -134,16 +133,16 @@ class SmallWeb:
                 return refusal(503, retry_after=2)
             case EntryKind.FLAKY:
                 if again:
-                    return self._page(host, spot, draw, codings)
+                    return self.page(host, spot, draw, codings)
                 return replace(refusal(503), fails_first=True)
             case EntryKind.SLOW:
                 low, high = self.profile.slow_seconds
                 delay = low + (high - low) * draw.below(1_001) / 1_000
-                return replace(self._page(host, spot, draw, codings), delay=delay)
+                return replace(self.page(host, spot, draw, codings), delay=delay)
             case EntryKind.STALLED:
-                return replace(self._page(host, spot, draw, codings), delay=STALL_SECONDS)
+                return replace(self.page(host, spot, draw, codings), delay=STALL_SECONDS)
             case EntryKind.CUT:
-                whole = self._page(host, spot, draw, codings)
+                whole = self.page(host, spot, draw, codings)
                 return replace(whole, chunked=False, cut_after=len(whole.body) // 2)
             case (
                 EntryKind.CHAIN
@@ -180,9 +179,8 @@ class SmallWeb:
             location = odd_spelling(hop, view, draw.below(1 << 16)).strip()
         return redirect(draw.pick(_REDIRECT_STATUSES), location)
 
-    def _page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
-        if self.profile.plain:
-            return success(self._plain_pages.page(host, spot.entry.number))
+    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
+        """Make the response for a page that is served without trouble."""
         content = page.html_page(self.plan, self.profile, host, spot, draw)
         coding = draw.pick(CODINGS) if draw.chance(self.profile.encoded) else ""
         return success(

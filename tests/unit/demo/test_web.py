@@ -14,7 +14,7 @@ import pytest
 from rove.demo.answer import SiteAnswer
 from rove.demo.draw import Draw, Weighted
 from rove.demo.names import domain_index, domain_name
-from rove.demo.profile import BENCH, CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape, adjusted
+from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind, SiteShape, adjusted
 from rove.demo.prose import LANGUAGES, LEGACY_CHARSETS, paragraphs
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.errors import UsageError
@@ -40,7 +40,7 @@ def header(answer: SiteAnswer, name: str) -> str:
     return next((value for key, value in answer.headers if key == name), "")
 
 
-@pytest.mark.parametrize("profile", [FULL, CALM, BENCH], ids=["full", "calm", "bench"])
+@pytest.mark.parametrize("profile", [FULL, CALM], ids=["full", "calm"])
 def test_two_webs_of_one_seed_are_the_same(profile: Profile) -> None:
     first, second, other = (SmallWeb(seed, 20, profile) for seed in (7, 7, 8))
     assert list(first.all_hosts()) == list(second.all_hosts())
@@ -215,50 +215,29 @@ def test_every_spelling_of_a_path_is_served() -> None:
             assert web.allowed(name, odd) == web.allowed(name, path)
 
 
-def test_plain_pages_are_large_and_distinct() -> None:
-    web = SmallWeb(1, 1_000, BENCH)
-    pages = [web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")]
-    assert all(answer.status == 200 and answer.headers == _PLAIN for answer in pages)
-    assert all(answer.body.count(b"<a href=") == 60 for answer in pages)
-    assert all(40_000 * 0.95 < len(answer.body) < 40_000 * 1.1 for answer in pages)
-    assert len({answer.body for answer in pages}) == len(pages)
-    assert web.answer(web.host_name(0), "/page-200").status == 404
-
-
-_PLAIN = (("Content-Type", "text/html; charset=utf-8"),)
-
-
-@pytest.mark.parametrize("links", [0, 1, 2, 500])
-def test_plain_pages_of_tiny_hosts(links: int) -> None:
-    web = SmallWeb(1, 3, replace(BENCH, pages_per_host=(1, 3), links_per_page=(links, links)))
-    for host in web.all_hosts():
-        assert web.answer(host, "/").status == 200
-
-
 def test_settings_can_be_changed_by_name() -> None:
-    settings = ["crawl_delay=0.5", "pages_per_host=2,9", "page_bytes=700", "plain=true"]
+    settings = ["crawl_delay=0.5", "pages_per_host=2,9", "page_bytes=700"]
     settings += ["entries.slow=0", "robots.shut-out=1.5", "shapes.at-www=3", "slow_seconds=0.1,0.2"]
     profile = adjusted(FULL, settings)
     assert profile.crawl_delay == 0.5
     assert profile.pages_per_host == (2, 9)
     assert profile.page_bytes == (700, 700)
     assert profile.slow_seconds == (0.1, 0.2)
-    assert profile.plain is True
     assert profile.entries == {**FULL.entries, EntryKind.SLOW: 0}
     assert profile.robots == {**FULL.robots, RobotsKind.SHUT_OUT: 1.5}
     assert profile.shapes == {**FULL.shapes, SiteShape.AT_WWW: 3}
     changed = {f.name for f in fields(Profile) if getattr(profile, f.name) != getattr(FULL, f.name)}
-    assert len(changed) == 8
+    assert len(changed) == 7
 
 
-@pytest.mark.parametrize("setting", ["colour=red", "entries.dream=1", "crawl_delay=soon", "plain=1"])
+@pytest.mark.parametrize("setting", ["colour=red", "entries.dream=1", "crawl_delay=soon"])
 def test_an_invalid_setting_is_an_error(setting: str) -> None:
     with pytest.raises(UsageError, match=setting):
         adjusted(FULL, [setting])
 
 
 def test_a_web_needs_hosts() -> None:
-    with pytest.raises(ValueError, match="at least one host"):
+    with pytest.raises(UsageError, match="at least one host"):
         SmallWeb(1, 0)
 
 
