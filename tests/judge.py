@@ -19,6 +19,7 @@ from rove.demo.robots import ROBOTS_PATH
 from rove.demo.web import SmallWeb
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
+from tests.oracle import allowed, crawl_delay
 
 MAX_REQUESTS = 8
 MAX_HOPS = 3
@@ -228,10 +229,10 @@ class _Case:
             return
         self._robots_answered.setdefault(request.host, request.end)
         if request.status == 200:
-            self._required = max(self._required, self._web.crawl_delay(request.host))
+            self._required = max(self._required, crawl_delay(self._web, request.host))
 
     def _check_page(self, request: LoggedRequest) -> None:
-        if not self._web.allowed(request.host, request.path):
+        if not allowed(self._web, request.host, request.path):
             self._accuse(Rule.FORBIDDEN, "robots.txt disallows this path", request)
         if request.start < self._robots_answered.get(request.host, math.inf):
             self._accuse(Rule.RULES_UNKNOWN, "robots.txt had not been answered", request)

@@ -22,6 +22,7 @@ from rove.demo.log import read_log
 from rove.demo.profile import adjusted
 from rove.demo.server import SmallWebServer
 from rove.errors import UsageError
+from tests.oracle import all_hosts, expected_pages
 from tests.unit.demo.test_oracle import crawl
 from tests.unit.fetch.test_transport import CERTIFICATE
 
@@ -114,7 +115,7 @@ def test_all_links_may_lead_to_few_hosts() -> None:
 def test_every_page_of_a_plain_web_can_be_reached(links: int) -> None:
     small = replace(BENCH, pages_per_host=(70, 90), page_bytes=(9, 9), links_per_page=(links, links))
     web = PlainWeb(1, 5, small)
-    expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
+    expected = {url for host in all_hosts(web) for url in expected_pages(web, host)}
     stored, _ = crawl(web)
     assert stored == expected
     assert 5 * 70 <= len(stored) <= 5 * 90
@@ -136,7 +137,7 @@ _PLAIN = (("Content-Type", "text/html; charset=utf-8"),)
 @pytest.mark.parametrize("links", [0, 1, 2, 500])
 def test_plain_pages_of_tiny_hosts(links: int) -> None:
     web = PlainWeb(1, 3, replace(BENCH, pages_per_host=(1, 3), links_per_page=(links, links)))
-    for host in web.all_hosts():
+    for host in all_hosts(web):
         assert web.answer(host, "/").status == 200
 
 

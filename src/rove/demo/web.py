@@ -1,8 +1,6 @@
 """The small web: each response is a pure function of a seed, the host and the path.
 
-Nothing is stored, so a web of a million hosts needs no memory. The web is also its own oracle: `allowed` and
-`expected_pages` know from its construction what a polite crawler called `rove` may fetch and must have stored at the
-end. server.py serves it.
+Nothing is stored, so a web of a million hosts needs no memory. server.py serves it.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
 from rove.demo.page import PageContent
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
-from rove.demo.site import Entry, Host, SitePlan, Spot
+from rove.demo.site import Host, SitePlan, Spot
 from rove.errors import UsageError
 from rove.urls.canonical import canonical
 
@@ -48,38 +46,6 @@ class SmallWeb:
     def seeds(self) -> Iterator[str]:
         """Return the bare host of every domain, the seeds of a crawl of the whole web."""
         return map(self.plan.domain_name, range(self.hosts))
-
-    def all_hosts(self) -> Iterator[str]:
-        """Yield every host, including www. and blog. hosts."""
-        for index in range(self.hosts):
-            bare = self.plan.bare_host(index)
-            yield from (label + bare.domain for label in bare.siblings)
-
-    def allowed(self, host: str, path: str) -> bool:
-        """Whether the robots.txt of a host allows `rove` to fetch a path, with its query."""
-        site = self.plan.host(host)
-        return site is None or site.robots.allows(normal_path(path))
-
-    def crawl_delay(self, host: str) -> float:
-        """Return the Crawl-delay of a host for `rove`, or 0."""
-        site = self.plan.host(host)
-        return 0.0 if site is None else site.robots.crawl_delay
-
-    def expected_pages(self, host: str) -> frozenset[str]:
-        """Return the canonical URLs of a host that a complete crawl from all seeds stores.
-
-        These are all texts, empty ones included, that robots.txt allows, that can be reached without nofollow links,
-        that are not marked noindex, and that are answered in the end.
-        """
-        site = self.plan.host(host)
-        if site is None or not site.robots.allows("/"):
-            return frozenset()
-        spots = [
-            spot
-            for position in range(site.entries)
-            for spot in self._stored_spots(site, self.plan.entry(site, position))
-        ]
-        return frozenset(f"http://{host}{spot.path}" for spot in spots)
 
     def answer(self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> SiteAnswer:
         """Answer a GET request for a path with query on a host, given by its lower-case name.
@@ -188,26 +154,6 @@ class SmallWeb:
             coding=coding if coding in codings else "",
             chunked=draw.chance(self.profile.chunked),
         )
-
-    def _stored_spots(self, host: Host, entry: Entry) -> Iterator[Spot]:
-        """Yield the page that a crawler stores for an entry that it has found."""
-        spots = [self.plan.step(entry, step) for step in range(entry.steps + 1)]
-        match entry.kind:
-            case (
-                EntryKind.PAGE
-                | EntryKind.NOFOLLOW
-                | EntryKind.TEXT
-                | EntryKind.EMPTY
-                | EntryKind.SLOW
-                | EntryKind.FLAKY
-            ):
-                wanted, way = spots[0], spots[:1]
-            case EntryKind.NOINDEX | EntryKind.CHAIN | EntryKind.LONG_CHAIN | EntryKind.INWARD:
-                wanted, way = spots[-1], spots
-            case _:
-                return
-        if all(host.robots.allows(spot.path) for spot in way):
-            yield wanted
 
 
 def normal_path(target: str) -> str:

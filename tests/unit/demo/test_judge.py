@@ -14,6 +14,7 @@ from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind, SiteSh
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
 from tests.judge import LoggedVisit, LogVerdict, Rule, judge
+from tests.oracle import all_hosts, allowed, crawl_delay
 
 DELAY = 10.0
 TIDY = replace(
@@ -88,7 +89,7 @@ class PoliteCrawler:
                 break
             self.learn_rules(url)
             path = url.text.removeprefix(url.origin)
-            if not self.web.allowed(url.host, path):
+            if not allowed(self.web, url.host, path):
                 break
             answer = self.ask(url, path)
             self.done.add(url.text)
@@ -100,7 +101,7 @@ class PoliteCrawler:
                 break
             url = target
         known = [host for host in self.rules if host.endswith(url.domain_name)]
-        asked_for = max((self.web.crawl_delay(host) for host in known), default=0.0)
+        asked_for = max((crawl_delay(self.web, host) for host in known), default=0.0)
         self.clock[url.domain_name] += max(self.delay, asked_for)
 
     def learn_rules(self, url: CrawlUrl) -> None:
@@ -137,7 +138,7 @@ def test_a_polite_crawl_has_no_violations(profile: Profile) -> None:
     assert verdict.polite, str(verdict)
     assert verdict.requests == len(crawler.log)
     assert (verdict.domains, verdict.refetches) == (40, 0)
-    assert verdict.hosts == len(list(web.all_hosts()))
+    assert verdict.hosts == len(list(all_hosts(web)))
     assert verdict.smallest_margin == pytest.approx(0.01)
     assert len(verdict.visits) > 100
     assert "0 violations" in str(verdict)

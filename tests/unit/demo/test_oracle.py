@@ -18,6 +18,7 @@ from rove.demo.answer import SiteAnswer
 from rove.demo.profile import CALM, FULL, EntryKind, Profile, RobotsKind
 from rove.demo.web import STALL_SECONDS, SmallWeb
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
+from tests.oracle import all_hosts, allowed, crawl_delay, expected_pages
 
 _DECODERS = {"gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
 
@@ -131,19 +132,19 @@ def crawl(web: SmallWeb) -> tuple[set[str], Counter[str]]:
 )
 def test_a_crawl_finds_exactly_the_expected_pages(seed: int, profile: Profile) -> None:
     web = SmallWeb(seed, 30, profile)
-    expected = {url for host in web.all_hosts() for url in web.expected_pages(host)}
+    expected = {url for host in all_hosts(web) for url in expected_pages(web, host)}
     stored, named = crawl(web)
     assert stored == expected
     assert len(stored) > 100
     # Without links to other domains, www and blog hosts must be reached from their own domain.
-    assert set(web.all_hosts()) <= set(named) | set(web.seeds())
+    assert set(all_hosts(web)) <= set(named) | set(web.seeds())
 
 
 @pytest.mark.parametrize("kind", list(RobotsKind))
 def test_allowed_agrees_with_another_parser(kind: RobotsKind) -> None:
     web = SmallWeb(5, 30, replace(FULL, robots={kind: 1}, restricted=0.5))
     verdicts = Counter[bool]()
-    for host in web.all_hosts():
+    for host in all_hosts(web):
         plan_host = web.plan.host(host)
         assert plan_host is not None
         assert plan_host.robots.kind is kind
@@ -154,10 +155,10 @@ def test_allowed_agrees_with_another_parser(kind: RobotsKind) -> None:
             url = canonical(f"http://{host}{path}")
             assert url is not None
             expected = rules is not None and rules.can_fetch(url.text, "rove")
-            assert web.allowed(host, path) == expected, (kind, path)
+            assert allowed(web, host, path) == expected, (kind, path)
             verdicts[expected] += 1
         asked = 0.0 if rules is None else rules.crawl_delay("rove") or 0.0
-        assert web.crawl_delay(host) == asked
+        assert crawl_delay(web, host) == asked
     open_kinds = {RobotsKind.NONE, RobotsKind.EMPTY, RobotsKind.OPEN, RobotsKind.HTML}
     shut_kinds = {RobotsKind.CLOSED, RobotsKind.SHUT_OUT, RobotsKind.BROKEN}
     assert bool(verdicts[False]) == (kind not in open_kinds)
@@ -179,7 +180,7 @@ def test_some_rules_differ_for_other_crawlers() -> None:
 def test_every_link_leads_to_an_existing_address() -> None:
     web = SmallWeb(9, 60, replace(FULL, page_bytes=(9, 9)))
     forms = Counter[str]()
-    for host in web.all_hosts():
+    for host in all_hosts(web):
         start = canonical(f"http://{host}/")
         assert start is not None
         answer = web.answer(host, "/")
