@@ -15,6 +15,7 @@ from rove.errors import UsageError
 from rove.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON, DomainBudget
 from rove.policy.constants import (
+    DAY,
     DEFAULT_DELAY,
     DEFAULT_MAX_LINKS,
     DEFAULT_REDIRECT_HOPS,
@@ -23,7 +24,6 @@ from rove.policy.constants import (
 from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
-DAY = 86_400.0
 DEFAULT_CONCURRENCY = 500
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_MAX_PAGE_SIZE = 5 << 20

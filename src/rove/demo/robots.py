@@ -55,8 +55,3 @@ class RobotsPlan:
     def text(self) -> bytes:
         """Return the content of the file, for the kinds that have one."""
         return _TEXTS[self.kind].format(crawl_delay=self.crawl_delay).encode()
-
-
-def robots_plan(kind: RobotsKind, crawl_delay: float) -> RobotsPlan:
-    """Return the robots.txt of a kind. Only one kind has a Crawl-delay."""
-    return RobotsPlan(kind, crawl_delay if kind is RobotsKind.DELAYED else 0.0)

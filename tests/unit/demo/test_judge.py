@@ -75,8 +75,8 @@ class PoliteCrawler:
         self.done: set[str] = set()
 
     def crawl_domain(self, index: int) -> None:
-        assume_https = self.web.plan.bare_host(index)
-        hosts = [self.web.plan.sibling(assume_https, label) for label in assume_https.siblings]
+        bare_host = self.web.plan.bare_host(index)
+        hosts = [self.web.plan.sibling(bare_host, label) for label in bare_host.siblings]
         entries = [(h, self.web.plan.entry(h, place)) for h in hosts for place in range(h.entries)]
         for host, entry in entries:
             url = canonical(f"http://{host.name}{entry.path}")

@@ -195,7 +195,7 @@ def test_every_kind_of_robots_txt_and_site_shape_occurs() -> None:
     web = SmallWeb(4, 400, FULL)
     hosts = [web.plan.host(name) for name in all_hosts(web)]
     assert {host.robots.kind for host in hosts if host} == set(RobotsKind)
-    assert {host.label for host in hosts if host} == {"", "www.", "blog."}
+    assert {host.siblings for host in hosts if host} == {("",), ("", "www."), ("", "blog.")}
     moved = [host for host in hosts if host and host.at_www]
     assert moved
     for host in moved:
