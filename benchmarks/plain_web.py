@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rove.demo.answer import SiteAnswer, success
 from rove.demo.draw import Draw
 from rove.demo.page import PageContent
 from rove.demo.profile import EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.prose import LANGUAGES, paragraphs
+from rove.demo.response import WebResponse, success
 from rove.demo.site import Entry, Host, SitePlan, Spot
 from rove.demo.web import SmallWeb
 
@@ -60,7 +60,7 @@ class PlainWeb(SmallWeb):
         self.plan = _PlainPlan(seed, hosts, profile)
         self._pages = _PlainPages(self.plan, profile)
 
-    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
+    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
         return success(self._pages.page(host, spot.entry.number))
 
 

@@ -209,7 +209,7 @@ def test_raw_answers_are_kept_as_they_were_sent(tmp_path: Path, store: str) -> N
             found = canonical(url)
             assert found is not None
             path = url.removeprefix(found.origin)
-            assert content == crawled.web.web.answer(found.host, path).body
+            assert content == crawled.web.web.respond(found.host, path).body
         texts = records(crawled.data, "conversion")
         assert set(texts) == (expected if store == "both" else set())
         for url, (headers, _) in texts.items():

@@ -62,7 +62,7 @@ def test_pages_are_served_over_tls_and_logged(run: object, tmp_path: Path, certi
             writer.write(f"Host: {host}\r\nConnection: close\r\n\r\n".encode())
             received = await reader.read()
             writer.close()
-            assert received.partition(b"\r\n\r\n")[2] == web.answer(host, "/").body
+            assert received.partition(b"\r\n\r\n")[2] == web.respond(host, "/").body
             assert b'href="https://' in received and b'href="http://' not in received
 
     run(story())  # type: ignore[operator]
@@ -103,12 +103,12 @@ def test_all_links_may_lead_to_few_hosts() -> None:
     few = {web.host_name(index) for index in range(3)}
     all_links: set[tuple[str, str]] = set()
     for index in (0, 10, 49):
-        body = web.answer(web.host_name(index), "/").body.decode()
+        body = web.respond(web.host_name(index), "/").body.decode()
         links = re.findall(r'href="http://([^/"]+)(/[^"]*)"', body)
         assert len(links) == body.count("<a ") == 60
         all_links.update(links)
     assert {host for host, _ in all_links} == few
-    assert all(web.answer(host, path).status == 200 for host, path in list(all_links)[:5])
+    assert all(web.respond(host, path).status == 200 for host, path in list(all_links)[:5])
 
 
 @pytest.mark.parametrize("links", [1, 60])
@@ -123,12 +123,12 @@ def test_every_page_of_a_plain_web_can_be_reached(links: int) -> None:
 
 def test_plain_pages_are_large_and_distinct() -> None:
     web = PlainWeb(1, 1_000, BENCH)
-    pages = [web.answer(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")]
-    assert all(answer.status == 200 and answer.headers == _PLAIN for answer in pages)
-    assert all(answer.body.count(b"<a href=") == 60 for answer in pages)
-    assert all(40_000 * 0.95 < len(answer.body) < 40_000 * 1.1 for answer in pages)
-    assert len({answer.body for answer in pages}) == len(pages)
-    assert web.answer(web.host_name(0), "/page-200").status == 404
+    pages = [web.respond(web.host_name(index), path) for index in range(20) for path in ("/", "/page-199")]
+    assert all(response.status == 200 and response.headers == _PLAIN for response in pages)
+    assert all(response.body.count(b"<a href=") == 60 for response in pages)
+    assert all(40_000 * 0.95 < len(response.body) < 40_000 * 1.1 for response in pages)
+    assert len({response.body for response in pages}) == len(pages)
+    assert web.respond(web.host_name(0), "/page-200").status == 404
 
 
 _PLAIN = (("Content-Type", "text/html; charset=utf-8"),)
@@ -138,7 +138,7 @@ _PLAIN = (("Content-Type", "text/html; charset=utf-8"),)
 def test_plain_pages_of_tiny_hosts(links: int) -> None:
     web = PlainWeb(1, 3, replace(BENCH, pages_per_host=(1, 3), links_per_page=(links, links)))
     for host in all_hosts(web):
-        assert web.answer(host, "/").status == 200
+        assert web.respond(host, "/").status == 200
 
 
 def test_secure_is_true_or_false() -> None:

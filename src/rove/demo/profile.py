@@ -47,7 +47,7 @@ class RobotsKind(enum.StrEnum):
 
 
 class EntryKind(enum.StrEnum):
-    """What the server answers for an entry of a host."""
+    """How the server responds to a request for an entry."""
 
     PAGE = "page"
     TEXT = "text"
@@ -79,7 +79,7 @@ class EntryKind(enum.StrEnum):
     """503 for the first request, a page afterwards."""
     SLOW = "slow"
     STALLED = "stalled"
-    """Never answers."""
+    """The response never comes."""
     CUT = "cut"
     """The connection is closed in the middle of the page."""
 
@@ -99,7 +99,7 @@ class Profile:
     """The settings. Ranges include both ends, shares are from 0 to 1, weights may have any sum."""
 
     pages_per_host: tuple[int, int]
-    """Number of entries per host, whatever they answer."""
+    """Number of entries per host, of any kind."""
     page_bytes: tuple[int, int]
     """Minimum length of a page before it is encoded."""
     links_per_page: tuple[int, int]

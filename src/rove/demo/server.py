@@ -24,9 +24,9 @@ from typing import Self, cast
 
 import uvloop
 
-from rove.demo.answer import SiteAnswer, refusal
 from rove.demo.log import LoggedRequest, LogKind, RequestLog
 from rove.demo.profile import PROFILES, adjusted
+from rove.demo.response import WebResponse, refusal
 from rove.demo.web import SmallWeb
 from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_not_http, parse_head
 from rove.errors import RoveError
@@ -83,19 +83,19 @@ class SmallWebServer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def answer(self, request: RequestHead) -> SiteAnswer:
+    def respond(self, request: RequestHead) -> WebResponse:
         """Return the response to a request."""
         if request.method not in ("GET", "HEAD"):
             request.keep_alive = False
             return refusal(405)
         host, target, codings = request.host, request.target, request.codings
-        answer = self.web.answer(host, target, codings=codings)
-        if not answer.fails_first:
-            return answer
+        response = self.web.respond(host, target, codings=codings)
+        if not response.fails_first:
+            return response
         if (host, target) in self._failed:
-            return self.web.answer(host, target, codings=codings, again=True)
+            return self.web.respond(host, target, codings=codings, again=True)
         self._failed.add((host, target))
-        return answer
+        return response
 
 
 class _Connection(asyncio.Protocol):
@@ -108,8 +108,8 @@ class _Connection(asyncio.Protocol):
         self._received = b""
         self._arrived = 0.0
         self._request: RequestHead | None = None
-        """The request that is being answered."""
-        self._answer: SiteAnswer | None = None
+        """The request that is being served."""
+        self._response: WebResponse | None = None
         self._sent = 0
         """Bytes of the response given to the transport; 0 while the response is delayed."""
         self._timer: asyncio.TimerHandle | None = None
@@ -162,17 +162,17 @@ class _Connection(asyncio.Protocol):
             self._refuse()
             return
         self._request = request
-        self._answer = self._server.answer(request)
+        self._response = self._server.respond(request)
         self._sent = 0
-        delay = self._answer.delay + self._server.web.latency(request.host, request.target)
+        delay = self._response.delay + self._server.web.latency(request.host, request.target)
         if delay:
             self._timer = asyncio.get_running_loop().call_later(delay, self._send)
         else:
             self._send()
 
     def _send(self) -> None:
-        assert self._request is not None and self._answer is not None
-        data = frame(self._answer, self._request)
+        assert self._request is not None and self._response is not None
+        data = frame(self._response, self._request)
         self._sent = len(data)
         # Taken before the write. Otherwise a client that counts its delay from the end of the response could seem to
         # be early if this process is interrupted after the write.
@@ -183,11 +183,11 @@ class _Connection(asyncio.Protocol):
 
     def _finish(self, ended: float) -> bool:
         """Log the request once the kernel has the whole response; return True if the connection must be closed."""
-        assert self._request is not None and self._answer is not None
-        cut = self._answer.cut_after is not None
+        assert self._request is not None and self._response is not None
+        cut = self._response.cut_after is not None
         keep_alive = self._request.keep_alive and not cut
         self._log_request(ended, complete=not cut)
-        self._request = self._answer = None
+        self._request = self._response = None
         if keep_alive and self._received:
             asyncio.get_running_loop().call_soon(self._take_request)
         return not keep_alive
@@ -202,16 +202,16 @@ class _Connection(asyncio.Protocol):
     def _log_request(self, ended: float, *, complete: bool) -> None:
         if self._server.log is None:
             return
-        assert self._request is not None and self._answer is not None
+        assert self._request is not None and self._response is not None
         self._server.log.add(
             LoggedRequest(
                 start=self._arrived,
                 end=ended,
                 host=self._request.host,
                 path=self._request.target,
-                status=self._answer.status if self._sent else 0,
+                status=self._response.status if self._sent else 0,
                 agent=self._request.agent,
-                location=self._answer.location if self._sent else "",
+                location=self._response.location if self._sent else "",
                 size=self._sent,
                 complete=complete,
                 connected=not self._served,

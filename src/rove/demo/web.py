@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from rove.demo import page
-from rove.demo.answer import CODINGS, SiteAnswer, redirect, refusal, success
 from rove.demo.draw import Draw, number
 from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
 from rove.demo.page import PageContent
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
+from rove.demo.response import CODINGS, WebResponse, redirect, refusal, success
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
 from rove.demo.site import Host, SitePlan, Spot
 from rove.errors import UsageError
@@ -47,17 +47,17 @@ class SmallWeb:
         """Return the bare host of every domain, the seeds of a crawl of the whole web."""
         return map(self.plan.domain_name, range(self.hosts))
 
-    def answer(self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> SiteAnswer:
-        """Answer a GET request for a path with query on a host, given by its lower-case name.
+    def respond(self, host: str, path: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> WebResponse:
+        """Return the response to a GET request for a path with query on a host, given by its lower-case name.
 
         `again` is for repeated requests; `codings` are the content codings that the client accepts.
         """
         site = self.plan.host(host)
         if site is None:
             return replace(refusal(404), body=b"No such host here.\n")
-        path = normal_path(target)
+        path = normal_path(path)
         if path == ROBOTS_PATH or (path == MOVED_PATH and site.robots.kind is RobotsKind.MOVED):
-            return _robots_answer(site, path)
+            return _robots_response(site, path)
         spot = self.plan.find(site, path)
         if spot is None:
             return refusal(404)
@@ -67,14 +67,14 @@ class SmallWeb:
             return self._redirect(site, spot, hop, draw)
         if spot.step > 0:
             return self.page(site, spot, draw, codings)
-        return self._entry_answer(site, spot, draw, again, codings)
+        return self._entry_response(site, spot, draw, again, codings)
 
     def latency(self, host: str, target: str) -> float:
         """Return the seconds before the response to a request, without the delay of the page itself."""
         low, high = self.profile.latency
         return low if low == high else low + (high - low) * (number(self.seed, host + target) % 1_001) / 1_000
 
-    def _entry_answer(self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]) -> SiteAnswer:
+    def _entry_response(self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]) -> WebResponse:
         kind = spot.entry.kind
         match kind:
             case EntryKind.PAGE | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
@@ -138,14 +138,14 @@ class SmallWeb:
                 return None
         return Target(host.name, self.plan.step(entry, following).path)
 
-    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> SiteAnswer:
+    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> WebResponse:
         location = f"http://{hop.host}{hop.path}"
         if draw.chance(self.profile.odd_links):
             view = Viewpoint(host.name, spot.path, utf8=False)
             location = odd_spelling(hop, view, draw.below(1 << 16)).strip()
         return redirect(draw.pick(_REDIRECT_STATUSES), location)
 
-    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
+    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
         """Make the response for a page that is served without trouble."""
         content = page.html_page(self.plan, self.profile, host, spot, draw)
         coding = draw.pick(CODINGS) if draw.chance(self.profile.encoded) else ""
@@ -164,7 +164,7 @@ def normal_path(target: str) -> str:
     return target if url is None else url.text.removeprefix(_ANY_HOST)
 
 
-def _robots_answer(host: Host, path: str) -> SiteAnswer:
+def _robots_response(host: Host, path: str) -> WebResponse:
     plan = host.robots
     match plan.kind:
         case RobotsKind.NONE:
