@@ -14,13 +14,7 @@ import msgspec
 from rove.errors import UsageError
 from rove.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON, DomainBudget
-from rove.policy.constants import (
-    DAY,
-    DEFAULT_DELAY,
-    DEFAULT_MAX_LINKS,
-    DEFAULT_REDIRECT_HOPS,
-    VISIT_BUDGET,
-)
+from rove.policy.constants import DAY, DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
@@ -127,11 +121,7 @@ class Settings:
     @property
     def domain_budget(self) -> DomainBudget:
         """The pages that the crawl can fetch from each domain."""
-        return DomainBudget(
-            horizon=self.planned_seconds,
-            delay=self.delay,
-            max_pages=self.limits.max_pages_per_domain,
-        )
+        return DomainBudget(horizon=self.planned_seconds, delay=self.delay, max_pages=self.limits.max_pages_per_domain)
 
     def checked(self) -> Settings:
         """Return these settings; UsageError if a value is not allowed."""

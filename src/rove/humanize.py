@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def counted(count: int, noun: str) -> str:
     """Format a number of things.
 
     >>> counted(1, "page"), counted(1200, "page")
     ('1 page', '1,200 pages')
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def hash_text(hash: int | None) -> str | None:

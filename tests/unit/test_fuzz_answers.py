@@ -22,23 +22,11 @@ from msgspec.structs import replace
 from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
-from rove.model.outcomes import (
-    Failed,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.outcomes import Failed, Redirected, Refused, WrongType
 from rove.parse.charset import decode as to_text
 from rove.parse.charset import identify, to_utf8
 from rove.parse.guard import is_plain
-from rove.parse.html import (
-    MAX_TITLE_LENGTH,
-    Document,
-    PageSource,
-    read_html,
-    read_html_at_once,
-    read_plain,
-)
+from rove.parse.html import MAX_TITLE_LENGTH, Document, PageSource, read_html, read_html_at_once, read_plain
 from rove.parse.labels import CODECS
 from rove.parse.sitemap import MAX_CHILD_SITEMAPS, permitted, read_sitemap
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
@@ -86,12 +74,12 @@ html = made_of(
 )
 charsets = made_of(
     "<meta charset= content='text/html;charset= utf-8 utf-16 gbk shift_jis iso-2022-jp x-user-defined hz-gb-2312 > ' "
-    '<?xml encoding= ?> <!-- --> http-equiv=content-type \xef\xbb\xbf \xff\xfe \xfe\xff \x1b$B \x82\xa0 "',
+    '<?xml encoding= ?> <!-- --> http-equiv=content-type \xef\xbb\xbf \xff\xfe \xfe\xff \x1b$B \x82\xa0 "'
 )
 robots_txt = made_of(
     "User-agent: Disallow: Allow: Crawl-delay: Sitemap: rove * / /a $ *$ % %2F %zz # : "
     "http://x.example/s.xml 1e999 inf nan -1 0.5 99999999999999999999 \xef\xbb\xbf \xff\xfe "
-    "<html> <!-- --> Dissallow user\tagent",
+    "<html> <!-- --> Dissallow user\tagent"
 )
 dates = (
     "Sun, 06 Nov 1994 08:49:37 GMT 99999 +9999 -9999 00:00:00 31 Feb 0000 1e9 -1 0 ; max-age= max-age=1 no-cache "
@@ -106,13 +94,7 @@ header_values = latin(
 header_names = st.sampled_from(
     [
         *("Retry-After", "Date", "Expires", "Cache-Control", "Age", "X-Robots-Tag", "Content-Type"),
-        *(
-            "Content-Encoding",
-            "content-encoding",
-            "Location",
-            "Transfer-Encoding",
-            "Content-Length",
-        ),
+        *("Content-Encoding", "content-encoding", "Location", "Transfer-Encoding", "Content-Length"),
     ]
 )
 heads = st.tuples(
@@ -122,19 +104,16 @@ heads = st.tuples(
 xml = made_of(
     "<?xml version='1.0'?> <urlset> <url> <loc> </loc> </url> <sitemapindex> <sitemap> <rss> <link> </link> <feed> "
     "<link\thref= /> <!DOCTYPE [ ]> <!ENTITY lol 'lol'> &lol; &amp; &#x41; &#xD800; &#1114112; <![CDATA[ ]]> <!-- --> "
-    "http://site.example/a https://other.example/ a:loc xmlns= > < \" '",
+    "http://site.example/a https://other.example/ a:loc xmlns= > < \" '"
 )
 packed = st.builds(
-    lambda raw, cut, junk: gzip.compress(raw)[: -cut or None] + junk,
-    xml,
-    st.integers(0, 12),
-    st.binary(max_size=10),
+    lambda raw, cut, junk: gzip.compress(raw)[: -cut or None] + junk, xml, st.integers(0, 12), st.binary(max_size=10)
 )
 urls = wide(
     made_of(
         "http:// https:// // / \\ : @ . .. ./ ../ ? # % %2e %2F %zz %C3%A9 [ ] [::1] 127.1 0x7f.1 xn-- xn--a \xc3\xbc "
         "\xe3\x80\x82 \xc2\xad \xef\xbc\x8e example.com co.uk localhost :80 :0 :99999 user:pw@ a= & + \t \r "
-        "javascript: data: file: %00 \x7f",
+        "javascript: data: file: %00 \x7f"
     )
 )
 
@@ -242,8 +221,7 @@ wires = st.binary(max_size=40) | st.builds(
     st.integers(0, 9),
 )
 coding_values = st.lists(
-    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","]) | header_values,
-    max_size=4,
+    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","]) | header_values, max_size=4
 )
 CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "html": (html, check_html),
@@ -271,9 +249,7 @@ def run(name: str, examples: int) -> None:
         assert time.process_time() - started < SECONDS
 
     few = settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
     )
     few(given(found)(checked))()
 

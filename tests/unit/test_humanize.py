@@ -7,11 +7,9 @@ import pytest
 from rove.humanize import counted, hash_text, seconds_text, size_text
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"), [(0, "0 copies"), (1, "1 copy"), (2, "2 copies"), (1000, "1,000 copies")]
-)
+@pytest.mark.parametrize(("count", "expected"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (1000, "1,000 pages")])
 def test_counted_nouns(count: int, expected: str) -> None:
-    assert counted(count, "copy", "copies") == expected
+    assert counted(count, "page") == expected
 
 
 @pytest.mark.parametrize("hash", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])

@@ -164,12 +164,7 @@ CALM = Profile(
         RobotsKind.MOVED: 5,
         RobotsKind.HTML: 4,
     },
-    shapes={
-        SiteShape.BARE: 70,
-        SiteShape.BARE_AND_BLOG: 10,
-        SiteShape.BARE_AND_WWW: 10,
-        SiteShape.AT_WWW: 10,
-    },
+    shapes={SiteShape.BARE: 70, SiteShape.BARE_AND_BLOG: 10, SiteShape.BARE_AND_WWW: 10, SiteShape.AT_WWW: 10},
     crawl_delay=3.0,
     restricted=0.2,
     odd_links=0.5,

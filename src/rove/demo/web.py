@@ -149,11 +149,7 @@ class SmallWeb:
         """Make the response for a page that is served without trouble."""
         content = page.html_page(self.plan, self.profile, host, spot, draw)
         coding = draw.pick(CODINGS) if draw.chance(self.profile.encoded) else ""
-        return success(
-            content,
-            coding=coding if coding in codings else "",
-            chunked=draw.chance(self.profile.chunked),
-        )
+        return success(content, coding=coding if coding in codings else "", chunked=draw.chance(self.profile.chunked))
 
 
 def normal_path(target: str) -> str:

@@ -31,11 +31,7 @@ class Memory:
     """The memory that all visits of a process may hold."""
 
     def __init__(
-        self,
-        room: int,
-        *,
-        on_short: Callable[[], None] = lambda: None,
-        on_eased: Callable[[], None] = lambda: None,
+        self, room: int, *, on_short: Callable[[], None] = lambda: None, on_eased: Callable[[], None] = lambda: None
     ) -> None:
         """`room` is in bytes. `on_short` and `on_eased` are called when memory gets short and when it no longer is."""
         self._room = room

@@ -17,12 +17,7 @@ from tests.judge import LoggedVisit, LogVerdict, Rule, judge
 from tests.oracle import all_hosts, allowed, crawl_delay
 
 DELAY = 10.0
-TIDY = replace(
-    CALM,
-    entries={EntryKind.PAGE: 1},
-    robots={RobotsKind.PRIVATE: 1},
-    shapes={SiteShape.BARE_AND_BLOG: 1},
-)
+TIDY = replace(CALM, entries={EntryKind.PAGE: 1}, robots={RobotsKind.PRIVATE: 1}, shapes={SiteShape.BARE_AND_BLOG: 1})
 WEB = SmallWeb(1, 5, TIDY)
 HOST = WEB.host_name(0)
 BLOG = f"blog.{HOST}"
@@ -40,14 +35,7 @@ def logged(
     complete: bool = True,
 ) -> LoggedRequest:
     return LoggedRequest(
-        start=start,
-        end=start + took,
-        host=host,
-        path=path,
-        status=status,
-        agent="rove",
-        location=to,
-        complete=complete,
+        start=start, end=start + took, host=host, path=path, status=status, agent="rove", location=to, complete=complete
     )
 
 
@@ -151,13 +139,7 @@ def test_a_polite_crawl_has_no_violations(profile: Profile) -> None:
 def test_an_empty_log_has_no_violations() -> None:
     verdict = judge(WEB, [], DELAY)
     assert verdict == LogVerdict(
-        violations=(),
-        requests=0,
-        visits=(),
-        domains=0,
-        hosts=0,
-        refetches=0,
-        smallest_margin=math.inf,
+        violations=(), requests=0, visits=(), domains=0, hosts=0, refetches=0, smallest_margin=math.inf
     )
 
 
@@ -303,8 +285,5 @@ def test_robots_txt_and_its_page_are_one_visit() -> None:
     assert len(visits_in([RULES, logged(0.2, "/"), logged(0.4, "/a")])) == 2
     assert len(visits_in([RULES, logged(0.2, "/robots.txt")])) == 2
     assert len(visits_in([RULES, logged(0.2, "/", host=BLOG)])) == 2
-    assert [visit.domain for visit in visits_in([RULES, logged(9.0, "/", host=OTHER)])] == [
-        HOST,
-        OTHER,
-    ]
+    assert [visit.domain for visit in visits_in([RULES, logged(9.0, "/", host=OTHER)])] == [HOST, OTHER]
     assert visits_in([]) == ()

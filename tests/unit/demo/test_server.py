@@ -238,10 +238,7 @@ def test_other_methods_are_refused(told: Teller, tmp_path: Path) -> None:
         client = await Client.connect(server)
         client.ask(host, "/", line="HEAD {} HTTP/1.1")
         status, headers = await client.head()
-        assert (status, headers["content-length"]) == (
-            200,
-            str(len(server.web.respond(host, "/").body)),
-        )
+        assert (status, headers["content-length"]) == (200, str(len(server.web.respond(host, "/").body)))
         client.ask(host, "/", line="POST {} HTTP/1.1")
         assert (await client.response())[0] == 405
         assert await client.rest() == b""

@@ -60,12 +60,7 @@ def test_names_and_numbers_of_domains_map_to_each_other() -> None:
     assert [domain_index(3, name) for name in names] == numbers
     assert len(set(names)) == len(names)
     assert all(domain_of("www." + name)[0] == name for name in names[:50])
-    for name in [
-        "example.test",
-        "harbor-fern-0.test",
-        "harbor-nothing-1.test",
-        "harbor-fern-1.com",
-    ]:
+    for name in ["example.test", "harbor-fern-0.test", "harbor-nothing-1.test", "harbor-fern-1.com"]:
         assert domain_index(3, name) is None
 
 
