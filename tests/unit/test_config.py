@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rove.config import Limits, Settings, parse_duration, parse_size, settings_from_json, with_limits
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
+from rove.policy.budget import DomainBudget
 from rove.policy.constants import DEFAULT_DELAY
 
 GOOD = Settings(email="me@example.org")
@@ -191,10 +192,10 @@ def test_a_setting_that_is_not_stored_has_its_default() -> None:
 def test_how_long_a_crawl_is_expected_to_run(
     horizon: float | None, max_duration: float | None, expected: float
 ) -> None:
-    limits = Limits(max_duration=max_duration, max_pages_per_domain=7)
-    settings = replace(GOOD, horizon=horizon, limits=limits)
+    settings = replace(GOOD, horizon=horizon, limits=Limits(max_duration=max_duration, max_pages_per_domain=7))
     assert settings.planned_seconds == expected
-    assert policy_of(settings).domain_budget == settings.domain_budget
+    budget = DomainBudget(horizon=expected, delay=settings.delay, max_pages=7)
+    assert policy_of(settings).domain_budget == budget
 
 
 OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_before=10, seconds_before=20.0, epoch=3)
