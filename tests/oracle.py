@@ -1,6 +1,6 @@
 """What a polite crawler called `rove` may fetch from a small web, and which pages it must have stored at the end.
 
-The answers follow from how the web was made, not from its responses. So they share no code with a parser.
+This follows from how the web was made, not from its responses, so it shares no code with a parser.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def expected_pages(web: SmallWeb, host: str) -> frozenset[str]:
     """Return the canonical URLs of a host that a complete crawl from all seeds stores.
 
     These are all texts, empty ones included, that robots.txt allows, that can be reached without nofollow links, that
-    are not marked noindex, and that are answered in the end.
+    are not marked noindex, and that are served in the end.
     """
     site = web.plan.host(host)
     if site is None or not _allows(site.robots.kind, "/"):
