@@ -49,10 +49,7 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
 
 
 async def _purge(
-    directory: Path,
-    backend: Backend,
-    is_purged: Callable[[str], bool],
-    say: Callable[[str], None],
+    directory: Path, backend: Backend, is_purged: Callable[[str], bool], say: Callable[[str], None]
 ) -> Purged:
     done = Purged()
     loop = asyncio.get_running_loop()

@@ -14,13 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.frontier.contract import Exclusion, FrontierReader
-from rove.inspect.audit_checks import (
-    DelayCheck,
-    ExclusionCheck,
-    RepeatCheck,
-    VisitOrderCheck,
-    VisitSoFar,
-)
+from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitOrderCheck, VisitSoFar
 from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.model.ledger import RequestKind, RequestRow

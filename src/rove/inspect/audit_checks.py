@@ -8,21 +8,9 @@ from functools import lru_cache
 
 from rove.frontier.contract import Exclusion
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import (
-    Check,
-    Findings,
-    Margin,
-    Unverifiable,
-    domain_name,
-)
+from rove.inspect.audit_findings import Check, Findings, Margin, Unverifiable, domain_name
 from rove.model.ledger import DelaySource, RequestRow, Settlement
-from rove.model.outcomes import (
-    UNREACHABLE_FAILURES,
-    Failed,
-    FailureKind,
-    Refused,
-    Response,
-)
+from rove.model.outcomes import UNREACHABLE_FAILURES, Failed, FailureKind, Refused, Response
 from rove.model.reasons import is_status_error
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions

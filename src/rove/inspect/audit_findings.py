@@ -114,24 +114,13 @@ class Findings:
         self.first: list[Finding] = []
 
     def add(
-        self,
-        check: Check,
-        visited: RequestRow,
-        what: str,
-        *requests: RequestRow,
-        **numbers: float | int | str,
+        self, check: Check, visited: RequestRow, what: str, *requests: RequestRow, **numbers: float | int | str
     ) -> None:
         """Add a violation; `visited` is any request of the visit to the domain concerned."""
         self.violations[check] += 1
         if self.violations[check] <= MAX_FINDINGS:
             self.first.append(
-                Finding(
-                    check=check,
-                    domain=domain_name(visited.url),
-                    what=what,
-                    requests=requests,
-                    numbers=numbers,
-                )
+                Finding(check=check, domain=domain_name(visited.url), what=what, requests=requests, numbers=numbers)
             )
 
 

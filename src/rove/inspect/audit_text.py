@@ -40,11 +40,7 @@ def as_json(report: AuditReport) -> dict[str, Any]:
         "requests_elsewhere": report.elsewhere,
         "violations_total": report.total,
         "checks": {
-            check.value: {
-                "checked": report.checked[check],
-                "violations": report.violations[check],
-            }
-            for check in Check
+            check.value: {"checked": report.checked[check], "violations": report.violations[check]} for check in Check
         },
         "unverifiable": {reason.value: report.unverifiable[reason] for reason in Unverifiable},
         "smallest_margin": None if report.smallest_margin is None else _margin_json(report.smallest_margin),

@@ -107,11 +107,7 @@ def _robots(explanation: Explanation) -> list[str]:
     if record is None:
         return [f"never requested from {explanation.url.origin}"]
     failures = f" ({record.failures} failures in a row)" if record.failures > 1 else ""
-    return [
-        _STATUSES[record.status] + failures,
-        *_rule(explanation.robots),
-        *_robots_age(record, explanation.now),
-    ]
+    return [_STATUSES[record.status] + failures, *_rule(explanation.robots), *_robots_age(record, explanation.now)]
 
 
 def _rule(robots: RobotsFacts) -> list[str]:

@@ -18,12 +18,7 @@ from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
 from rove.inspect.lookup import Site
 from rove.inspect.report_chart import Timeline
 from rove.inspect.request_rows import is_stored, outcome_text
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.policy.exclusions import Exclusions, domain_around
 
 MOST_COPIES = 100

@@ -19,11 +19,7 @@ DELAY_REASONS = {
     DelaySource.REPEATS: "its pages repeat earlier texts",
 }
 
-_SETTLEMENTS = {
-    Settlement.SETTLED: "",
-    Settlement.LATE: "too late to count",
-    Settlement.LOST: "cut short by a crash",
-}
+_SETTLEMENTS = {Settlement.SETTLED: "", Settlement.LATE: "too late to count", Settlement.LOST: "cut short by a crash"}
 
 
 def outcome_text(row: RequestRow) -> str:

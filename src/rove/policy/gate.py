@@ -95,12 +95,7 @@ class Gate:
         return cost if cost < REFUSED else NotAccepted.TRAP
 
     def admitted(
-        self,
-        links: Sequence[CrawlUrl],
-        *,
-        depth: int,
-        source: CrawlUrl,
-        refused: MutableMapping[str, int],
+        self, links: Sequence[CrawlUrl], *, depth: int, source: CrawlUrl, refused: MutableMapping[str, int]
     ) -> list[NewUrl]:
         """Return the links of a page that may enter the frontier; count the reasons of the others in `refused`.
 

@@ -19,16 +19,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rove.model.ledger import DelaySource
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
 from rove.policy.constants import DAY, LEAST_DELAY, OVERLOADED

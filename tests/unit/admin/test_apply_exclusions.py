@@ -86,9 +86,7 @@ async def test_a_bug_is_not_hidden() -> None:
         await followed(ScriptedCatalog(RuntimeError("broken")))
 
 
-async def test_urls_blocked_by_a_pattern_for_any_domain_are_pending_again_when_it_is_lifted(
-    tmp_path: Path,
-) -> None:
+async def test_urls_blocked_by_a_pattern_for_any_domain_are_pending_again_when_it_is_lifted(tmp_path: Path) -> None:
     """The pattern covers one host, not the domain."""
     world = World(tmp_path)
     urls = ["http://ads.a.test/", "http://a.test/"]

@@ -8,24 +8,9 @@ from typing import Any
 import pytest
 
 from rove.inspect.audit_findings import Check, Unverifiable
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.urls.canonical import canonical
-from tests.unit.inspect.test_audit_ledger import (
-    RULES,
-    T0,
-    A,
-    Ledger,
-    ask,
-    ask_robots,
-    exclusion,
-    hop,
-    polite,
-)
+from tests.unit.inspect.test_audit_ledger import RULES, T0, A, Ledger, ask, ask_robots, exclusion, hop, polite
 
 
 @pytest.fixture
@@ -41,12 +26,7 @@ def test_a_visit_too_early(ledger: Ledger) -> None:
     ledger.visit(60, ask(f"{A}/b"))
     found = ledger.violation()
     assert found.check is Check.DELAY and found.domain == "a.test"
-    assert found.numbers == {
-        "gap_s": 59.8,
-        "delay_s": 70.0,
-        "delay_from": "delay",
-        "margin_s": -10.2,
-    }
+    assert found.numbers == {"gap_s": 59.8, "delay_s": 70.0, "delay_from": "delay", "margin_s": -10.2}
     earlier, later = found.requests
     assert (earlier.visit, earlier.seq, earlier.url) == (1, 1, f"{A}/")
     assert (later.visit, later.seq, later.url) == (2, 0, f"{A}/b")
@@ -255,12 +235,7 @@ def test_a_redirect_that_was_not_followed_leaves_nothing_to_go_by() -> None:
 def test_after_a_redirect_that_was_not_followed_another_origin_may_be_asked() -> None:
     ledger = Ledger()
     www = "https://www.a.test"
-    ledger.visit(
-        0,
-        ask_robots(A, status=301, target="https://x.test/robots.txt"),
-        ledger.robots(www),
-        ask(f"{www}/"),
-    )
+    ledger.visit(0, ask_robots(A, status=301, target="https://x.test/robots.txt"), ledger.robots(www), ask(f"{www}/"))
     assert not ledger.checks()
 
 

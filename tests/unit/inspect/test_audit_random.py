@@ -79,10 +79,7 @@ class Scheduler:
             first = ask_robots(origin, status=301, target=to)
             return [first, self.ledger.robots(origin, BODY).replace(url=to)], True
         if way == 3:
-            return [
-                ask_robots(origin, status=301, target="/x"),
-                hop(f"{origin}/x", status=500),
-            ], False
+            return [ask_robots(origin, status=301, target="/x"), hop(f"{origin}/x", status=500)], False
         return [self.ledger.robots(origin, BODY)], True
 
     def _page(self, url: str) -> tuple[RequestRow, bool]:

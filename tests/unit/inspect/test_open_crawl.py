@@ -10,12 +10,7 @@ import pytest
 
 from rove.inspect.open_crawl import Archive
 from rove.inspect.request_rows import copy_json, page_json
-from rove.model.ledger import (
-    Content,
-    Location,
-    RequestKind,
-    RequestRow,
-)
+from rove.model.ledger import Content, Location, RequestKind, RequestRow
 from rove.store.reader import WarcReader
 
 OWN = Location(file="own.warc.gz", offset=1, length=2)

@@ -22,24 +22,11 @@ from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
 from rove.inspect.lookup import site_given
-from rove.inspect.report import (
-    MOST_COPIES,
-    MOST_GAPS,
-    GapSample,
-    SiteReport,
-    Totals,
-    read_report,
-)
+from rove.inspect.report import MOST_COPIES, MOST_GAPS, GapSample, SiteReport, Totals, read_report
 from rove.inspect.report_chart import MOST_SPANS, Timeline, as_svg
 from rove.inspect.report_html import html_parts, write_html
 from rove.inspect.report_text import json_records, text_lines
-from rove.model.ledger import (
-    DelaySource,
-    Location,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 from rove.model.visits import Pace
 from rove.policy.identity import user_agent
 from rove.urls.fingerprint import fingerprint, fingerprint_bytes
@@ -136,19 +123,10 @@ LED_HERE = [robots_row(9, 50, domain=5, other_domain=SITE.id)]
 
 
 async def report_of(
-    reader: Reader,
-    *,
-    settings: Settings = SETTINGS,
-    exclusions: Sequence[Exclusion] = (),
-    max_gaps: int = MOST_GAPS,
+    reader: Reader, *, settings: Settings = SETTINGS, exclusions: Sequence[Exclusion] = (), max_gaps: int = MOST_GAPS
 ) -> SiteReport:
     return await read_report(
-        cast(FrontierReader, reader),
-        SITE,
-        settings=settings,
-        exclusions=exclusions,
-        now=NOW + 1_000,
-        max_gaps=max_gaps,
+        cast(FrontierReader, reader), SITE, settings=settings, exclusions=exclusions, now=NOW + 1_000, max_gaps=max_gaps
     )
 
 
@@ -227,13 +205,7 @@ async def test_requests_that_went_to_another_site_are_listed_but_do_not_count() 
 
 @pytest.mark.parametrize(
     ("gap", "delay", "kept"),
-    [
-        (70.0, 70.0, True),
-        (69.96, 70.0, True),
-        (69.0, 70.0, False),
-        (-5.0, 70.0, False),
-        (2.5, 0.0, True),
-    ],
+    [(70.0, 70.0, True), (69.96, 70.0, True), (69.0, 70.0, False), (-5.0, 70.0, False), (2.5, 0.0, True)],
 )
 async def test_whether_a_delay_was_kept(gap: float, delay: float, kept: bool) -> None:
     """Within the accuracy of the clocks."""
@@ -351,14 +323,8 @@ async def test_one_visit_has_no_gap() -> None:
         ([replace(EXCLUSION, pattern="b.test")], False, 0, "no"),
         ([EXCLUSION], True, 1, "yes: rove no longer visits this site"),
         ([replace(EXCLUSION, pattern="test")], True, 1, "yes: rove no longer visits this site"),
-        (
-            [replace(EXCLUSION, pattern="www.a.test")],
-            *(False, 1, "in part: rove no longer visits the hosts below"),
-        ),
-        (
-            [replace(EXCLUSION, pattern="=a.test")],
-            *(False, 1, "in part: rove no longer visits the hosts below"),
-        ),
+        ([replace(EXCLUSION, pattern="www.a.test")], False, 1, "in part: rove no longer visits the hosts below"),
+        ([replace(EXCLUSION, pattern="=a.test")], False, 1, "in part: rove no longer visits the hosts below"),
         ([replace(EXCLUSION, lifted_at=9, lifted_wall=NOW)], False, 1, "no"),
     ],
 )
@@ -472,10 +438,7 @@ async def test_the_html() -> None:
     assert [th.text() for th in by_visit.css("thead th")] == [*("Time", "Kind", "Answer", "Bytes", "Address", "URL")]
     assert len(by_visit.css("tbody")) == 3
     rows = [[cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")]
-    assert rows[0] == [
-        *("2027-01-15 08:00:00", "robots", "200", "1,000", "192.0.2.7"),
-        "https://a.test/robots.txt",
-    ]
+    assert rows[0] == ["2027-01-15 08:00:00", "robots", "200", "1,000", "192.0.2.7", "https://a.test/robots.txt"]
     assert len(rows) == 5
     assert len(led_here.css("tbody tr")) == 1
     assert page.css_first("pre:last-of-type") is not None

@@ -436,16 +436,8 @@ def test_the_line_that_decides_is_one_of_our_own_group() -> None:
     [
         (b"\xef\xbb\xbf User-agent: *\nDisallow: /\n", "/robots.txt", None),
         (b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n", "/", Rule(2, "Disallow: /", "*")),
-        (
-            b"User-agent: *\nDis\0allow: /\xff\0\n",
-            "/%FF",
-            Rule(2, "Disallow: /\ufffd", "*"),
-        ),
-        (
-            b"User-agent: *\nDisallow: /" + b"x" * 900,
-            "/" + "x" * 900,
-            Rule(2, "Disallow: /" + "x" * 189, "*"),
-        ),
+        (b"User-agent: *\nDis\0allow: /\xff\0\n", "/%FF", Rule(2, "Disallow: /\ufffd", "*")),
+        (b"User-agent: *\nDisallow: /" + b"x" * 900, "/" + "x" * 900, Rule(2, "Disallow: /" + "x" * 189, "*")),
         # of equal rules the first one, and the one that allows
         (b"User-agent: *\nDisallow: /a\nDisallow: /a", "/a", Rule(2, "Disallow: /a", "*")),
         (b"User-agent: *\nDisallow: /a\nAllow: /a", "/a", Rule(3, "Allow: /a", "*")),
