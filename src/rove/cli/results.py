@@ -131,8 +131,8 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
             _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
-    if stored.place:
-        _print_field("stored at", f"{stored.place}; run 'rove show' there")
+    if stored.node:
+        _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
@@ -164,8 +164,8 @@ def export(data_dir: Path, domain: str | None) -> None:
                 stored = await archive.text_of(row)
                 if stored.where is None and row.raw is None:
                     continue
-                if stored.place:
-                    elsewhere[stored.place] += 1
+                if stored.node:
+                    elsewhere[stored.node] += 1
                     continue
                 try:
                     text = archive.read(stored)

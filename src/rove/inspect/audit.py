@@ -51,7 +51,7 @@ class Auditor:
         self._requests += 1
         visit = self._visit_with(row)
         if row.error in UNREACHABLE_FAILURES:
-            visit.note_unreachable(origin_of(row.url))
+            visit.unreachable = {*visit.unreachable, origin_of(row.url)}
         if row.other_domain is not None:
             self._elsewhere += 1
         self._exclusions.take(row, visit.first)
@@ -103,7 +103,7 @@ class Auditor:
         self._visits += 1
         visit = self._visit = VisitSoFar(row, row, row, row)
         self._delays.begin_visit(visit)
-        self._order.begin_visit(row)
+        self._order.take(row, None, row)
         return visit
 
     def _end_visit(self, visit: VisitSoFar) -> None:

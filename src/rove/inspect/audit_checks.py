@@ -42,17 +42,12 @@ class VisitSoFar:
     """Origins that could not be reached in this visit."""
 
     def add(self, row: RequestRow) -> None:
-        """Add a request."""
         self.last = row
         self.requests += 1
         if row.ended > self.latest.ended:
             self.latest = row
         if row.delay > self.longest.delay:
             self.longest = row
-
-    def note_unreachable(self, origin: str) -> None:
-        """Note that an origin could not be reached."""
-        self.unreachable = {*self.unreachable, origin}
 
 
 class DelayCheck:
@@ -129,23 +124,19 @@ class VisitOrderCheck:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
 
-    def begin_visit(self, row: RequestRow) -> None:
-        """Check the first request of a visit."""
+    def take(self, row: RequestRow, before: RequestRow | None, first: RequestRow) -> None:
+        """Check a request; `before` is the previous one of its visit, None for the first."""
         self._findings.checked[Check.ORDER] += 1
-        if row.seq != 0 and row.settlement is not Settlement.LOST:
-            self._findings.add(Check.ORDER, row, f"the visit begins with request {row.seq}", row)
+        if row.seq != (0 if before is None else before.seq + 1) and row.settlement is not Settlement.LOST:
+            if before is None:
+                self._findings.add(Check.ORDER, first, f"the visit begins with request {row.seq}", row)
+            else:
+                what = f"request {row.seq} follows request {before.seq}"
+                self._findings.add(Check.ORDER, first, what, before, row)
         if row.ended < row.began:
-            self._ends_early(row, row)
-
-    def take(self, row: RequestRow, before: RequestRow, first: RequestRow) -> None:
-        """Check a further request."""
-        self._findings.checked[Check.ORDER] += 1
-        if row.seq != before.seq + 1 and row.settlement is not Settlement.LOST:
-            what = f"request {row.seq} follows request {before.seq}"
-            self._findings.add(Check.ORDER, first, what, before, row)
-        if row.ended < row.began:
-            self._ends_early(first, row)
-        if row.began < before.ended - ROUNDING_MS:
+            what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
+            self._findings.add(Check.ORDER, first, what, row)
+        if before is not None and row.began < before.ended - ROUNDING_MS:
             early = (before.ended - row.began) / 1000
             what = f"began {early:.3f} s before the previous request had ended"
             self._findings.add(Check.ORDER, first, what, before, row, overlap_s=early)
@@ -155,10 +146,6 @@ class VisitOrderCheck:
         if visit.requests > MAX_REQUESTS_PER_VISIT:
             what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
             self._findings.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
-
-    def _ends_early(self, first: RequestRow, row: RequestRow) -> None:
-        what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
-        self._findings.add(Check.ORDER, first, what, row)
 
 
 class RepeatCheck:

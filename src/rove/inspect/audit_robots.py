@@ -49,6 +49,7 @@ class _Standing(NamedTuple):
 
     answer: _Answer
     hash: int | None
+    """Of the stored copy; None unless the answer is RULES."""
     visit: int
     seq: int
     domain: int
@@ -146,7 +147,7 @@ class RobotsReplay:
         await self._check_rules(standing, origin, row, visited)
 
     async def _check_rules(self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
-        if standing.answer is _Answer.RULES and standing.hash is not None:
+        if standing.hash is not None:
             rules = await self._rules_of(standing.hash)
         else:
             rules = None if standing.answer is _Answer.UNKNOWN else Rules.EMPTY
@@ -159,15 +160,15 @@ class RobotsReplay:
             self._findings.add(Check.ROBOTS, visited, what, standing.request(origin), row)
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
-            line, text = (rule.line, rule.text) if rule is not None else (0, "")
+            assert rule is not None, "only a line can forbid a URL"
             self._findings.add(
                 Check.ROBOTS,
                 visited,
-                f"forbidden by line {line} of {origin}{_PATH}: {text}",
+                f"forbidden by line {rule.line} of {origin}{_PATH}: {rule.text}",
                 standing.request(origin),
                 row,
-                line=line,
-                rule=text,
+                line=rule.line,
+                rule=rule.text,
             )
 
     async def _rules_of(self, hash: int) -> Rules | None:

@@ -27,7 +27,7 @@ class StoredText:
     """For a copy: the stored text; None if it was deleted."""
 
     @property
-    def place(self) -> str:
+    def node(self) -> str:
         """The machine and data directory that has it; '' is this one."""
         return self.row.node if self.content is None else self.content.node
 
@@ -51,7 +51,6 @@ class Archive:
     """A crawl that is open for reading."""
 
     data: DataDir
-    place: str
     reader: FrontierReader
     catalog: Catalog
     pages: WarcReader
@@ -90,7 +89,6 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     async with opened_backend(data, read_only=True) as backend:
         yield Archive(
             data=data,
-            place=backend.location,
             reader=backend.reader,
             catalog=backend.catalog,
             pages=WarcReader(data.warc),

@@ -66,7 +66,7 @@ class RobotsCopy:
 
 
 class GapSample:
-    """Finds the shortest and the median of any number of gaps in bounded memory."""
+    """Finds the shortest and the median of any number of gaps, in seconds, in bounded memory."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
@@ -79,7 +79,6 @@ class GapSample:
         return len(self._sample)
 
     def add(self, gap: float) -> None:
-        """Add a gap in seconds."""
         self._shortest = min(self._shortest, gap)
         if self._seen % self._step == 0:
             self._sample.append(gap)
@@ -128,7 +127,6 @@ class Totals:
         return sorted(self._copies.values(), key=lambda copy: copy.first)
 
     def add_visit(self, visit: SiteVisit) -> None:
-        """Add a visit to the site."""
         self.visits += 1
         self.rows += len(visit.rows)
         if visit.gap is not None:
@@ -218,16 +216,14 @@ async def read_report(
     )
 
 
-async def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
+def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
     """Yield the visits that the totals of a report cover, oldest first, and no newer ones of a running crawl."""
-    async for visit in _grouped(_first(reader.visits(report.site.id), report.totals.rows)):
-        yield visit
+    return _grouped(_first(reader.visits(report.site.id), report.totals.rows))
 
 
-async def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
+def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
     """Yield the requests to the site during visits to others that the totals cover."""
-    async for row in _first(reader.elsewhere(report.site.id), report.totals.elsewhere):
-        yield row
+    return _first(reader.elsewhere(report.site.id), report.totals.elsewhere)
 
 
 async def _first(rows: AsyncIterator[RequestRow], count: int) -> AsyncIterator[RequestRow]:

@@ -86,14 +86,14 @@ def _replaced(path: Path) -> Iterator[TextIO]:
 async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS) -> AsyncIterator[str]:
     """Yield the file piece by piece, as it is read; each table lists at most `max_rows` requests."""
     heading = escape(report_parts.title(report))
-    yield _HEAD.format(title=heading, style=_style())
+    style = resources.files("rove.inspect").joinpath("report.css").read_text("utf-8")
+    yield _HEAD.format(title=heading, style=style)
     yield f'<header>\n<h1>{heading}</h1>\n<p class="soft">As of {utc_text(report.made)}. '
     yield "All times are UTC.</p>\n</header>\n<main>\n"
     for name, facts in report_parts.sections(report):
         yield _facts(name, facts, report)
-    spans = report.totals.timeline.spans()
-    if spans is not None:
-        yield _section("Visits over time", as_svg(spans))
+    if report.totals.visits:
+        yield _section("Visits over time", as_svg(report.totals.timeline))
     yield _opt_out(report)
     if report.totals.copies:
         yield f"<section>\n<h2>{report_parts.COPIES_TITLE}</h2>\n"
@@ -111,10 +111,6 @@ async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: in
             yield part
         yield _TABLE_END
     yield "</main>\n</body>\n</html>\n"
-
-
-def _style() -> str:
-    return resources.files("rove.inspect").joinpath("report.css").read_text("utf-8")
 
 
 def _section(name: str, content: str) -> str:

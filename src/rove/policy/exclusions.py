@@ -97,13 +97,9 @@ def parse_pattern(text: str) -> str:
     is_exact = given.startswith("=")
     host = given.removeprefix("=")
     url = canonical(host if "://" in host else f"http://{host}")
-    if url is None or _NO_PATTERN.search(given) or not _is_host(url.host):
+    if url is None or _NO_PATTERN.search(given) or not (is_address(url.host) or _HOST.fullmatch(url.host)):
         raise UsageError(f"{text!r} is not a domain")
     return f"={url.host}" if is_exact else url.host
-
-
-def _is_host(host: str) -> bool:
-    return is_address(host) or _HOST.fullmatch(host) is not None
 
 
 def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:

@@ -61,13 +61,9 @@ class Gate:
         self._max_depth = max_depth
         self._year = datetime.now(UTC).year if year is None else year
 
-    def excludes(self, url: CrawlUrl) -> bool:
-        """Whether the host of a URL is excluded."""
-        return self.exclusions.covers(url.host)
-
     def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
         """Whether rove may follow a robots.txt redirect from one URL to another."""
-        return not self.excludes(target) and ports.may_lead(target.origin, source=source.origin)
+        return not self.exclusions.covers(target.host) and ports.may_lead(target.origin, source=source.origin)
 
     def refuses(
         self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None

@@ -155,13 +155,14 @@ class Rules:
 
     EMPTY: ClassVar[Rules]
     """Allows everything."""
-    __slots__ = ("_delay", "_group", "_lengths", "_patterns", "_prefixes", "_text")
+    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay")
 
     def __init__(self, body: bytes) -> None:
         """Parse a body as sent, which the fetch may have cut at MAX_ROBOTS_BYTES."""
         self._text = _readable(body)
         self._group = "*"
-        self._delay = 0.0
+        self.crawl_delay = 0.0
+        """Seconds between visits: the longest value for our group. May exceed MAX_CRAWL_DELAY, but is finite."""
         self._prefixes: dict[str, _Weight] = {}
         self._patterns: list[_Pattern] = []
         self._read()
@@ -186,14 +187,6 @@ class Rules:
             text=_as_sent(line).strip("\ufeff\xa0 \t\v\f")[:_MAX_SHOWN],
             group=self._group,
         )
-
-    @property
-    def crawl_delay(self) -> float:
-        """Seconds between visits that our group asks for: the longest value given, 0 if there is no valid one.
-
-        May exceed MAX_CRAWL_DELAY, but is always finite.
-        """
-        return self._delay
 
     @property
     def sitemaps(self) -> list[str]:
@@ -261,7 +254,7 @@ class Rules:
             elif kind in "cC":
                 after_delay = True
                 if ours_for_delays:
-                    self._delay = max(self._delay, _seconds(plain or other))
+                    self.crawl_delay = max(self.crawl_delay, _seconds(plain or other))
 
     def _add(self, plain: str, other: str, forbids: bool, number: int) -> None:
         """Add a rule; one that is empty or not a path matches nothing and is dropped."""

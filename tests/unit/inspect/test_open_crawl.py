@@ -48,14 +48,14 @@ def archive(*contents: Content, cache_size: int = 100) -> tuple[Archive, Reader]
     nothing: Any = None
     pages = WarcReader(Path("none"))
     made: Any = reader
-    crawl = Archive(data=nothing, place="", reader=made, catalog=nothing, pages=pages, cache_size=cache_size)
+    crawl = Archive(data=nothing, reader=made, catalog=nothing, pages=pages, cache_size=cache_size)
     return crawl, reader
 
 
 async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     crawl, reader = archive(TEXT)
     stored = await crawl.text_of(ROW.replace(node="m2:/data"))
-    assert (stored.where, stored.place, stored.copy_of) == (OWN, "m2:/data", "")
+    assert (stored.where, stored.node, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
     assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
     assert crawl.read(await crawl.text_of(ROW.replace(text=None))) is None
@@ -67,7 +67,7 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
     row = ROW.replace(is_copy=True, node=of_row)
     for _ in range(2):
         stored = await crawl.text_of(row)
-        assert (stored.where, stored.place, stored.copy_of) == (SHARED, of_text, "http://b.test/")
+        assert (stored.where, stored.node, stored.copy_of) == (SHARED, of_text, "http://b.test/")
     assert reader.asked == 1
     record = {**page_json(row), **copy_json(stored.content, row)}
     assert record["text_record"]["file"] == "shared.warc.gz"

@@ -545,16 +545,13 @@ def test_the_median_of_very_many_gaps() -> None:
 
 def test_a_timeline_has_a_bounded_number_of_marks() -> None:
     timeline = Timeline()
-    assert timeline.spans() is None
     for number in range(100_000):
         timeline.note(NOW + 70 * number)
     timeline.note(NOW - 5_000)  # a clock that was set back
-    spans = timeline.spans()
-    assert spans is not None
-    assert sum(spans.counts) == 100_001
-    assert MOST_SPANS / 2 < len(spans.counts) <= MOST_SPANS
-    assert spans.seconds * len(spans.counts) >= 70 * 99_999
-    svg = first(LexborHTMLParser(as_svg(spans)), "svg")
+    assert sum(timeline.counts) == 100_001
+    assert MOST_SPANS / 2 < len(timeline.counts) <= MOST_SPANS
+    assert timeline.seconds * len(timeline.counts) >= 70 * 99_999
+    svg = first(LexborHTMLParser(as_svg(timeline)), "svg")
     assert 0 < len(svg.css("rect")) <= MOST_SPANS
     assert "100,001 visits from 2027-01-15 08:00:00 UTC" in str(svg.attributes["aria-label"])
 
@@ -564,12 +561,10 @@ def test_every_mark_stands_where_its_visits_were() -> None:
     times = [0.0, 59.0, 61.0, 3_600.0, 100_000.0, 100_000.0]
     for at in times:
         timeline.note(NOW + at)
-    spans = timeline.spans()
-    assert spans is not None
-    expected = [0] * len(spans.counts)
+    expected = [0] * len(timeline.counts)
     for at in times:
-        expected[int(at // spans.seconds)] += 1
-    assert list(spans.counts) == expected
+        expected[int(at // timeline.seconds)] += 1
+    assert timeline.counts == expected
 
 
 def names_in(directory: Path) -> list[str]:
