@@ -86,7 +86,7 @@ async def _heirs(
     for hash, where in texts:
         content = known.get(hash)
         if content is None or content.node or content.where != where:
-            continue  # nobody refers to this record
+            continue  # no page refers to this record
         heir = await _heir(backend.reader, hash, is_purged)
         if heir is None:
             forgotten.append((hash, where))

@@ -173,7 +173,7 @@ def export(data_dir: Path, domain: str | None) -> None:
                     unreadable += 1
                     print(f"rove: {row.url}: {error}", file=sys.stderr)
                     continue
-                print_json({**page_json(row), **copy_json(stored.content, row), "text": text})
+                print_json({**page_json(row), **copy_json(stored), "text": text})
         for place, count in elsewhere.items():
             print(f"rove: {count:,} pages are not here but at {place}", file=sys.stderr)
         return unreadable

@@ -9,12 +9,12 @@ from functools import lru_cache
 from rove.frontier.contract import Exclusion
 from rove.humanize import seconds_text
 from rove.inspect.audit_findings import Check, Findings, Margin, Unverifiable, domain_name
-from rove.model.ledger import DelaySource, RequestRow, Settlement
-from rove.model.outcomes import UNREACHABLE_FAILURES, Failed, FailureKind, Refused, Response
+from rove.model.ledger import RequestRow, Settlement
+from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind
 from rove.model.reasons import is_status_error
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
-from rove.policy.retry import is_temporary
+from rove.policy.retry import is_temporary_status
 from rove.urls.canonical import canonical, parse_base
 from rove.urls.origin import host_of, origin_of
 
@@ -24,7 +24,6 @@ DRIFT = 0.001
 """Tolerated relative drift between two clocks during a delay; quartz drifts by at most a tenth of this."""
 NOTICE_MS = 5_000
 """Time within which all processes of a crawl learn of an exclusion."""
-_FAILURES = frozenset(kind.value for kind in FailureKind)
 
 
 @dataclass(slots=True)
@@ -114,7 +113,7 @@ def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
         later=later,
         gap=(later.began - before.latest.ended) / 1000,
         delay=before.longest.delay,
-        delay_from=DelaySource(before.longest.delay_from),
+        delay_from=before.longest.delay_from,
     )
 
 
@@ -200,8 +199,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     `unreachable` are the origins that could not be reached in the same visit. The reasons:
 
     - The visit was lost with its process or settled too late, so its results do not count.
-    - The request was cut short or failed temporarily (`retry.is_temporary`: timeouts, resets, DNS errors, 5xx, 408,
-      425, 429).
+    - The request was cut short or failed temporarily (timeouts, resets, DNS errors, 5xx, 408, 425, 429).
     - The request was for `https://host/` and https does not work there. For a seed that is only a domain, https is a
       guess, which rove repeats if http does not answer either.
     - The request was for `http://host/` instead of such a guess and redirected to the https that cannot be reached.
@@ -228,15 +226,10 @@ def _is_front_page(url: str, scheme: str) -> bool:
     return url.startswith(scheme) and url.find("/", len(scheme)) == len(url) - 1
 
 
-@lru_cache(maxsize=1_024)
 def _failed_temporarily(error: str, status: int) -> bool:
-    """Whether a request with this error in the ledger may be retried."""
     if is_status_error(error):
-        response = Response(url="", status=status, status_line="", headers=(), address="")
-        return is_temporary(Refused(response=response))
-    if error == FailureKind.ABORTED:
-        return True
-    return error in _FAILURES and is_temporary(Failed(kind=FailureKind(error), detail=""))
+        return is_temporary_status(status)
+    return error == FailureKind.ABORTED or error in TEMPORARY_FAILURES
 
 
 def _packed(row: RequestRow) -> int:

@@ -36,7 +36,7 @@ class Unverifiable(enum.StrEnum):
     """Why something could not be checked."""
 
     NO_COPY = "robots-copy-missing"
-    """Pages whose robots.txt was read, but of which no copy was stored."""
+    """Pages whose robots.txt was read but not stored."""
     NO_DELAY = "delay-unknown"
     """Gaps after a visit that was lost with its process before its delay was recorded."""
 

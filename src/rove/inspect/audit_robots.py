@@ -1,6 +1,6 @@
 """Was robots.txt obeyed? Replays the ledger and judges every page again by the stored copy of robots.txt.
 
-One domain is replayed at a time: an origin belongs to one domain, so its answers are in the visits to that domain.
+One domain is replayed at a time. An origin belongs to one domain, and only visits to it request the robots.txt.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
     if row.content_hash is not None and (row.status == _UNCHANGED or not row.error):
         return _Answer.RULES, None
     if row.status == _UNCHANGED:
-        # Nobody asked whether it had changed. For a lost visit the ledger does not tell.
+        # The request was not conditional, so 304 is an error. For a lost visit the ledger does not tell.
         return (_Answer.UNKNOWN if row.settlement is Settlement.LOST else _Answer.NOTHING), None
     if 200 <= row.status < 300 and not row.error:
         return _Answer.UNKNOWN, None

@@ -1,4 +1,4 @@
-"""Answers a webmaster: every request to a site, the robots.txt that was read, and whether the delays were kept.
+"""Reads the report for a webmaster: every request to a site, the robots.txt that was read, whether delays were kept.
 
 A site may have received a million requests. The ledger is therefore read twice, once for the totals and once for the
 requests, and never held in memory. report_text.py and report_html.py print the report.
@@ -186,9 +186,8 @@ class SiteReport:
     @property
     def is_excluded(self) -> bool:
         """Whether the whole site is excluded at present."""
-        return any(
-            exclusion.lifted_at is None and _covers_all(exclusion.pattern, self.site) for exclusion in self.exclusions
-        ) or (self.domain is not None and self.domain.is_excluded)
+        in_force = Exclusions(exclusion.pattern for exclusion in self.exclusions if exclusion.lifted_at is None)
+        return in_force.covers_all_of(self.site.name) or (self.domain is not None and self.domain.is_excluded)
 
 
 async def read_report(
@@ -270,11 +269,6 @@ def _has_no_delay(row: RequestRow) -> bool:
     return not row.delay and row.settlement is Settlement.LOST
 
 
-def _covers_all(pattern: str, site: Site) -> bool:
-    """Whether an exclusion covers a site with all its hosts."""
-    return not pattern.startswith("=") and Exclusions([pattern]).covers(site.name)
-
-
 def _touches(pattern: str, site: Site) -> bool:
     """Whether an exclusion covers a site or some of its hosts."""
-    return _covers_all(pattern, site) or domain_around(pattern) == site.id
+    return Exclusions([pattern]).covers_all_of(site.name) or domain_around(pattern) == site.id

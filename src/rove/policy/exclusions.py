@@ -38,9 +38,6 @@ class Exclusions:
                 self._names.add(pattern)
         self._any_glob = re.compile("|".join(f"(?:{g.pattern})" for g in self._globs.values()))
 
-    def __len__(self) -> int:
-        return len(self._names) + len(self._hosts) + len(self._globs)
-
     def covers(self, host: str) -> bool:
         """Whether a host is excluded, by itself or by a parent domain."""
         if self._names and self._name_covering(host) is not None:

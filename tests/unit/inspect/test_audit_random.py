@@ -191,10 +191,10 @@ def held(auditor: Auditor) -> tuple[int, int]:
     seen: dict[int, Any] = {}
     waiting: list[Any] = [auditor]
     while waiting:
-        found = waiting.pop()
-        if id(found) not in seen and not isinstance(found, shared):
-            seen[id(found)] = found
-            waiting += gc.get_referents(found)
+        item = waiting.pop()
+        if id(item) not in seen and not isinstance(item, shared):
+            seen[id(item)] = item
+            waiting += gc.get_referents(item)
     return len(seen), sum(map(sys.getsizeof, seen.values()))
 
 

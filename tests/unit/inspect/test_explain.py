@@ -494,7 +494,7 @@ def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: li
 def test_the_delay_of_the_last_visit_is_in_force_until_it_ends() -> None:
     last = ROW.replace(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
     answer = explained(history=UrlHistory(last_of_domain=last))
-    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
+    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its response"
     assert as_json(answer)["delay"]["from"] == "retry-after"
     over = explained(history=UrlHistory(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
     assert as_json(over)["delay"] == {

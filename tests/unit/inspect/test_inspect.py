@@ -104,9 +104,9 @@ async def test_the_status_of_a_crawl(world: World) -> None:
     await world.open("http://a.test/", "http://a.test/2", "http://b.test/", "http://c.test/")
     a, b = await world.frontier.claim(2)
     await world.frontier.count({f"not_accepted.{NotAccepted.TOO_DEEP}": 2})
-    place = Location(file="x", offset=0, length=1)
+    where = Location(file="x", offset=0, length=1)
     rows = [
-        page_row(a, "http://a.test/", status=200, size=100).replace(text=place),
+        page_row(a, "http://a.test/", status=200, size=100).replace(text=where),
         page_row(b, "http://b.test/", status=404, size=0, error="status-404"),
     ]
     world.advance(50)

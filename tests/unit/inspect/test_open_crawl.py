@@ -57,7 +57,7 @@ async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     stored = await crawl.text_of(ROW.replace(node="m2:/data"))
     assert (stored.where, stored.node, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
-    assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
+    assert copy_json(stored) == {} and "text_record" in page_json(ROW)
     assert crawl.read(await crawl.text_of(ROW.replace(text=None))) is None
 
 
@@ -69,7 +69,7 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
         stored = await crawl.text_of(row)
         assert (stored.where, stored.node, stored.copy_of) == (SHARED, of_text, "http://b.test/")
     assert reader.asked == 1
-    record = {**page_json(row), **copy_json(stored.content, row)}
+    record = {**page_json(row), **copy_json(stored)}
     assert record["text_record"]["file"] == "shared.warc.gz"
     assert record["revisit_record"]["file"] == "own.warc.gz"
     assert record["copy_of"] == "http://b.test/"
@@ -79,7 +79,7 @@ async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
     crawl, _ = archive(TEXT.replace(url=ROW.url))
     stored = await crawl.text_of(ROW.replace(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
-    assert "copy_of" not in copy_json(stored.content, ROW)
+    assert "copy_of" not in copy_json(stored)
 
 
 async def test_a_copy_of_what_was_deleted_has_no_text() -> None:

@@ -235,7 +235,7 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
     assert "visit 1, 2027-01-15 08:00:00 UTC, the first" in text
     assert (
         "visit 2, 2027-01-15 08:11:40 UTC, 11 min 40 s after the previous visit "
-        "(delay 10 min 00 s, the Retry-After of its answer: kept)" in text
+        "(delay 10 min 00 s, the Retry-After of its response: kept)" in text
     )
     assert "99.5 s after the previous visit (delay 70 s, set by the operator: kept)" in text
 
@@ -509,12 +509,12 @@ async def test_requests_made_while_the_report_is_written_are_left_out() -> None:
     report = await report_of(reader)
     rows.append(row(4, 900, "https://a.test/new"))
     led_here.append(row(10, 900, "https://a.test/new"))
-    for found in (
+    for texts in (
         [line async for line in text_lines(report, cast(FrontierReader, reader))],
         [part async for part in html_parts(report, cast(FrontierReader, reader))],
     ):
-        assert "https://a.test/new" not in "".join(found)
-        assert "https://a.test/slow" in "".join(found)
+        assert "https://a.test/new" not in "".join(texts)
+        assert "https://a.test/slow" in "".join(texts)
 
 
 async def test_memory_does_not_grow_with_the_requests() -> None:
