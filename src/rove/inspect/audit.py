@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.frontier.contract import Exclusion, FrontierReader
-from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitOrderCheck, VisitSoFar
+from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
 from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.model.ledger import RequestKind, RequestRow
@@ -36,7 +36,6 @@ class Auditor:
     def __init__(self, exclusions: Sequence[Exclusion], robots_text: RobotsText) -> None:
         self._findings = Findings()
         self._delays = DelayCheck(self._findings)
-        self._order = VisitOrderCheck(self._findings)
         self._exclusions = ExclusionCheck(self._findings, exclusions)
         self._repeats = RepeatCheck(self._findings, self._exclusions)
         self._robots = RobotsReplay(self._findings, robots_text)
@@ -87,7 +86,7 @@ class Auditor:
         visit = self._visit
         if visit is None or row.visit != visit.first.visit or row.domain != visit.first.domain:
             return self._begin_visit(row)
-        self._order.take(row, visit.last, visit.first)
+        check_order(self._findings, row, visit.last, visit.first)
         visit.add(row)
         return visit
 
@@ -103,9 +102,9 @@ class Auditor:
         self._visits += 1
         visit = self._visit = VisitSoFar(row, row, row, row)
         self._delays.begin_visit(visit)
-        self._order.take(row, None, row)
+        check_order(self._findings, row, None, row)
         return visit
 
     def _end_visit(self, visit: VisitSoFar) -> None:
         self._delays.end_visit(visit)
-        self._order.end_visit(visit)
+        check_length(self._findings, visit)

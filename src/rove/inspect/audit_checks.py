@@ -117,34 +117,31 @@ def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
     )
 
 
-class VisitOrderCheck:
-    """Are the requests of a visit complete, one after the other, and not too many?"""
+def check_order(findings: Findings, row: RequestRow, before: RequestRow | None, first: RequestRow) -> None:
+    """Check that the requests of a visit are complete and follow each other.
 
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
+    `before` is the previous request of the visit, None for the first.
+    """
+    findings.checked[Check.ORDER] += 1
+    if row.seq != (0 if before is None else before.seq + 1) and row.settlement is not Settlement.LOST:
+        if before is None:
+            findings.add(Check.ORDER, first, f"the visit begins with request {row.seq}", row)
+        else:
+            findings.add(Check.ORDER, first, f"request {row.seq} follows request {before.seq}", before, row)
+    if row.ended < row.began:
+        what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
+        findings.add(Check.ORDER, first, what, row)
+    if before is not None and row.began < before.ended - ROUNDING_MS:
+        early = (before.ended - row.began) / 1000
+        what = f"began {early:.3f} s before the previous request had ended"
+        findings.add(Check.ORDER, first, what, before, row, overlap_s=early)
 
-    def take(self, row: RequestRow, before: RequestRow | None, first: RequestRow) -> None:
-        """Check a request; `before` is the previous one of its visit, None for the first."""
-        self._findings.checked[Check.ORDER] += 1
-        if row.seq != (0 if before is None else before.seq + 1) and row.settlement is not Settlement.LOST:
-            if before is None:
-                self._findings.add(Check.ORDER, first, f"the visit begins with request {row.seq}", row)
-            else:
-                what = f"request {row.seq} follows request {before.seq}"
-                self._findings.add(Check.ORDER, first, what, before, row)
-        if row.ended < row.began:
-            what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
-            self._findings.add(Check.ORDER, first, what, row)
-        if before is not None and row.began < before.ended - ROUNDING_MS:
-            early = (before.ended - row.began) / 1000
-            what = f"began {early:.3f} s before the previous request had ended"
-            self._findings.add(Check.ORDER, first, what, before, row, overlap_s=early)
 
-    def end_visit(self, visit: VisitSoFar) -> None:
-        """Check the number of requests of a complete visit."""
-        if visit.requests > MAX_REQUESTS_PER_VISIT:
-            what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
-            self._findings.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
+def check_length(findings: Findings, visit: VisitSoFar) -> None:
+    """Check that a complete visit does not have too many requests."""
+    if visit.requests > MAX_REQUESTS_PER_VISIT:
+        what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
+        findings.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
 
 
 class RepeatCheck:

@@ -276,7 +276,7 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
 
 
 def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
-    """Return why neither the gate nor the frontier would accept a link to a URL from a seed of another site."""
+    """Return why the gate or the frontier would refuse a link from a seed of another site, None if neither would."""
     admission = gate.admits(url, depth=1, source=_ANOTHER_SITE)
     if isinstance(admission, NotAccepted):
         return admission

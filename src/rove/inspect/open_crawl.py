@@ -28,7 +28,7 @@ class StoredText:
 
     @property
     def node(self) -> str:
-        """The machine and data directory that has it; '' is this one."""
+        """The machine and data directory that store it; '' means this one."""
         return self.row.node if self.content is None else self.content.node
 
     @property

@@ -27,7 +27,7 @@ from rove.inspect.request_rows import outcome_text
 from rove.model.ledger import RequestRow
 
 MOST_ROWS = 10_000
-"""The newest requests are listed, as many as a browser shows without trouble."""
+"""Each table lists the newest requests, at most this many, so that a browser can show it."""
 
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -59,7 +59,7 @@ async def write_html(report: SiteReport, reader: FrontierReader, path: Path) -> 
 
 
 def _target(path: Path) -> Path:
-    """Follow symbolic links, which stay, and refuse to overwrite anything but an ordinary file."""
+    """Resolve symbolic links, so that the report replaces their target; refuse anything but an ordinary file."""
     target = path.resolve()
     if target.exists() and not target.is_file():
         raise UsageError(f"cannot write {path}: it is not an ordinary file")
@@ -135,7 +135,7 @@ def _value(name: str, value: str, report: SiteReport) -> str:
 
 
 def _with_warning(text: str) -> str:
-    """Escape a sentence and make it stand out that a delay was not kept."""
+    """Escape a sentence and highlight that a delay was not kept."""
     return escape(text).replace(report_parts.NOT_KEPT, f'<strong class="bad">{report_parts.NOT_KEPT.lower()}</strong>')
 
 

@@ -45,7 +45,7 @@ class Held:
 
     seconds: float
     failing: bool
-    """It has failed so often that the crawl may end without it."""
+    """robots.txt has failed so often that the crawl may end without this URL."""
 
 
 Verdict = Allowed | Blocked | NeedsRobots | Held
@@ -55,7 +55,7 @@ class Gate:
     """Makes the decisions of one crawl."""
 
     def __init__(self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None) -> None:
-        """`year` is the current one, with which calendar URLs are compared; None asks the clock."""
+        """`year` is the current one, with which calendar URLs are compared; None reads the clock."""
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
         self._max_depth = max_depth

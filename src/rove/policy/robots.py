@@ -1,8 +1,9 @@
 """What a robots.txt allows, to the letter of RFC 9309. Pure.
 
-Most files answer one question only, so parsing must be quick: one regular expression finds the lines that matter, and
-only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of a rule with
-`*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than 0.1 s.
+Most files are parsed to check a single URL, so parsing must be quick: one regular expression finds the lines that
+matter, and only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of
+a rule with `*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than
+0.1 s.
 
 Rules and URLs are compared in one spelling (section 2.2.2): octets that are neither reserved nor unreserved are
 escaped, unreserved ones are not, and other escapes have upper-case digits. `%2F` differs from `/` in a path. In a
