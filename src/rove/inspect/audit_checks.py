@@ -179,15 +179,11 @@ class RepeatCheck:
 
     def _report(self, earlier: RequestRow, row: RequestRow, visit: VisitSoFar) -> None:
         apart = (row.began - earlier.began) / 1000
-        self._findings.add(
-            Check.TWICE,
-            visit.first,
+        what = (
             f"requested again {seconds_text(apart)} after request {earlier.seq} of visit {earlier.visit}, "
-            "whose outcome gave no reason to",
-            earlier,
-            row,
-            apart_s=apart,
+            "whose outcome gave no reason to"
         )
+        self._findings.add(Check.TWICE, visit.first, what, earlier, row, apart_s=apart)
 
 
 def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
@@ -291,15 +287,10 @@ class ExclusionCheck:
     def _report(self, exclusion: Exclusion, row: RequestRow, visited: RequestRow) -> None:
         since = (row.began - exclusion.at) / 1000
         when = f"{seconds_text(since)} before" if exclusion.at else "before the first request"
-        self._findings.add(
-            Check.EXCLUDED,
-            visited,
-            f"{exclusion.pattern} had been excluded {when}",
-            row,
-            pattern=exclusion.pattern,
-            excluded_at_ms=exclusion.at,
-            **({"lifted_at_ms": exclusion.lifted_at} if exclusion.lifted_at is not None else {}),
-        )
+        numbers: dict[str, int | str] = {"pattern": exclusion.pattern, "excluded_at_ms": exclusion.at}
+        if exclusion.lifted_at is not None:
+            numbers["lifted_at_ms"] = exclusion.lifted_at
+        self._findings.add(Check.EXCLUDED, visited, f"{exclusion.pattern} had been excluded {when}", row, **numbers)
 
 
 def _held(exclusion: Exclusion, began: int) -> bool:

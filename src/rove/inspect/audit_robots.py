@@ -31,6 +31,7 @@ FEW_ORIGINS = 4_096
 _PATH = "/robots.txt"
 _UNCHANGED = 304
 _UNSTORABLE = "\ufffd"
+_ALLOW_ALL = Rules(b"")
 
 
 class _Answer(enum.Enum):
@@ -108,12 +109,8 @@ class RobotsReplay:
             hops = 0
         else:
             if row.settlement is not Settlement.LOST:
-                self._findings.add(
-                    Check.ROBOTS,
-                    visited,
-                    "requested as a robots.txt, but it is not one, and no robots.txt redirects there",
-                    row,
-                )
+                what = "requested as a robots.txt, but it is not one, and no robots.txt redirects there"
+                self._findings.add(Check.ROBOTS, visited, what, row)
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
@@ -127,30 +124,20 @@ class RobotsReplay:
         standing = self._origins.get(origin)
         self._findings.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
-            self._findings.add(
-                Check.PAGE_BEFORE_ROBOTS,
-                visited,
-                f"{origin}{_PATH} had not been requested, or so long ago that it had expired",
-                row,
-            )
+            what = f"{origin}{_PATH} had not been requested, or so long ago that it had expired"
+            self._findings.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
             return
-        age = row.began - standing.ended
-        if age > OLDEST_MS:
-            self._findings.add(
-                Check.PAGE_BEFORE_ROBOTS,
-                visited,
-                f"{origin}{_PATH} had been requested {seconds_text(age / 1000)} before",
-                standing.request(origin),
-                row,
-                age_s=age / 1000,
-            )
+        if row.began - standing.ended > OLDEST_MS:
+            age = (row.began - standing.ended) / 1000
+            what = f"{origin}{_PATH} had been requested {seconds_text(age)} before"
+            self._findings.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
         await self._check_rules(standing, origin, row, visited)
 
     async def _check_rules(self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
         if standing.hash is not None:
             rules = await self._rules_of(standing.hash)
         else:
-            rules = None if standing.answer is _Answer.UNKNOWN else Rules.EMPTY
+            rules = None if standing.answer is _Answer.UNKNOWN else _ALLOW_ALL
         if rules is None:
             self._findings.unverifiable[Unverifiable.NO_COPY] += 1
             return
@@ -161,15 +148,9 @@ class RobotsReplay:
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
             assert rule is not None, "only a line can forbid a URL"
-            self._findings.add(
-                Check.ROBOTS,
-                visited,
-                f"forbidden by line {rule.line} of {origin}{_PATH}: {rule.text}",
-                standing.request(origin),
-                row,
-                line=rule.line,
-                rule=rule.text,
-            )
+            what = f"forbidden by line {rule.line} of {origin}{_PATH}: {rule.text}"
+            evidence = standing.request(origin), row
+            self._findings.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
 
     async def _rules_of(self, hash: int) -> Rules | None:
         try:

@@ -87,9 +87,4 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     """Open the crawl of a data directory."""
     data = DataDir(data_dir)
     async with opened_backend(data, read_only=True) as backend:
-        yield Archive(
-            data=data,
-            reader=backend.reader,
-            catalog=backend.catalog,
-            pages=WarcReader(data.warc),
-        )
+        yield Archive(data=data, reader=backend.reader, catalog=backend.catalog, pages=WarcReader(data.warc))

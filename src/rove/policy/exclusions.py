@@ -42,9 +42,7 @@ class Exclusions:
         """Whether a host is excluded, by itself or by a parent domain."""
         if self._names and self._name_covering(host) is not None:
             return True
-        return (bool(self._hosts) and host in self._hosts) or (
-            bool(self._globs) and self._any_glob.fullmatch(host) is not None
-        )
+        return host in self._hosts or (bool(self._globs) and self._any_glob.fullmatch(host) is not None)
 
     def covers_all_of(self, name: str) -> bool:
         """Whether a name is excluded with all its subdomains."""

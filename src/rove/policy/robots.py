@@ -30,7 +30,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rove.policy.constants import DAY
 
@@ -154,8 +154,6 @@ class _Pattern(NamedTuple):
 class Rules:
     """The rules of one robots.txt, as they apply to rove."""
 
-    EMPTY: ClassVar[Rules]
-    """Allows everything."""
     __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay")
 
     def __init__(self, body: bytes) -> None:
@@ -309,9 +307,6 @@ def _spellings(path: str) -> tuple[str, ...]:
         return (strict,)
     plain = head + mark + _QUERY_DATA.sub(lambda escape: chr(int(escape[1], 16)), query)
     return (strict,) if plain == strict else (strict, plain)
-
-
-Rules.EMPTY = Rules(b"")
 
 
 def rules_of(body: bytes) -> Rules:

@@ -240,10 +240,10 @@ def test_the_host_makes_no_difference(origin: str) -> None:
 
 
 def test_the_empty_rules_allow_everything() -> None:
-    assert Rules.EMPTY.allows(ORIGIN + "/x")
-    assert Rules.EMPTY.crawl_delay == 0
-    assert Rules.EMPTY.sitemaps == []
-    assert Rules.EMPTY.deciding_rule(ORIGIN + "/x") is None
+    assert Rules(b"").allows(ORIGIN + "/x")
+    assert Rules(b"").crawl_delay == 0
+    assert Rules(b"").sitemaps == []
+    assert Rules(b"").deciding_rule(ORIGIN + "/x") is None
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
