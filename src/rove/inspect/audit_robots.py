@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Findings, Unverifiable
+from rove.inspect.audit_findings import AuditReport, Check, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
@@ -85,8 +85,8 @@ class _Chain(NamedTuple):
 class RobotsReplay:
     """Replays the requests of one domain after the other."""
 
-    def __init__(self, findings: Findings, robots_text: RobotsText) -> None:
-        self._findings = findings
+    def __init__(self, report: AuditReport, robots_text: RobotsText) -> None:
+        self._report = report
         self._robots_text = robots_text
         self._rules: OrderedDict[int, Rules | None] = OrderedDict()
         self._origins: dict[str, _Standing] = {}
@@ -110,7 +110,7 @@ class RobotsReplay:
         else:
             if row.settlement is not Settlement.LOST:
                 what = "requested as a robots.txt, but it is not one, and no robots.txt redirects there"
-                self._findings.add(Check.ROBOTS, visited, what, row)
+                self._report.add(Check.ROBOTS, visited, what, row)
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
@@ -122,15 +122,15 @@ class RobotsReplay:
         """Check a request for a page or a sitemap."""
         origin = origin_of(row.url)
         standing = self._origins.get(origin)
-        self._findings.checked[Check.PAGE_BEFORE_ROBOTS] += 1
+        self._report.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
             what = f"{origin}{_PATH} had not been requested, or so long ago that it had expired"
-            self._findings.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
+            self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
             return
         if row.began - standing.ended > OLDEST_MS:
             age = (row.began - standing.ended) / 1000
             what = f"{origin}{_PATH} had been requested {seconds_text(age)} before"
-            self._findings.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
+            self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
         await self._check_rules(standing, origin, row, visited)
 
     async def _check_rules(self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
@@ -139,18 +139,18 @@ class RobotsReplay:
         else:
             rules = None if standing.answer is _Answer.UNKNOWN else _ALLOW_ALL
         if rules is None:
-            self._findings.unverifiable[Unverifiable.NO_COPY] += 1
+            self._report.unverifiable[Unverifiable.NO_COPY] += 1
             return
-        self._findings.checked[Check.ROBOTS] += 1
+        self._report.checked[Check.ROBOTS] += 1
         if standing.answer is _Answer.NOTHING:
             what = f"{origin}{_PATH} could not be fetched"
-            self._findings.add(Check.ROBOTS, visited, what, standing.request(origin), row)
+            self._report.add(Check.ROBOTS, visited, what, standing.request(origin), row)
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
             assert rule is not None, "only a line can forbid a URL"
             what = f"forbidden by line {rule.line} of {origin}{_PATH}: {rule.text}"
             evidence = standing.request(origin), row
-            self._findings.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
+            self._report.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
 
     async def _rules_of(self, hash: int) -> Rules | None:
         try:

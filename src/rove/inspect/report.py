@@ -226,12 +226,11 @@ def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[Re
 
 
 async def _first(rows: AsyncIterator[RequestRow], count: int) -> AsyncIterator[RequestRow]:
-    left = count
     async for row in rows:
-        if left == 0:
+        if count == 0:
             return
         yield row
-        left -= 1
+        count -= 1
 
 
 async def _grouped(rows: AsyncIterator[RequestRow]) -> AsyncIterator[SiteVisit]:
