@@ -254,18 +254,16 @@ def _end(rows: Sequence[RequestRow]) -> int:
 
 def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisit:
     longest = max(before, key=lambda row: row.delay, default=None)
+    due = None if longest is None else longest.delay
+    if longest is not None and not due and longest.settlement is Settlement.LOST:
+        due = None  # the process was killed before it recorded the delay
     return SiteVisit(
         number=rows[0].visit,
         rows=tuple(rows),
         gap=(rows[0].began - _end(before)) / 1000 if before else None,
-        due=None if longest is None or _has_no_delay(longest) else longest.delay,
+        due=due,
         due_from=DelaySource.DELAY if longest is None else longest.delay_from,
     )
-
-
-def _has_no_delay(row: RequestRow) -> bool:
-    """Whether the process was killed before it recorded the delay."""
-    return not row.delay and row.settlement is Settlement.LOST
 
 
 def _touches(pattern: str, site: Site) -> bool:
