@@ -116,8 +116,8 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
             _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
-    if stored.place:
-        _print_field("stored at", f"{stored.place}; run 'rove show' there")
+    if stored.node:
+        _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
@@ -148,8 +148,8 @@ async def export(data_dir: Path, domain: str | None) -> None:
             stored = await archive.text_of(row)
             if stored.where is None and row.raw is None:
                 continue
-            if stored.place:
-                elsewhere[stored.place] += 1
+            if stored.node:
+                elsewhere[stored.node] += 1
                 continue
             try:
                 text = archive.read(stored)
@@ -157,9 +157,9 @@ async def export(data_dir: Path, domain: str | None) -> None:
                 unreadable += 1
                 print(f"rove: {row.url}: {error}", file=sys.stderr)
                 continue
-            print_json({**page_json(row), **copy_json(stored.content, row), "text": text})
-    for place, count in elsewhere.items():
-        print(f"rove: {count:,} pages are not here but at {place}", file=sys.stderr)
+            print_json({**page_json(row), **copy_json(stored), "text": text})
+    for node, count in elsewhere.items():
+        print(f"rove: {count:,} pages are not here but at {node}", file=sys.stderr)
     if unreadable:
         sys.stdout.flush()
         raise RoveError("some pages could not be read; they are listed above")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,5 +98,4 @@ def as_lines(status: Status) -> list[str]:
 
 
 def _largest_first(counts: Mapping[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {count:,}" for name, count in ordered)
+    return ", ".join(f"{name} {count:,}" for name, count in Counter(counts).most_common())

@@ -77,7 +77,7 @@ def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
     text = lines(ledger)
     assert [line.removeprefix("not verifiable").strip() for line in text if "verifiable" in line] == [
-        "2 pages whose robots.txt was read, but of which no copy was stored",
+        "2 pages whose robots.txt was read but not stored",
         "1 gap after a visit that was lost before its delay was recorded",
     ]
     assert "out of turn         1 request to another domain that a robots.txt redirected to" in text
