@@ -44,6 +44,8 @@ from rove.urls.canonical import canonical
 DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
+TICK = 0.001
+"""The frontier adds one millisecond to each delay, because its clock is truncated."""
 DEFAULT_SLICE = 500
 NODE = Node(key="k", host="h", path="/p")
 """The node of the frontiers on PostgreSQL, which is machine 1."""
@@ -352,7 +354,10 @@ def visited(
     pause: float = 0.0,
     pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:
-    """Return a visit that settles the first URLs of a lease, one for each state."""
+    """Return a visit that settles the first URLs of a lease, one for each state.
+
+    It ended a little over a millisecond earlier than `since_finish`, so that its delay ends on a whole second.
+    """
     assert len(states) <= len(lease.urls), "each state needs a URL"
     settled = [
         Settled(fingerprint=pending.fingerprint, state=state)
@@ -361,7 +366,7 @@ def visited(
     return VisitResult(
         lease=lease,
         requested=requested,
-        since_finish=since_finish,
+        since_finish=since_finish + 1.5 * TICK,
         settled=settled,
         deferred=deferred,
         requests=requests,

@@ -11,7 +11,7 @@ import pytest
 from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
-from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, page_row, url, visited
+from tests.contract.harness import BUDGET, DELAY, TICK, Harness, first_urls, page_row, url, visited
 
 DONE = UrlState.DONE
 
@@ -311,9 +311,9 @@ async def test_on_resume_leases_of_the_dead_are_cut_to_the_delay(harness: Harnes
     harness.advance(1)
     resumed = await harness.open()
     assert await resumed.recover() == 2
-    harness.advance(DELAY - 0.01)
+    harness.advance(DELAY)
     assert await resumed.claim(2) == []
-    harness.advance(0.01)
+    harness.advance(TICK)
     assert [lease.name for lease in await resumed.claim(2)] == ["b.test"]
     harness.advance(DELAY)
     assert [lease.name for lease in await resumed.claim(2)] == ["a.test"]

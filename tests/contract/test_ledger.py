@@ -22,7 +22,7 @@ from rove.model.visits import (
     RobotsStatus,
 )
 from rove.urls.fingerprint import fingerprint_bytes
-from tests.contract.harness import BUDGET, DELAY, START, Harness, page_row, url, visited
+from tests.contract.harness import BUDGET, DELAY, START, TICK, Harness, page_row, url, visited
 
 DONE = UrlState.DONE
 RULES = b"User-agent: *\nDisallow: /private\n\xff\x00"
@@ -323,8 +323,8 @@ async def test_the_responses_of_a_lost_visit_postpone_its_domain(harness: Harnes
     lease = await one_lease(frontier)
     resumed = await harness.open()
     await resumed.recover()
-    assert await resumed.next_due() == pytest.approx(DELAY)
-    for seconds, expected in ((1.0, DELAY), (900.0, 900.0), (300.0, 900.0)):
+    assert await resumed.next_due() == pytest.approx(DELAY + TICK)
+    for seconds, expected in ((1.0, DELAY + TICK), (900.0, 900.0), (300.0, 900.0)):
         earliest = harness.now() + round(seconds * 1000)
         await resumed.record_lost([lost(lease, earliest=earliest)])
         assert await resumed.next_due() == pytest.approx(expected)

@@ -35,7 +35,7 @@ from rove.model.visits import (
     VisitResult,
 )
 from rove.policy import budget
-from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
+from tests.contract.harness import TICK, Harness, PostgresHarness, SqliteHarness, url
 
 T = TypeVar("T")
 
@@ -306,7 +306,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.settle([visit])) == 1
         assert self.run(self.frontier.settle([visit])) == 0, "the repeated one finds it settled"
         delay = max(domain.delay(), pause)
-        domain.not_before = self.now - ago + delay if asked else self.now
+        domain.not_before = self.now - ago + delay + TICK if asked else self.now
         domain.backoff = backoff
         domain.lease = None
         domain.unsettled = 0
@@ -321,7 +321,7 @@ class FrontierMachine(RuleBasedStateMachine):
         domain = self.domains[lease.name]
         if domain.token == lease.token and domain.lease is None and domain.unsettled:
             # There was no visit since, so the end of this one counts.
-            domain.not_before = self.now + domain.delay()
+            domain.not_before = self.now + domain.delay() + TICK
             domain.unsettled = 0
 
     @precondition(lambda self: self.leased())
@@ -349,7 +349,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.recover()) == len(self.leased())
         for domain in self.leased():
             assert domain.lease is not None
-            cut = self.now + domain.delay_after_loss()
+            cut = self.now + domain.delay_after_loss() + TICK
             domain.not_before = min(domain.lease_ends, cut)
             self.lost.append(domain.lease)
             domain.lease = None

@@ -38,8 +38,8 @@ class Policy:
 
     @property
     def delay_ms(self) -> int:
-        """The minimum delay in milliseconds."""
-        return round(self.delay * 1000)
+        """The minimum delay in milliseconds, rounded up."""
+        return math.ceil(self.delay * 1000)
 
     @property
     def domain_budget(self) -> DomainBudget:

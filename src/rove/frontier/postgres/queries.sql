@@ -409,13 +409,13 @@ ORDER BY ready_at
 LIMIT 1;
 
 -- name: cut_leases
--- Of the leases of dead processes only the delay remains, counted from now.
+-- Of the leases of dead processes only the delay remains, counted from now. One more, because the clock is truncated.
 WITH {clock}, lost AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
-    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + {full_delay}) END,
-    not_before = least(not_before, now + {full_delay}),
+    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + 1 + {full_delay}) END,
+    not_before = least(not_before, now + 1 + {full_delay}),
     owner      = NULL
 FROM lost CROSS JOIN clock
 WHERE d.id = lost.id

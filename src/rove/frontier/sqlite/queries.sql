@@ -294,10 +294,11 @@ WHERE id = :process;
 SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
 
 -- name: cut_leases
--- rows: processes that died. Of their leases only the delay remains, counted from now.
+-- rows: processes that died. Of their leases only the delay remains, counted from now. One more, because the clock is
+-- truncated.
 UPDATE domain SET
-    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + {full_delay}) END,
-    not_before = min(not_before, :now + {full_delay}),
+    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + 1 + {full_delay}) END,
+    not_before = min(not_before, :now + 1 + {full_delay}),
     owner      = NULL
 FROM json_each(:rows) AS e
 WHERE domain.owner = e.value
@@ -492,7 +493,6 @@ DELETE FROM content
 WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));
 
 -- name: domain_record
-SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT
-NULL,
-    excluded, capped
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending,
+    owner IS NOT NULL, excluded, capped
 FROM domain WHERE id = :id;
