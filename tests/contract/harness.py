@@ -26,19 +26,9 @@ from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    Pace,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, Pace, Settled, VisitResult
 from rove.urls.canonical import canonical
 
 DELAY = 70.0
@@ -167,11 +157,7 @@ class PostgresHarness:
             await database.value("this_machine", key=NODE.key, host=NODE.host, path=NODE.path)
         await self._write_clock()
         frontier = PostgresFrontier(
-            database,
-            _policy(**policy),
-            machine=1,
-            steady=lambda: self._now / 1000,
-            urls_per_slice=self.slice,
+            database, _policy(**policy), machine=1, steady=lambda: self._now / 1000, urls_per_slice=self.slice
         )
         await frontier.begin(await database.value("begin_run", wall=0.0))
         return _OnTime(frontier, self._write_clock)
@@ -216,8 +202,7 @@ class PostgresHarness:
         self._databases.append(PostgresDatabase(self.url, self.schema))
         await self.database.open(create=True)
         tables = await self.rows(
-            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'",
-            self.schema,
+            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'", self.schema
         )
         names = ", ".join(row[0] for row in tables)
         await self.rows(f"TRUNCATE {names} RESTART IDENTITY")

@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.contract import (
-    Node,
-)
+from rove.frontier.contract import Node
 from rove.frontier.move.mover import SLICE_ROWS, Moved, Mover
 from rove.frontier.move.source import Source
 from rove.frontier.postgres.database import PostgresDatabase

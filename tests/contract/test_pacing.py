@@ -6,13 +6,7 @@ import pytest
 
 from rove.frontier.contract import Frontier
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from tests.contract.harness import BUDGET, DELAY, TICK, Harness, url, visited
 

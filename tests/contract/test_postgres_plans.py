@@ -231,11 +231,7 @@ def _unbounded(node: Node) -> list[Node]:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", sorted(USED))
 def test_no_statement_scans_or_sorts_a_table(plans: dict[tuple[str, str], Node], name: str, state: str) -> None:
-    faults = faults_in(
-        plans[state, name],
-        counts=COUNTED_INDEXES.get(name, ""),
-        sorts=SORTED_INDEXES.get(name, ""),
-    )
+    faults = faults_in(plans[state, name], counts=COUNTED_INDEXES.get(name, ""), sorts=SORTED_INDEXES.get(name, ""))
     assert faults == [], f"{name}, tables {state}"
 
 
@@ -279,8 +275,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
     (scan,) = locking.inputs
     assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", index)
     assert re.fullmatch(
-        rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
-        scan.condition,
+        rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)", scan.condition
     ), scan.condition
 
 

@@ -14,26 +14,12 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import MAX_UNSETTLED_CLAIMS, Frontier
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, Settled, VisitResult
 from rove.policy import budget
 from tests.contract.harness import TICK, Harness, PostgresHarness, SqliteHarness, url
 
@@ -135,9 +121,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(
         links=st.lists(
-            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3)),
-            min_size=1,
-            max_size=6,
+            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=6
         )
     )
     def add(self, links: list[tuple[str, int, int]]) -> None:
@@ -282,12 +266,7 @@ class FrontierMachine(RuleBasedStateMachine):
             elif fate != "leave":
                 wait = data.draw(st.sampled_from([1.0, 50.0]))
                 deferred.append(
-                    Deferred(
-                        fingerprint=pending.fingerprint,
-                        seconds=wait,
-                        attempts=1,
-                        failing=fate == "hold",
-                    )
+                    Deferred(fingerprint=pending.fingerprint, seconds=wait, attempts=1, failing=fate == "hold")
                 )
                 if pending.url in domain.pending:
                     due = self.now + wait
@@ -457,10 +436,7 @@ def small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 machine_settings = settings(
-    max_examples=40,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 long_settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
 
@@ -469,9 +445,7 @@ def test_the_embedded_frontier_agrees_with_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_agrees_with_its_model(
-    schema_of_contract_tests: PostgresHarness,
-) -> None:
+def test_the_frontier_on_postgres_agrees_with_its_model(schema_of_contract_tests: PostgresHarness) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=settings(machine_settings, max_examples=20))
 
@@ -484,8 +458,6 @@ def test_the_embedded_frontier_agrees_with_its_model_for_long() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_frontier_on_postgres_agrees_with_its_model_for_long(
-    schema_of_contract_tests: PostgresHarness,
-) -> None:
+def test_the_frontier_on_postgres_agrees_with_its_model_for_long(schema_of_contract_tests: PostgresHarness) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=long_settings)

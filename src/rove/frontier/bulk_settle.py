@@ -23,12 +23,7 @@ class UrlSlices(Protocol):
         """Return fingerprint, URL, priority and position of pending URLs."""
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         """Settle pending URLs in one transaction, unless `after` is given and is not the domain's last visit."""
 
@@ -48,13 +43,7 @@ class BulkSettling:
         self._limit = limit
 
     async def withdraw(
-        self,
-        domain: int,
-        state: UrlState,
-        reason: str,
-        matching: Callable[[str], bool],
-        *,
-        after: int | None = None,
+        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool], *, after: int | None = None
     ) -> int:
         """Settle the pending URLs of a domain that match; return their number."""
         priority, position, settled = _FIRST, _LOWEST, 0

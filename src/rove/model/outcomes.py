@@ -52,13 +52,7 @@ TEMPORARY_FAILURES = frozenset(
 
 
 UNREACHABLE_FAILURES = frozenset(
-    {
-        FailureKind.CONNECT,
-        FailureKind.TLS,
-        FailureKind.TIMEOUT_CONNECT,
-        FailureKind.RESET,
-        FailureKind.PROTOCOL,
-    }
+    {FailureKind.CONNECT, FailureKind.TLS, FailureKind.TIMEOUT_CONNECT, FailureKind.RESET, FailureKind.PROTOCOL}
 )
 """Failures that suggest a server without https. A seed given as a bare domain is then tried over http."""
 

@@ -42,12 +42,7 @@ class Rows:
         return [(i, f"http://a.test/{i}", self.states[i] == blocked) for i in behind[:limit]]
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         return self._move(fingerprints, PENDING, (state, reason))
 

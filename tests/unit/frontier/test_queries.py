@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from rove.frontier import queries
-from rove.frontier.queries import (
-    NumberedQuery,
-    load_migrations,
-    load_numbered_queries,
-    load_queries,
-)
+from rove.frontier.queries import NumberedQuery, load_migrations, load_numbered_queries, load_queries
 from rove.frontier.rows.requests import REQUEST_COLUMNS
 
 SOURCES = Path(queries.__file__).parent
@@ -59,11 +54,7 @@ def test_migrations_come_in_the_order_of_their_numbers(folder: Path) -> None:
     place.mkdir()
     for name in ("0010_later.sql", "0002_second.sql", "0001_first.sql", "readme.md"):
         (place / name).write_text(name)
-    assert load_migrations("some") == [
-        (1, "0001_first.sql"),
-        (2, "0002_second.sql"),
-        (10, "0010_later.sql"),
-    ]
+    assert load_migrations("some") == [(1, "0001_first.sql"), (2, "0002_second.sql"), (10, "0010_later.sql")]
 
 
 def test_migrations_are_numbered_without_gaps() -> None:

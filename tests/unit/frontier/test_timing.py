@@ -71,10 +71,7 @@ def test_each_name_has_its_own_histogram() -> None:
     timings.add("a", 1.0)
     timings.add("b", 2.0)
     timings.add("a", 3.0)
-    assert {name: (h.count, h.total) for name, h in timings.by_name.items()} == {
-        "a": (2, 4.0),
-        "b": (1, 2.0),
-    }
+    assert {name: (h.count, h.total) for name, h in timings.by_name.items()} == {"a": (2, 4.0), "b": (1, 2.0)}
 
 
 def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +83,7 @@ def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(RuntimeError), timings.measured("work"):
         raise RuntimeError
     histogram_of_work = timings.by_name["work"]
-    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (
-        2,
-        0.75,
-        0.5,
-    )
+    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (2, 0.75, 0.5)
 
 
 def test_lines_come_with_the_costliest_first() -> None:
@@ -123,9 +116,7 @@ async def held(watch: HeldWatch, what: str, query: str = "claim", *, seconds: fl
         await asyncio.sleep(seconds)
 
 
-async def test_a_connection_given_back_in_time_is_not_logged(
-    said: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_connection_given_back_in_time_is_not_logged(said: pytest.LogCaptureFixture) -> None:
     watch = HeldWatch(threshold=LONG)
     await held(watch, "add", seconds=0.0)
     with pytest.raises(RuntimeError), watch.over("add", holder()):
@@ -162,9 +153,7 @@ async def test_a_connection_without_a_query_yet(said: pytest.LogCaptureFixture) 
     assert "in query (none yet)" in text
 
 
-async def test_the_query_is_the_one_at_the_time_of_the_complaint(
-    said: pytest.LogCaptureFixture,
-) -> None:
+async def test_the_query_is_the_one_at_the_time_of_the_complaint(said: pytest.LogCaptureFixture) -> None:
     session = SimpleNamespace(query="first")
     with HeldWatch(threshold=SHORT).over("settle", session):
         session.query = "second"

@@ -56,11 +56,7 @@ class PostgresBackend:
 
     async def _refuse_copy(self, node: Node) -> None:
         originals = await self._database.fetch(
-            "same_machine_elsewhere",
-            key=node.key,
-            host=node.host,
-            path=node.path,
-            gone_after_ms=GONE_AFTER_MS,
+            "same_machine_elsewhere", key=node.key, host=node.host, path=node.path, gone_after_ms=GONE_AFTER_MS
         )
         for host, path in originals:
             raise UsageError(

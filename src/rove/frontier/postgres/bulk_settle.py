@@ -30,12 +30,7 @@ class PostgresUrlSlices:
         return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         async def work(session: Session) -> int:
             locked = await session.fetch("lock_domains", domains=[domain])
@@ -83,10 +78,7 @@ async def include(domains: list[int], session: Session) -> None:
     await session.fetch("lock_domains", domains=domains)
     included = await session.fetch("include_domains", domains=domains)
     await reschedule(session, [id for id, _ in included])
-    changes = {
-        "domains.excluded": -len(included),
-        "domains.active": sum(pending > 0 for _, pending in included),
-    }
+    changes = {"domains.excluded": -len(included), "domains.active": sum(pending > 0 for _, pending in included)}
     await add_counters(session, changes)
 
 

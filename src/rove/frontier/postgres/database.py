@@ -203,10 +203,7 @@ class PostgresDatabase:
             connection = await self._pool.acquire(timeout=COMMAND_SECONDS)
         session = Session(connection, self.timings)
         try:
-            with (
-                self.timings.measured(f"connection held to {what}"),
-                self._watch.over(what, session),
-            ):
+            with self.timings.measured(f"connection held to {what}"), self._watch.over(what, session):
                 yield session
         except BaseException as error:
             if is_lost(error):

@@ -99,11 +99,7 @@ class PostgresFrontier:
         return await self._database.transaction("settle", partial(self._settling.settle, visits, self.process))
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
@@ -171,10 +167,7 @@ class PostgresFrontier:
                 owners = [row[0] for row in rows]
             await session.fetch("mark_gone", processes=list(owners))
             cut = await session.fetch(
-                "cut_leases",
-                processes=list(owners),
-                delay=self._policy.delay_ms,
-                **self._clock.limits(),
+                "cut_leases", processes=list(owners), delay=self._policy.delay_ms, **self._clock.limits()
             )
             return len(cut)
 

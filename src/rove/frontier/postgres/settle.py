@@ -18,13 +18,7 @@ from rove.frontier.postgres.session import Session
 from rove.frontier.priority import ALONE, HELD, RETRIED
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import REQUEST_COLUMNS, ledger_rows, request_values
-from rove.frontier.rows.visits import (
-    Closing,
-    closing_rows,
-    deferred_rows,
-    late_rows,
-    settled_rows,
-)
+from rove.frontier.rows.visits import Closing, closing_rows, deferred_rows, late_rows, settled_rows
 from rove.model.visits import VisitResult
 
 
@@ -138,11 +132,6 @@ async def settle_urls(session: Session, rows: list[tuple[Any, ...]], changes: Co
         return Counter()
     domains, fingerprints, states, reasons, visits = columns_of(rows, 5)
     settled = await session.fetch(
-        "settle_urls",
-        domains=domains,
-        fingerprints=fingerprints,
-        states=states,
-        reasons=reasons,
-        visits=visits,
+        "settle_urls", domains=domains, fingerprints=fingerprints, states=states, reasons=reasons, visits=visits
     )
     return count_settled(settled, changes)

@@ -103,13 +103,7 @@ def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
 def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:
     """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts."""
     return [
-        (
-            visit.lease.domain,
-            d.fingerprint,
-            HELD if d.failing else RETRIED,
-            round(d.seconds * 1000),
-            d.attempts,
-        )
+        (visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED, round(d.seconds * 1000), d.attempts)
         for visit in visits
         for d in visit.deferred
     ]
@@ -136,13 +130,7 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
 def late_rows(visits: Iterable[VisitResult]) -> list[tuple[int, int, bool, int, int]]:
     """Return the rows of end_late: domain, token, requested, milliseconds since the finish, pause."""
     return [
-        (
-            visit.lease.domain,
-            visit.lease.token,
-            visit.requested,
-            _since_finish(visit),
-            math.ceil(visit.pause * 1000),
-        )
+        (visit.lease.domain, visit.lease.token, visit.requested, _since_finish(visit), math.ceil(visit.pause * 1000))
         for visit in visits
     ]
 

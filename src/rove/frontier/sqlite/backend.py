@@ -19,13 +19,7 @@ from rove.model.ledger import Location, RequestRow
 class SqliteBackend:
     """The embedded frontier, which is the default."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        read_only: bool = False,
-        on_news: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, on_news: Callable[[str], None] | None = None) -> None:
         """`on_news` is called before a migration, which may take a while."""
         self._path = path
         self.location = str(path.parent)

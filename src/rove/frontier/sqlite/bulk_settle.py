@@ -28,12 +28,7 @@ class SqliteUrlSlices:
         return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         def work() -> int:
             if after is not None:

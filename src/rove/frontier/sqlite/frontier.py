@@ -70,12 +70,7 @@ class SqliteFrontier:
     async def claim(self, limit: int) -> list[Lease]:
         return await self._database.write(
             lambda: claim(
-                self._database,
-                limit,
-                turns=self._turns,
-                policy=self._policy,
-                process=self.process,
-                now=self._now(),
+                self._database, limit, turns=self._turns, policy=self._policy, process=self.process, now=self._now()
             )
         )
 
@@ -95,21 +90,11 @@ class SqliteFrontier:
         if not visits:
             return 0
         return await self._database.write(
-            lambda: settle(
-                self._database,
-                visits,
-                policy=self._policy,
-                process=self.process,
-                now=self._now(),
-            )
+            lambda: settle(self._database, visits, policy=self._policy, process=self.process, now=self._now())
         )
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
