@@ -16,7 +16,7 @@ import msgspec
 from rove.frontier.clock import Anchor, machine_time, steady_seconds
 from rove.frontier.contract import Frontier, Node, Policy, SeedSource
 from rove.frontier.move.bookmark import is_moving
-from rove.frontier.move.mover import Moved, move
+from rove.frontier.move.mover import move
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.database import PostgresDatabase
@@ -110,7 +110,7 @@ class Target:
         slice_rows: int = 5,
         progress_seconds: float = 0.0,
         node: Node = MACHINE,
-    ) -> Moved:
+    ) -> dict[str, int]:
         """Move in slices so small that each table has several, and report each."""
         return await move(
             path, self.url, self.schema, node, say=say, slice_rows=slice_rows, progress_seconds=progress_seconds

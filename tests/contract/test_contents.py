@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from rove.frontier.contract import Frontier, MovedContent
-from rove.frontier.postgres.reader import postgres_reader
+from rove.frontier.postgres.reader import PostgresTables
+from rove.frontier.reader import CrawlReader
 from rove.model.ledger import Content, Location
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, VisitResult
@@ -177,7 +178,7 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     (a,) = await leases(frontier, "a")
     await frontier.settle([stored(a, content(a))])
     for key, node in ((NODE.key, ""), ("other", "h:/p")):
-        reader = postgres_reader(postgres.database, key)
+        reader = CrawlReader(PostgresTables(postgres.database, key))
         contents = await reader.contents([HASH])
         assert contents == {HASH: content(a).replace(node=node)}
     await postgres.close()

@@ -105,14 +105,14 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     moved = await target.move(path)
-    assert moved.rows["URLs"] == 78
-    assert moved.rows["domains"] == 15
+    assert moved["URLs"] == 78
+    assert moved["domains"] == 15
     assert not await target.is_moving()
     with sqlite_file(path) as connection:
         for table in TABLES:
             sql = f"SELECT count(*) FROM {table.name} WHERE {SHARED.get(table.name, 'true')}"
             (count,) = connection.execute(sql).fetchone()
-            assert moved.rows[table.title] == count > 0
+            assert moved[table.title] == count > 0
             assert await target.rows(sql) == [(count,)]
         order = "SELECT url, depth FROM url WHERE state = 0 ORDER BY domain, priority, position"
         assert await target.rows(order) == connection.execute(order).fetchall()

@@ -122,8 +122,7 @@ async def _trim(
 
 async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
     """Insert the unknown URLs; return their number by domain."""
-    columns = columns_of(urls, 9)
-    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns
+    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns_of(urls)
     try:
         inserted = await session.fetch(
             query,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -183,6 +183,12 @@ class PostgresDatabase:
     async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
         """Return the rows of a named query."""
         return await self.run(query, lambda session: session.fetch(query, **parameters))
+
+    async def batch(
+        self, query: str, columns: Sequence[str], rows: Collection[Sequence[Any]], /, **parameters: Any
+    ) -> list[Any]:
+        """Run a named query over rows, one array per column."""
+        return await self.run(query, lambda session: session.batch(query, columns, rows, **parameters))
 
     async def value(self, query: str, /, **parameters: Any) -> Any:
         """Return the first column of the first row of a named query."""

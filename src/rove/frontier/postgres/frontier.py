@@ -16,7 +16,6 @@ from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.postgres.add import PostgresAdding
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
 from rove.frontier.postgres.claim import PostgresClaiming
 from rove.frontier.postgres.claim_floor import LOWEST
@@ -111,13 +110,11 @@ class PostgresFrontier:
         return {row[0]: content_record(row) for row in rows}
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
-        domains, fingerprints = columns_of(keys, 2)
-        rows = await self._database.fetch("url_states", domains=domains, fingerprints=fingerprints)
+        rows = await self._database.batch("url_states", ("domains", "fingerprints"), keys)
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        domains, origins = columns_of(list(keys), 2)
-        rows = await self._database.fetch("origins", domains=domains, origins=origins)
+        rows = await self._database.batch("origins", ("domains", "origins"), list(keys))
         return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:

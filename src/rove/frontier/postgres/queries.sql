@@ -169,8 +169,8 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- raises the count in the row under the same lock, so no new URL is overlooked.
 WITH {clock}, e AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
-    FROM unnest(:domains::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
-        :pages::integer[], :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
+    FROM unnest(:domain::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
+        :pages::integer[], :pause::bigint[], :backoff::bigint[], :failures::integer[], :repeats::smallint[])
         AS e (id, settled, requested, since_finish, pages, pause, backoff, failures, repeats)
     CROSS JOIN clock
     {head_url}

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.counters import read_counts
 from rove.frontier.postgres.database import PostgresDatabase
-from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
 from rove.frontier.runs import Participant, Run
 from rove.model.ledger import Content, Counts, RequestRow
-
-
-def postgres_reader(database: PostgresDatabase, node_key: str) -> CrawlReader:
-    """Return a reader of a crawl for one node; the pages of other nodes are elsewhere."""
-    return CrawlReader(PostgresTables(database, node_key))
 
 
 class PostgresTables:
@@ -68,8 +61,7 @@ class PostgresTables:
         return await self.fetch("domain_record", id=id)
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
-        domains, origins = columns_of(keys, 2)
-        return await self.fetch("origins", domains=domains, origins=origins)
+        return await self._database.batch("origins", ("domains", "origins"), keys)
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rove.frontier.counters import count_active, count_reopened, count_withdrawn
 from rove.frontier.sqlite.counters import add_counters
-from rove.frontier.sqlite.database import Row, SqliteDatabase
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.schedule import reschedule
 from rove.frontier.sqlite.settle import settle_urls
 from rove.model.urls import UrlState
@@ -18,14 +18,7 @@ class SqliteUrlSlices:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-
-    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Row]:
-        return await self._database.fetch(
-            "pending_after", domain=domain, priority=priority, position=position, limit=limit
-        )
-
-    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Row]:
-        return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
+        self.fetch = database.fetch
 
     async def settle(
         self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant, Run
 from rove.frontier.sqlite.contents import read_contents
@@ -14,20 +12,14 @@ from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.model.ledger import Content, Counts, RequestRow
 
 
-def sqlite_reader(database: SqliteDatabase, clock: Callable[[], int] | None = None) -> CrawlReader:
-    """Return a reader of the crawl in a file; `clock` replaces the crawl's clock."""
-    return CrawlReader(SqliteTables(database, clock))
-
-
 class SqliteTables:
     """The queries of a reader that are specific to SQLite."""
 
-    def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None) -> None:
+    def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None = None) -> None:
+        """`clock` replaces the crawl's clock."""
         self._database = database
         self._clock = clock
-
-    async def fetch(self, query: str, /, **parameters: Any) -> list[Row]:
-        return await self._database.fetch(query, **parameters)
+        self.fetch = database.fetch
 
     async def request(self, row: Row) -> RequestRow:
         return request_row(row)

@@ -59,7 +59,7 @@ def close_leases(
         cap=policy.max_pages_per_domain,
     )
     reschedule(database, [row.domain for row in closing])
-    return count_closed(closed, {row.domain: row.settled for row in closing}, changes)
+    return count_closed(closed, closing, changes)
 
 
 def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit]) -> None:
