@@ -63,7 +63,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
-    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py"]
+    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py", SOURCES / "bulk_settle.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("sqlite"))
     asked = set(re.findall(r"""\.(?:execute|batch|insert|fetch)\(\s*"([a-z]\w*)""", text))
@@ -126,10 +126,15 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), SOURCES / "reader.py"]
+    files = [
+        *SOURCES.glob("postgres/*.py"),
+        *SOURCES.glob("move/*.py"),
+        SOURCES / "reader.py",
+        SOURCES / "bulk_settle.py",
+    ]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres"))
-    asked = set(re.findall(r"""\.(?:fetch|value)\(\s*"([a-z]\w*)""", text))
+    asked = set(re.findall(r"""\.(?:fetch|value|batch)\(\s*"([a-z]\w*)""", text))
     assert asked and asked <= known
     assert {name for name in known if f'"{name}"' not in text} == set()
 

@@ -9,8 +9,9 @@ from rove.frontier.postgres.contents import fetch_contents
 from rove.frontier.postgres.counters import read_counts
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.rows.contents import content_record
+from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
-from rove.frontier.runs import Participant, Run
+from rove.frontier.runs import Participant
 from rove.model.ledger import Content, Counts, RequestRow
 
 
@@ -30,31 +31,10 @@ class PostgresTables:
     async def counts(self) -> Counts:
         return await read_counts(self._database)
 
-    async def runs(self) -> list[Run]:
-        return [
-            Run(id=id, started=wall, begin=started / 1000, end=seen / 1000)
-            for id, started, seen, wall in await self.fetch("runs")
-        ]
-
     async def participants(self) -> list[Participant]:
         return [
-            Participant(
-                node=f"{host}:{path}",
-                is_here=key == self._node_key,
-                process=process,
-                pid=pid,
-                has_left=has_left,
-                pages=pages,
-                pages_per_second=pages_per_second,
-                in_flight=in_flight,
-                since=since,
-                silent_for=silent_for,
-            )
-            for (
-                *(key, host, path, process, pid, has_left, pages, pages_per_second, in_flight),
-                since,
-                silent_for,
-            ) in await self.fetch("participants")
+            participant(f"{host}:{path}", key == self._node_key, row)
+            for key, host, path, *row in await self.fetch("participants")
         ]
 
     async def domain(self, id: int) -> list[Any]:

@@ -7,10 +7,11 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from rove.frontier.contract import DomainRecord, Exclusion, SeedSource, UrlRecord
+from rove.frontier.runs import Participant
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
 
-T = TypeVar("T", Exclusion, SeedSource, UrlRecord)
+T = TypeVar("T", Exclusion, Participant, SeedSource, UrlRecord)
 
 
 def url_record(row: Iterable[Any]) -> UrlRecord:
@@ -34,6 +35,11 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         is_excluded=is_excluded,
         is_capped=is_capped,
     )
+
+
+def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
+    """Build a process from a row of participants, without the columns of its node."""
+    return _record(Participant, (node, is_here, *row), has_left=bool)
 
 
 def exclusion(row: Iterable[Any]) -> Exclusion:

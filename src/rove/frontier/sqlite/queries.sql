@@ -407,10 +407,13 @@ SELECT name, value FROM counter;
 SELECT value FROM counter WHERE name = 'urls.done';
 
 -- name: runs
-SELECT id, started, wall FROM run;
+SELECT r.id, r.started, max(r.started, coalesce(max(p.seen), 0)), r.wall
+FROM run AS r LEFT JOIN process AS p ON p.run = r.id
+GROUP BY r.id ORDER BY r.id;
 
--- name: processes
-SELECT id, run, pid, started, seen, pages, pages_per_s, in_flight, has_left FROM process;
+-- name: participants
+SELECT id, pid, has_left, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
+FROM process ORDER BY id;
 
 -- name: begin_run
 INSERT INTO run (started, wall) VALUES (:now, :wall) RETURNING id;
