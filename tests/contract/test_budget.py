@@ -54,7 +54,7 @@ async def test_urls_that_do_not_fit_are_counted_and_deleted(harness: Harness) ->
     assert await refused(frontier) == 12
     more = await frontier.add(links(range(30, 35)))
     assert (more.unseen, len(more.refused)) == (0, 5)
-    assert await refused(frontier) == 17, "offers are counted that did not get as far as the rows"
+    assert await refused(frontier) == 17, "URLs that were dropped before the database are counted too"
     assert await pending(harness, frontier) == ROOM
 
 

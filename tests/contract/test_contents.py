@@ -157,7 +157,7 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
 
 
 async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
-    """In any order, neither waits for the other for ever."""
+    """In any order, the two never deadlock."""
     one, other = await harness.open(), await harness.open()
     a, b = await leases(one, "a", "b")
     hashes = range(200)

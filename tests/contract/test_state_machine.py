@@ -125,10 +125,10 @@ class FrontierMachine(RuleBasedStateMachine):
         )
     )
     def add(self, links: list[tuple[str, int, int]]) -> None:
-        offers = [(f"http://{name}/{n}", depth) for name, n, depth in links]
-        dropped = [offer for offer in offers if self.is_dropped(*offer)]
+        links_found = [(f"http://{name}/{n}", depth) for name, n, depth in links]
+        dropped = [link for link in links_found if self.is_dropped(*link)]
         best: dict[str, tuple[int, int]] = {}
-        for text, depth in offers:
+        for text, depth in links_found:
             self.arrivals += 1
             if not self.is_dropped(text, depth):
                 best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
@@ -153,7 +153,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.full[name] = (worst, self.now + MEMORY_SECONDS)
         taken_out = [text for texts in trimmed.values() for text in texts]
         self.refused += len(dropped) + len(taken_out)
-        added = self.run(self.frontier.add([url(text, depth) for text, depth in offers]))
+        added = self.run(self.frontier.add([url(text, depth) for text, depth in links_found]))
         assert added.unseen == unseen
         refused = {*taken_out, *(text for text, _ in dropped)}
         assert added.refused == {url(text).fingerprint for text in refused}

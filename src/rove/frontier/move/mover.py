@@ -35,7 +35,7 @@ async def move(
     slice_rows: int = SLICE_ROWS,
     progress_seconds: float = PROGRESS_SECONDS,
 ) -> dict[str, int]:
-    """Copy the crawl in a SQLite file, which nobody may be writing to, into a schema of PostgreSQL.
+    """Copy the crawl in a SQLite file, which no process may be using, into a schema of PostgreSQL.
 
     Resumes a move that was interrupted, and leaves a finished one as it is. `node` is the data directory of the file.
     Returns the number of rows by what people call them: domains, URLs …

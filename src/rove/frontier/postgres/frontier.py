@@ -1,8 +1,8 @@
 """The frontier on PostgreSQL: claim, settle and add for many processes on many machines.
 
 The queries are in queries.sql, with their reasons and the order of their locks. The other modules of this package
-combine them into transactions. Each transaction may be repeated, which happens if the server was lost and nobody knows
-whether it had committed.
+combine them into transactions. Each transaction may be repeated. That happens if the server was lost and it is unknown
+whether the transaction had committed.
 """
 
 from __future__ import annotations

@@ -317,7 +317,7 @@ RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xi
 
 -- name: lower_pending
 -- Subtracts deleted URLs from domains that are locked. Also returns whether the domain has only retries left and no
--- lease, because then it was woken for nothing. (An EXISTS would be answered from a hash of all pending URLs.)
+-- lease, because then it was woken for nothing. (An EXISTS would build a hash of all pending URLs.)
 UPDATE domain AS d SET pending = d.pending - e.fewer
 FROM unnest(:domains::bigint[], :fewer::integer[]) AS e (id, fewer)
 WHERE d.id = e.id
