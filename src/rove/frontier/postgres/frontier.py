@@ -21,18 +21,19 @@ from rove.frontier.postgres.claim import PostgresClaiming
 from rove.frontier.postgres.claim_floor import LOWEST
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import fetch_contents
-from rove.frontier.postgres.counters import add_counters, read_counts
+from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.origins import put_origins
+from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.contents import content_record
-from rove.frontier.rows.origins import origin_record
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
-from rove.model.ledger import Content, Counts
+from rove.model.ledger import Content
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
@@ -63,6 +64,9 @@ class PostgresFrontier:
         self._bulk = BulkSettling(PostgresUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        reader = CrawlReader(PostgresTables(database))
+        self.origins = reader.origins
+        self.counts = reader.counts
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -112,10 +116,6 @@ class PostgresFrontier:
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.batch("url_states", ("domains", "fingerprints"), keys)
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
-
-    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        rows = await self._database.batch("origins", ("domains", "origins"), list(keys))
-        return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         if records:
@@ -180,9 +180,6 @@ class PostgresFrontier:
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()
-
-    async def counts(self) -> Counts:
-        return await read_counts(self._database)
 
     @property
     def outages(self) -> int:

@@ -1,13 +1,14 @@
-"""Reads the frontier on PostgreSQL for the inspecting commands, also while a crawl writes to it."""
+"""Reads the frontier on PostgreSQL, also while a crawl writes to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from rove.frontier.counters import counts_from
 from rove.frontier.postgres.contents import fetch_contents
-from rove.frontier.postgres.counters import read_counts
 from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.postgres.session import Session
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
@@ -18,8 +19,8 @@ from rove.model.ledger import Content, Counts, RequestRow
 class PostgresTables:
     """The queries of a reader that are specific to PostgreSQL."""
 
-    def __init__(self, database: PostgresDatabase, node_key: str) -> None:
-        """`node_key` identifies this data directory."""
+    def __init__(self, database: PostgresDatabase, node_key: str = "") -> None:
+        """`node_key` identifies this data directory, whose pages are not elsewhere."""
         self._database = database
         self._node_key = node_key
         self._nodes: dict[int, str] = {}
@@ -29,7 +30,15 @@ class PostgresTables:
         return request_row(row, await self._node(row[len(REQUEST_COLUMNS)]))
 
     async def counts(self) -> Counts:
-        return await read_counts(self._database)
+        async def work(session: Session) -> Counts:
+            return counts_from(
+                dict(await session.fetch("counters")),
+                ready=await session.value("count_ready"),
+                leased=await session.value("count_leased"),
+                capped=await session.value("count_capped"),
+            )
+
+        return await self._database.run("count", work)
 
     async def participants(self) -> list[Participant]:
         return [

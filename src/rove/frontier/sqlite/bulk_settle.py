@@ -25,7 +25,7 @@ class SqliteUrlSlices:
     ) -> int:
         def work() -> int:
             if after is not None:
-                last_visits = [row[3] for row in self._database.execute("domain_state", id=domain)]
+                last_visits = [row[2] for row in self._database.execute("domain_state", id=domain)]
                 if last_visits != [after]:
                     return 0
             changes: Counter[str] = Counter()
@@ -51,9 +51,8 @@ class SqliteUrlSlices:
     def _change_pending(self, domain: int, change: int, changes: Counter[str]) -> None:
         """Add to the number of pending URLs of a domain, and recompute when it is due."""
         rows = self._database.execute("add_to_pending", domain=domain, change=change)
-        for pending, excluded in rows:
+        for pending, excluded, is_leased in rows:
             count_active(pending, change, excluded, changes)
-            is_leased = self._database.execute("domain_state", id=domain)[0][2]
             if not is_leased:
                 reschedule(self._database, [domain])
         add_counters(self._database, changes)

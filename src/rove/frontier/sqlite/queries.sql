@@ -336,7 +336,7 @@ ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
 UPDATE domain SET excluded = 0 WHERE id = :id;
 
 -- name: domain_state
-SELECT pending, excluded, owner IS NOT NULL, token FROM domain WHERE id = :id;
+SELECT pending, excluded, token FROM domain WHERE id = :id;
 
 -- name: pending_after
 -- All pending URLs of a domain, due or not, after a position in its order.
@@ -360,7 +360,8 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state =
 RETURNING domain;
 
 -- name: add_to_pending
-UPDATE domain SET pending = pending + :change WHERE id = :domain RETURNING pending, excluded;
+UPDATE domain SET pending = pending + :change WHERE id = :domain
+RETURNING pending, excluded, owner IS NOT NULL;
 
 -- name: domain_names_after
 SELECT id, name FROM domain WHERE id > :after ORDER BY id LIMIT :limit;

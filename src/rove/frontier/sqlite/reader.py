@@ -1,14 +1,14 @@
-"""Reads the embedded frontier for the inspecting commands, also while a crawl writes to it."""
+"""Reads the embedded frontier, also while a crawl writes to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rove.frontier.counters import counts_from
+from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant
-from rove.frontier.sqlite.contents import read_contents
-from rove.frontier.sqlite.counters import read_counts
 from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.model.ledger import Content, Counts, RequestRow
 
@@ -27,7 +27,17 @@ class SqliteTables:
 
     async def counts(self) -> Counts:
         now = await self._now()
-        return await self._database.run(lambda: read_counts(self._database, now))
+
+        def work() -> Counts:
+            with self._database.snapshot():
+                return counts_from(
+                    dict(self._database.execute("counters")),
+                    ready=self._database.execute("count_ready", now=now)[0][0],
+                    leased=self._database.execute("count_leased", now=now)[0][0],
+                    capped=self._database.execute("count_capped")[0][0],
+                )
+
+        return await self._database.run(work)
 
     async def participants(self) -> list[Participant]:
         node = str(self._database.path.parent)
@@ -41,7 +51,11 @@ class SqliteTables:
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        return await read_contents(self._database, hashes)
+        wanted = list(hashes)
+        if not wanted:
+            return {}
+        rows = await self._database.run(lambda: self._database.batch("known_contents", wanted))
+        return {row[0]: content_record(row) for row in rows}
 
     async def _now(self) -> int:
         if self._clock is not None:
