@@ -124,7 +124,7 @@ async def test_retries_are_never_trimmed_and_a_domain_with_only_retries_is_not_w
         harness.advance(DELAY)
     assert (await frontier.add(links(range(90, 92)))).unseen == 0
     assert await frontier.claim(1) == []
-    assert (await frontier.counts()).unasked == {}, "nothing was leased in vain"
+    assert (await frontier.counts()).without_request == {}, "nothing was leased in vain"
     assert await known(frontier, seeds) == [True] * ROOM
     harness.advance(10_000.0)
     assert len(await frontier.claim(1)) == 1

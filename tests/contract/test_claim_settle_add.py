@@ -571,4 +571,4 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
     )
     counts = await frontier.counts()
     assert counts.leases == 4
-    assert counts.unasked == {"blocked": 1, "given-back": 1, "deferred": 1}
+    assert counts.without_request == {"blocked": 1, "given-back": 1, "deferred": 1}

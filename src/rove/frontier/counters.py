@@ -32,7 +32,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         failures=_family(counters, "errors."),
         blocked=_family(counters, "blocked."),
         leases=counters.get("leases", 0),
-        unasked=_family(counters, "unasked."),
+        without_request=_family(counters, "no_request."),
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
     )
@@ -43,7 +43,7 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
     for visit in visits:
         changes["leases"] += 1
         if not visit.requested:
-            changes[f"unasked.{visit.no_request_reason}"] += 1
+            changes[f"no_request.{visit.no_request_reason}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
@@ -59,7 +59,7 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
 def count_empty_leases(leases: int, changes: Counter[str]) -> None:
     """Count leases that are given back because their domain had no URL."""
     changes["leases"] += leases
-    changes["unasked.empty"] += leases
+    changes["no_request.empty"] += leases
 
 
 def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Counter[int]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rove.frontier.backends import policy_of
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import seconds_text
 from rove.inspect.display import one_line, utc_text
@@ -297,7 +298,7 @@ def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
 
 
 def _room(facts: UrlFacts, domain: DomainRecord) -> int:
-    return facts.settings.domain_budget.room(facts.crawl_delay, domain.pace.repeats)
+    return policy_of(facts.settings).domain_budget.room(facts.crawl_delay, domain.pace.repeats)
 
 
 def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:

@@ -65,7 +65,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
         "leases": counts.leases,
-        "leases_without_request": dict(counts.unasked),
+        "leases_without_request": dict(counts.without_request),
     }
 
 
@@ -82,8 +82,8 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
-    if counts.unasked:
-        without = _largest_first(counts.unasked)
+    if counts.without_request:
+        without = _largest_first(counts.without_request)
         lines.append(f"leases     {counts.leases:,}; ended without a request: {without}")
     for name, reasons in (
         ("blocked", counts.blocked),

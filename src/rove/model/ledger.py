@@ -147,7 +147,7 @@ class Counts:
     """Blocked URLs by reason."""
     leases: int = 0
     """Leases that have ended."""
-    unasked: Mapping[str, int] = field(default_factory=dict)
+    without_request: Mapping[str, int] = field(default_factory=dict)
     """Leases that ended without a request, by reason."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """How often something was cut, dropped or doubtful about a response, by name."""
