@@ -323,7 +323,7 @@ class TestReading:
         inflight_log.note(Note(row=ROW, pause=500.0))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.robots == texts
-        assert lost.earliest == T0 + 500_000
+        assert lost.earliest == T0 + 500_001
 
     @file_bytes(10)
     def test_a_visit_in_two_files_is_read_as_one(self, inflight_log: InflightLog, folder: Path) -> None:
