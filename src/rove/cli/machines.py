@@ -61,5 +61,5 @@ def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
     moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr)))
-    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
+    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
     print(f"continue with: rove crawl --resume --data-dir {data_dir}")

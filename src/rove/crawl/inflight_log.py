@@ -11,6 +11,7 @@ The files are not synced to disk, so a power cut may lose the last seconds.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
@@ -178,6 +179,7 @@ def _lost_visit(notes: list[Note], process: int, delay: float) -> LostVisit:
             row.replace(delay=pause, delay_from=source, process=process, settlement=Settlement.LOST)
             for row in rows.values()
         ],
-        earliest=max(row.ended for row in rows.values()) + round(pause * 1000),
+        # One more, because `ended` is truncated to milliseconds and a delay must not end early.
+        earliest=max(row.ended for row in rows.values()) + 1 + math.ceil(pause * 1000),
         robots=[note.robots for note in notes if note.robots is not None],
     )

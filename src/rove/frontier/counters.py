@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from rove.frontier.rows.visits import Closing
 from rove.model.ledger import Counts, Settlement
 from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
@@ -70,9 +71,10 @@ def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Count
 
 
 def count_closed(
-    rows: Iterable[tuple[int, int, int]], settled: Mapping[int, int], changes: Counter[str]
+    rows: Iterable[tuple[int, int, int]], closing: Iterable[Closing], changes: Counter[str]
 ) -> dict[int, int]:
     """Count domains that became idle, from the rows of close_leases; return the Crawl-delay of each domain."""
+    settled = {lease.domain: lease.settled for lease in closing}
     crawl_delays = {}
     for domain, pending, crawl_delay in rows:
         crawl_delays[domain] = crawl_delay

@@ -256,8 +256,8 @@ class TestReading:
 
     def test_the_domain_may_be_visited_again_after_its_delay(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
-        assert first.earliest == T0 + 500 + 70_000
-        assert second.earliest == T0 + 70_000, "the end of the request is unknown"
+        assert first.earliest == T0 + 500 + 70_001
+        assert second.earliest == T0 + 70_001, "the end of the request is unknown"
 
     def test_an_incomplete_line_is_ignored(self, path: Path) -> None:
         whole = path.read_bytes().rstrip(b"\0")
@@ -307,13 +307,13 @@ class TestReading:
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert {(row.delay, row.delay_from) for row in lost.rows} == {(delay, source)}
         last = T0 + (1_000 if pauses else 0)
-        assert lost.earliest == last + round(1_000 * delay)
+        assert lost.earliest == last + round(1_000 * delay) + 1
 
     def test_the_delay_counts_from_the_end_of_the_last_request(self, inflight_log: InflightLog, folder: Path) -> None:
         inflight_log.note(ended(1, 0, after=9_000))
         inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert lost.earliest == T0 + 9_000 + 70_000
+        assert lost.earliest == T0 + 9_000 + 70_001
         assert [row.seq for row in lost.rows] == [0, 1]
 
     def test_robots_txts_are_included(self, inflight_log: InflightLog, folder: Path) -> None:
@@ -323,7 +323,7 @@ class TestReading:
         inflight_log.note(Note(row=ROW, pause=500.0))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.robots == texts
-        assert lost.earliest == T0 + 500_000
+        assert lost.earliest == T0 + 500_001
 
     @file_bytes(10)
     def test_a_visit_in_two_files_is_read_as_one(self, inflight_log: InflightLog, folder: Path) -> None:

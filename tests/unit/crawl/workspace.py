@@ -20,9 +20,10 @@ from rove.crawl.progress import Progress
 from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier, Policy
+from rove.frontier.reader import CrawlReader
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import sqlite_reader
+from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import Counts, RequestRow
 from rove.parse.reader import PageReader
 from rove.policy.constants import VISIT_BUDGET
@@ -211,7 +212,7 @@ class Workspace:
 
     async def pages(self) -> dict[str, RequestRow]:
         """Return the requests whose pages were stored, by URL."""
-        rows = [row async for row in sqlite_reader(self.database).pages()]
+        rows = [row async for row in CrawlReader(SqliteTables(self.database)).pages()]
         return {row.url: row for row in rows if row.text is not None}
 
     async def text(self, url: str) -> str:
