@@ -154,6 +154,11 @@ class World:
         """Let time pass."""
         self.harness.advance(seconds)
 
+    async def next_due(self) -> float | None:
+        """Return the seconds until a domain is due, without the millisecond that makes up for the truncated clock."""
+        due = await self.frontier.next_due()
+        return None if due is None else _without_rounding(due)
+
     def stop(self) -> None:
         """Shut the crawl down."""
         assert self._shutdown is not None, "the world is not open"
@@ -207,8 +212,11 @@ class World:
         )
 
     async def claim(self) -> HeldLease:
-        """Claim the next domain that is due."""
+        """Claim the next domain that is due, if need be after the millisecond that makes up for the truncated clock."""
         leases = await self.frontier.claim(1)
+        if not leases:
+            self.harness.advance(0.001)
+            leases = await self.frontier.claim(1)
         assert leases, "no domain is due"
         return await self.hold(leases[0])
 
@@ -250,7 +258,7 @@ class World:
         waited = max(0, rows[0][0] - self.harness.now()) / 1000
         assert waited <= within, f"the next visit is {waited} s away"
         self.advance(waited)
-        return waited, await self.visit()
+        return _without_rounding(waited), await self.visit()
 
     async def keep_origin(self, origin: str, body: str, *, valid_for: float = 3600.0) -> None:
         """Put a robots.txt record into the frontier."""
@@ -311,3 +319,7 @@ A = "http://a.test"
 ROBOTS = f"{A}/robots.txt"
 NOTHING_ALLOWED = robots("User-agent: *\nDisallow: /\n")
 NOTHING_PRIVATE = robots("User-agent: *\nDisallow: /private\n")
+
+
+def _without_rounding(seconds: float) -> float:
+    return round(seconds, 2)

@@ -178,7 +178,7 @@ class TestPages:
         assert await world.states() == {f"{A}/": "pending", f"{A}/2": "pending"}
         ((attempts,),) = await world.rows("SELECT max(attempts) FROM url")
         assert attempts == 0
-        assert await world.frontier.next_due() == DELAY
+        assert await world.next_due() == DELAY
 
     @pytest.mark.parametrize("kind", sorted(set(FailureKind) - {FailureKind.ABORTED, FailureKind.BUSY}))
     async def test_each_kind_of_failure_without_an_answer(self, world: World, kind: FailureKind) -> None:
@@ -187,7 +187,7 @@ class TestPages:
         assert record.requests[-1].error == kind.value
         if kind in TEMPORARY_FAILURES:
             assert await world.states() == {f"{A}/": "pending"}
-            assert await world.frontier.next_due() == 2 * DELAY
+            assert await world.next_due() == 2 * DELAY
         else:
             assert await world.states() == {f"{A}/": "failed"}
             assert await world.reason(f"{A}/") == kind.value
@@ -371,7 +371,7 @@ class TestEnds:
         await visit.run()
         world.advance(30)
         await world.write(record)
-        assert await world.frontier.next_due() == DELAY - 30
+        assert await world.next_due() == DELAY - 30
 
     async def test_a_shutdown_ends_the_visit(self, world: World) -> None:
         await world.open(f"{A}/")
@@ -384,14 +384,14 @@ class TestEnds:
         assert world.fetcher.requested == [ROBOTS]
         assert record.requested and len(record.origins(world.now())) == 1, "the robots.txt is saved"
         assert await world.states() == {f"{A}/": "pending"}
-        assert await world.frontier.next_due() == DELAY
+        assert await world.next_due() == DELAY
 
     async def test_after_a_shutdown_no_request_is_made(self, world: World) -> None:
         await world.open(f"{A}/")
         world.stop()
         record = await world.visit()
         assert not record.requested
-        assert await world.frontier.next_due() == 0.0
+        assert await world.next_due() == 0.0
 
     @pytest.mark.parametrize("during", ["robots.txt", ""])
     async def test_a_cancelled_request_counts_as_made(self, world: World, during: str) -> None:
@@ -416,7 +416,7 @@ class TestEnds:
         assert record.requests[-1].error == "aborted"
         await world.write(record)
         assert await world.states() == {f"{A}/": "pending"}
-        assert await world.frontier.next_due() == DELAY
+        assert await world.next_due() == DELAY
 
     async def test_a_request_that_raises_counts_as_made(self, world: World) -> None:
         await world.open(f"{A}/")

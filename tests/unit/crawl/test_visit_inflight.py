@@ -36,7 +36,7 @@ class TestInflightLog:
         (lost,) = logged_visits(world)
         assert (lost.visit, lost.domain) == (held.lease.token, held.lease.domain)
         assert lost.robots == [NOTHING_PRIVATE.body]
-        assert lost.earliest == world.harness.now() + 1000 * DELAY
+        assert lost.earliest == world.harness.now() + 1000 * DELAY + 1
         hashes = [row.content_hash for row in lost.rows]
         assert hashes[0] == fingerprint_bytes(NOTHING_PRIVATE.body)
         assert [(row.began, row.ended) for row in lost.rows] == [(row.began, row.ended) for row in record.requests]
@@ -47,7 +47,7 @@ class TestInflightLog:
         _, visit = world.start(held)
         await visit.run()
         (lost,) = logged_visits(world)
-        assert lost.earliest == world.harness.now() + 900_000
+        assert lost.earliest == world.harness.now() + 900_001
         assert {row.delay_from for row in lost.rows} == {DelaySource.RETRY_AFTER}
 
     async def test_a_crawl_delay_is_logged_before_the_page_is_requested(self, world: World) -> None:

@@ -104,7 +104,7 @@ class TestRedirects:
         await world.open(f"{A}/", script=script)
         await world.visit()
         assert await world.states() == {f"{A}/": "redirected", f"{other}/": "pending"}
-        assert await world.frontier.next_due() == pytest.approx(2 * DELAY)
+        assert await world.next_due() == pytest.approx(2 * DELAY)
 
     async def test_a_hop_that_fails_is_tried_again_as_a_url_of_its_own(self, world: World) -> None:
         await world.open(f"{A}/", script={f"{A}/": redirect("/b"), f"{A}/b": refused(500)})
@@ -124,7 +124,7 @@ class TestRedirects:
         await world.visit()
         await world.frontier.add([new_url(f"{A}/")])
         world.fetcher.script[f"{A}/"] = redirect("/known")
-        world.advance(DELAY)
+        world.advance(DELAY + 0.001)
         lease = next(lease for lease in await world.frontier.claim(9) if lease.name == "a.test")
         record, visit = world.start(await world.hold(lease))
         await visit.run()
@@ -161,7 +161,7 @@ class TestRedirects:
         await world.visit_next()
         assert world.fetcher.pages_requested == urls
         assert set((await world.states()).values()) == {"redirected"}
-        assert await world.frontier.next_due() is None
+        assert await world.next_due() is None
 
     async def test_a_redirect_to_a_url_blocked_in_this_visit_is_not_a_loop(self, world: World) -> None:
         script = {ROBOTS: NOTHING_PRIVATE, f"{A}/b": redirect("/private")}
@@ -182,7 +182,7 @@ class TestRedirects:
     async def test_a_chain_of_redirects_is_given_up_after_twenty(self, world: World) -> None:
         await world.open(f"{A}/0", script={f"{A}/{i}": redirect(f"/{i + 1}") for i in range(30)})
         await world.visit()
-        while await world.frontier.next_due() is not None:
+        while await world.next_due() is not None:
             await world.visit_next()
         assert world.fetcher.pages_requested == [f"{A}/{i}" for i in range(MAX_REDIRECT_CHAIN + 1)]
         assert (await world.frontier.counts()).not_accepted == {"too-many-redirects": 1}
@@ -303,7 +303,7 @@ class TestBareDomains:
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         visits = 1
-        while await world.frontier.next_due() is not None:
+        while await world.next_due() is not None:
             await world.visit_next()
             visits += 1
         assert visits == 3
@@ -355,7 +355,7 @@ class TestBareDomains:
         await world.open(bare_domain("a.test"), script=script)
         await world.visit()
         for _ in range(20):
-            if await world.frontier.next_due() is None:
+            if await world.next_due() is None:
                 break
             await world.visit_next()
         assert world.fetcher.requested.count(self.HTTP) == 4
@@ -386,7 +386,7 @@ class TestBareDomains:
         await world.visit()
         assert (await world.states())[self.HTTPS] == "pending"
         visits = 1
-        while await world.frontier.next_due() is not None:
+        while await world.next_due() is not None:
             await world.visit_next()
             visits += 1
             assert visits <= 5, "three retries, or the origin is held"
@@ -409,6 +409,6 @@ class TestBareDomains:
         outcomes = [failed(FailureKind.RESET), page()]
         await world.open(bare_domain("a.test"), script={self.HTTPS: outcomes, **script})
         await world.visit()
-        while await world.frontier.next_due() is not None:
+        while await world.next_due() is not None:
             await world.visit_next()
         assert (await world.states())[self.HTTPS] == "done"

@@ -134,7 +134,7 @@ class TestRobots:
         assert world.fetcher.requested == [ROBOTS]
         assert record.requested
         assert await world.states() == {f"{A}/1": "pending", f"{A}/2": "pending"}
-        assert await world.frontier.next_due() == pytest.approx(2 * DELAY)
+        assert await world.next_due() == pytest.approx(2 * DELAY)
 
     async def test_an_origin_that_keeps_failing_is_held_for_longer_and_longer(self, world: World) -> None:
         await world.open(f"{A}/", script={ROBOTS: [refused(500)] * 5 + [refused(404)]})
@@ -142,7 +142,7 @@ class TestRobots:
         await world.visit()
         waits: list[float] = []
         for _ in range(5):
-            due = await world.frontier.next_due()
+            due = await world.next_due()
             assert (due is None) is (len(waits) >= 2), "after three failures the crawl does not wait for it"
             waits.append((await world.visit_next())[0])
         assert waits == [2 * DELAY, 8 * DELAY, 32 * DELAY, 128 * DELAY, 512 * DELAY]
@@ -158,7 +158,7 @@ class TestRobots:
         record = await world.visit()
         assert not record.requested
         assert world.fetcher.requested == [ROBOTS]
-        assert await world.frontier.next_due() == pytest.approx(DELAY, abs=1.0)
+        assert await world.next_due() == pytest.approx(DELAY, abs=1.0)
 
     @pytest.mark.parametrize(
         ("outcome", "wait"), [(refused(500), DELAY), (refused(503), 2 * DELAY), (failed(FailureKind.RESET), DELAY)]
@@ -232,13 +232,13 @@ class TestRobots:
         longest = claimed_at + 1000 * round(VISIT_BUDGET + 500)
         assert known[ROBOTS][0] == 0
         assert known[f"{A}/1"] == (500_000, longest, longest)
-        assert await world.frontier.next_due() == 500.0
+        assert await world.next_due() == 500.0
 
     async def test_a_shorter_crawl_delay_changes_nothing(self, world: World) -> None:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page()})
         world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 5\n")
         await world.visit()
-        assert await world.frontier.next_due() == DELAY
+        assert await world.next_due() == DELAY
 
     async def test_a_crawl_delay_stays_in_force_while_robots_txt_is_unreachable(self, world: World) -> None:
         """A failing server does not cancel what its robots.txt has asked for."""
@@ -258,7 +258,7 @@ class TestRobots:
         await world.open(*urls, script={f"{other}/robots.txt": refused(404)})
         world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 86401\n")
         await world.visit()
-        assert await world.frontier.next_due() is None, "a crawl does not stay up for it"
+        assert await world.next_due() is None, "a crawl does not stay up for it"
         world.advance(86_401)
         await world.visit()
         assert world.fetcher.requested == [ROBOTS]
@@ -270,7 +270,7 @@ class TestRobots:
         await world.open(f"{A}/1", f"{A}/2", script={f"{A}/1": page(), f"{A}/2": page()})
         world.fetcher.script[ROBOTS] = robots("User-agent: *\nCrawl-delay: 86400\n")
         await world.visit()
-        assert await world.frontier.next_due() == 86_400.0
+        assert await world.next_due() == 86_400.0
         await world.visit_next()
         assert world.fetcher.pages_requested == [f"{A}/1", f"{A}/2"]
 
@@ -300,7 +300,7 @@ class TestBlocked:
         assert not record.requested and world.fetcher.requested == []
         assert set((await world.states()).values()) == {"blocked"}
         await world.frontier.add([new_url(f"{A}/new")])
-        assert await world.frontier.next_due() == 0.0, "no delay applies"
+        assert await world.next_due() == 0.0, "no delay applies"
 
     async def test_ten_thousand_forbidden_urls_cost_a_handful_of_leases(self, world: World) -> None:
         await world.open(*(f"{A}/private/{i}" for i in range(10_000)), f"{A}/open")
