@@ -210,10 +210,7 @@ class AresLookup:
 
     def _new_channel(self) -> aiodns.DNSResolver:
         return aiodns.DNSResolver(
-            loop=asyncio.get_running_loop(),
-            nameservers=self._servers,
-            timeout=self._timeout,
-            tries=self._tries,
+            loop=asyncio.get_running_loop(), nameservers=self._servers, timeout=self._timeout, tries=self._tries
         )
 
 

@@ -14,13 +14,7 @@ from msgspec.structs import replace
 from rove.fetch.address import same_address
 from rove.fetch.body import BODY_CUT, DECOMPRESSION_CUT, Undecodable, decode
 from rove.fetch.contract import Request
-from rove.fetch.failure import (
-    CurlError,
-    detail_of,
-    ended_without_notice,
-    is_local_shortage,
-    kind_of,
-)
+from rove.fetch.failure import CurlError, detail_of, ended_without_notice, is_local_shortage, kind_of
 from rove.fetch.handle import CurlHandle
 from rove.fetch.head import (
     MAX_DRAINED,
@@ -49,13 +43,7 @@ class Exchange:
     """One request and its answer. Use it once."""
 
     def __init__(
-        self,
-        handle: CurlHandle,
-        request: Request,
-        *,
-        address: str,
-        deadlines: Deadlines,
-        limits: FetchLimits,
+        self, handle: CurlHandle, request: Request, *, address: str, deadlines: Deadlines, limits: FetchLimits
     ) -> None:
         self._handle = handle
         self._request = request

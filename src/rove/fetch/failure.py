@@ -15,16 +15,7 @@ CurlError = tuple[int, str]
 
 _TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
 _DETAIL_LENGTH = 200
-_SHORTAGES = frozenset(
-    {
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EADDRNOTAVAIL,
-        errno.EAGAIN,
-        errno.ENOBUFS,
-        errno.ENOMEM,
-    }
-)
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
 """No file, local port or memory for a connection."""
 
 _KINDS: Mapping[int, FailureKind] = {

@@ -68,14 +68,7 @@ class CurlHandle:
         self._connect_ms = self._total_ms = 0
 
     def prepare(
-        self,
-        url: str,
-        *,
-        address: str,
-        port: int,
-        headers: Sequence[tuple[str, str]],
-        strict: bool,
-        keep_open: bool,
+        self, url: str, *, address: str, port: int, headers: Sequence[tuple[str, str]], strict: bool, keep_open: bool
     ) -> None:
         """Set up the next request. libcurl reuses the open connection if it fits."""
         curl = self.curl

@@ -11,14 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Redirected, Refused, Response, WrongType
 
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEAD_LINES = 200
@@ -67,13 +60,7 @@ def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -
         for name, colon, value in [field.partition(":") for field in fields]
         if colon
     ]
-    return Response(
-        url=url,
-        status=status,
-        status_line=status_line.rstrip(_BLANK),
-        headers=headers,
-        address=address,
-    )
+    return Response(url=url, status=status, status_line=status_line.rstrip(_BLANK), headers=headers, address=address)
 
 
 def judge(
@@ -102,12 +89,7 @@ def judge(
         return WrongType(response=response)
     codings = parse_codings(coding_headers)
     if isinstance(codings, Undecodable):
-        return Failed(
-            kind=FailureKind.ENCODING,
-            detail=codings.detail,
-            address=response.address,
-            status=status,
-        )
+        return Failed(kind=FailureKind.ENCODING, detail=codings.detail, address=response.address, status=status)
     delimited = "content-length" in headers or "transfer-encoding" in headers
     return ReadBody(codings=codings, delimited=delimited)
 

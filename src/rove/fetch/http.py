@@ -118,12 +118,7 @@ class CurlFetcher:
     # Trying addresses
 
     async def _try_addresses(
-        self,
-        request: Request,
-        route: Route,
-        clock: Callable[[], float],
-        deadline: float,
-        latest: float,
+        self, request: Request, route: Route, clock: Callable[[], float], deadline: float, latest: float
     ) -> Outcome:
         """Try one address after the other until one accepts the connection."""
         untried = list(route.addresses)
@@ -213,11 +208,7 @@ class CurlFetcher:
 
     def _leave_open(self, handle: CurlHandle, route: Route, address: str) -> IdleConnection:
         connection = IdleConnection(
-            handle,
-            route,
-            address=address,
-            seconds=self._limits.keep_open,
-            on_close=self._on_idle_closed,
+            handle, route, address=address, seconds=self._limits.keep_open, on_close=self._on_idle_closed
         )
         self._idle.add(connection)
         return connection

@@ -14,11 +14,7 @@ from rove.parse.labels import CODECS, encoding_named
 
 FALLBACK = "windows-1252"
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_BE, "utf-16be"),
-    (codecs.BOM_UTF16_LE, "utf-16le"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 # UTF-16 without a byte order mark is recognized by its first character, because pages start with "<".
 _WIDE_STARTS = ((b"<\0", "utf-16le"), (b"\0<", "utf-16be"))
 

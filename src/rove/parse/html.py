@@ -26,12 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from selectolax.lexbor import (
-    LexborCSSSelector,
-    LexborDocumentOptions,
-    LexborHTMLParser,
-    LexborNode,
-)
+from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas

@@ -31,16 +31,7 @@ import msgspec
 
 from rove.errors import DiskFull, StoreError, is_disk_full
 from rove.store.files import sync_directory, write_all
-from rove.store.purge_plan import (
-    Copied,
-    Heirs,
-    Inherited,
-    Moves,
-    PurgePlan,
-    copy,
-    new_file,
-    no_heirs,
-)
+from rove.store.purge_plan import Copied, Heirs, Inherited, Moves, PurgePlan, copy, new_file, no_heirs
 from rove.store.record import NotARecord
 from rove.store.recovery import recover
 from rove.store.scan import scan

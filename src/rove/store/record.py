@@ -32,10 +32,7 @@ REFERRED_URL = "warc-refers-to-target-uri"
 _VERSION = "WARC/1.1"
 _SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
-_RENAMED = {
-    "transfer-encoding": "X-Crawler-Transfer-Encoding",
-    "content-length": "X-Crawler-Content-Length",
-}
+_RENAMED = {"transfer-encoding": "X-Crawler-Transfer-Encoding", "content-length": "X-Crawler-Content-Length"}
 
 
 class NotARecord(ValueError):

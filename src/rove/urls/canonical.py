@@ -50,30 +50,13 @@ class CrawlUrl(NamedTuple):
     fingerprint: int
 
     def new_url(
-        self,
-        *,
-        depth: int,
-        hops: int = 0,
-        assume_https: bool = False,
-        sitemap_of: str = "",
-        penalty: int = 0,
+        self, *, depth: int, hops: int = 0, assume_https: bool = False, sitemap_of: str = "", penalty: int = 0
     ) -> NewUrl:
         """Make the row that adds this URL to the frontier."""
         text, _, _, domain_name, domain, fingerprint = self
         # The same as NewUrl(...), in half the time.
         return _new_tuple(
-            NewUrl,
-            (
-                domain,
-                domain_name,
-                fingerprint,
-                text,
-                depth,
-                hops,
-                assume_https,
-                sitemap_of,
-                penalty,
-            ),
+            NewUrl, (domain, domain_name, fingerprint, text, depth, hops, assume_https, sitemap_of, penalty)
         )
 
 

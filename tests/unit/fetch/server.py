@@ -139,10 +139,7 @@ def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
                 connection, _ = listening.accept()
             except OSError:
                 return
-            with (
-                contextlib.suppress(OSError),
-                tls.wrap_socket(connection, server_side=True) as peer,
-            ):
+            with contextlib.suppress(OSError), tls.wrap_socket(connection, server_side=True) as peer:
                 peer.recv(65_536)
                 peer.sendall(page(b"hello"))
 

@@ -15,12 +15,7 @@ from rove.fetch.address_slots import AddressSlots
 from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
 from tests.unit.fetch.server import AGENT, FakeResolver, failure, on_loop, page, parsed
 
 pytestmark = pytest.mark.system

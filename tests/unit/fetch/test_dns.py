@@ -56,14 +56,7 @@ def answer(ttl: float) -> DnsAnswer:
 
 @pytest.mark.parametrize(
     ("result", "cached_for"),
-    [
-        (answer(0), 60),
-        (answer(59), 60),
-        (answer(300), 300),
-        (answer(86_400), 3_600),
-        (NOT_FOUND, 300),
-        (NO_ANSWER, 10),
-    ],
+    [(answer(0), 60), (answer(59), 60), (answer(300), 300), (answer(86_400), 3_600), (NOT_FOUND, 300), (NO_ANSWER, 10)],
 )
 @on_loop
 async def test_answers_are_cached_for_their_ttl(result: DnsAnswer | Failed, cached_for: float) -> None:
@@ -231,10 +224,7 @@ async def test_kinds_of_failures() -> None:
             answer = await lookup.look_up(host)
             assert isinstance(answer, Failed)
             kinds[host] = answer.kind
-        assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [
-            FailureKind.DNS,
-            FailureKind.DNS_NOT_FOUND,
-        ]
+        assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [FailureKind.DNS, FailureKind.DNS_NOT_FOUND]
         assert ("gone.test", AAAA) not in server.asked
 
 

@@ -7,15 +7,7 @@ import asyncio
 import pytest
 
 from rove.fetch.head import LOCATION_DROPPED, MAX_LOCATION
-from rove.model.outcomes import (
-    MAX_MEDIA_TYPE,
-    Failed,
-    FailureKind,
-    Fetched,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.outcomes import MAX_MEDIA_TYPE, Failed, FailureKind, Fetched, Redirected, Refused, WrongType
 from tests.unit.fetch.server import Act, Script, failure, on_loop, outcome_of, page
 
 pytestmark = pytest.mark.system
@@ -36,10 +28,7 @@ PAGES = {
         OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"hello",
     ),
-    "chunked-twice": (
-        OK + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n5\r\nhello\r\n0\r\n\r\n",
-        b"hello",
-    ),
+    "chunked-twice": (OK + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n5\r\nhello\r\n0\r\n\r\n", b"hello"),
     "chunks-with-line-feeds": (CHUNKED + b"5\nhello\n0\n\n", b"hello"),
     "chunks-with-extensions": (CHUNKED + b"5;a=b\r\nhello\r\n0;x\r\n\r\n", b"hello"),
     "no-transfer-coding": (OK + b"Transfer-Encoding: identity\r\n\r\nhello", b"hello"),
@@ -58,10 +47,7 @@ PAGES = {
 }
 FAILURES = {
     "length-too-long": (OK + b"Content-Length: 50\r\n\r\nhello", FailureKind.RESET),
-    "length-too-long-for-memory": (
-        OK + b"Content-Length: 9223372036854775807\r\n\r\nhello",
-        FailureKind.RESET,
-    ),
+    "length-too-long-for-memory": (OK + b"Content-Length: 9223372036854775807\r\n\r\nhello", FailureKind.RESET),
     "length-and-nothing": (OK + b"Content-Length: 5\r\n\r\n", FailureKind.RESET),
     "length-negative": (OK + b"Content-Length: -5\r\n\r\nhello", FailureKind.PROTOCOL),
     "length-in-words": (OK + b"Content-Length: five\r\n\r\nhello", FailureKind.PROTOCOL),
@@ -87,10 +73,7 @@ FAILURES = {
     "cr-alone": (b"HTTP/1.1 200 OK\rContent-Type: text/html\r\rhello", FailureKind.RESET),
     "endless-cr": (OK + b"\r" * 500_000, FailureKind.PROTOCOL),
     "endless-status-line": (b"HTTP/1.1 200 " + b"a" * 500_000, FailureKind.PROTOCOL),
-    "a-hundred-thousand-interim-heads": (
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
-        FailureKind.PROTOCOL,
-    ),
+    "a-hundred-thousand-interim-heads": (b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000, FailureKind.PROTOCOL),
     "status-000": (b"HTTP/1.1 000 X\r\n\r\nhello", FailureKind.PROTOCOL),
     "status-099": (b"HTTP/1.1 099 X\r\n\r\nhello", FailureKind.PROTOCOL),
     "status-20": (b"HTTP/1.1 20 X\r\n\r\nhello", FailureKind.PROTOCOL),
@@ -117,10 +100,7 @@ REFUSALS = {
     "status-204-with-a-body": (b"HTTP/1.1 204 No Content\r\n\r\nhello", 204),
     "redirect-to-nothing": (b"HTTP/1.1 301 Moved\r\nLocation: \r\n\r\n", 301),
     "a-password-is-wanted": (b"HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=x\r\n\r\n", 401),
-    "a-proxy-password-is-wanted": (
-        b"HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\n\r\n",
-        407,
-    ),
+    "a-proxy-password-is-wanted": (b"HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\n\r\n", 407),
 }
 
 

@@ -13,16 +13,7 @@ from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import FailureKind, Fetched
 from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import (
-    AGENT,
-    FakeResolver,
-    failure,
-    fetching,
-    on_loop,
-    page,
-    parsed,
-    serve,
-)
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, serve
 
 pytestmark = pytest.mark.system
 

@@ -156,8 +156,7 @@ def brotlied(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("coding", "compress"),
-    [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)],
+    ("coding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)]
 )
 @on_loop
 async def test_a_decompression_bomb_is_cut_and_marked(coding: str, compress: Callable[[bytes], bytes]) -> None:

@@ -19,15 +19,7 @@ from rove.fetch.exchange import Exchange
 from rove.fetch.handle import CurlHandle, Identity
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import Deadlines, FetchLimits
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, WrongType
 from tests.unit.fetch.server import (
     AGENT,
     Act,
@@ -120,10 +112,7 @@ async def test_forbidden_literals_are_refused(host: str) -> None:
 @on_loop
 async def test_only_the_permitted_addresses_of_a_name_are_used() -> None:
     resolver = FakeResolver({"page.test": ["127.0.0.9", "10.0.0.1", "127.0.0.1"]})
-    async with (
-        serve([page(b"hello")]) as server,
-        fetching(resolver=resolver, guard=Only()) as fetcher,
-    ):
+    async with serve([page(b"hello")]) as server, fetching(resolver=resolver, guard=Only()) as fetcher:
         outcome = await fetcher.fetch(request_to(server))
     assert isinstance(outcome, Fetched) and outcome.response.address == "127.0.0.1"
 
@@ -195,10 +184,7 @@ async def test_a_failure_names_the_last_address_that_was_tried(
 ) -> None:
     """The name's first address refuses the connection."""
     resolver = FakeResolver({"page.test": ["127.0.0.2", "127.0.0.1"]})
-    async with (
-        serve(script, silent=scheme == "https") as server,
-        fetching(resolver=resolver, limits=limits) as fetcher,
-    ):
+    async with serve(script, silent=scheme == "https") as server, fetching(resolver=resolver, limits=limits) as fetcher:
         outcome = await fetcher.fetch(request_to(server, scheme=scheme))
     assert failure(outcome) is kind
     assert isinstance(outcome, Failed) and outcome.address == "127.0.0.1"
@@ -226,23 +212,12 @@ async def test_a_failed_name_is_the_outcome() -> None:
 async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
     resolver = FakeResolver()
     async with serve([page(b"hello")]) as server:
-        rules = [
-            parse_connect_to(f"*.Fixed.test=127.0.0.1:{server.port}"),
-            parse_connect_to("port.test=127.0.0.1"),
-        ]
+        rules = [parse_connect_to(f"*.Fixed.test=127.0.0.1:{server.port}"), parse_connect_to("port.test=127.0.0.1")]
         async with fetching(resolver=resolver, connect_to=rules) as fetcher:
-            for url in (
-                "http://www.fixed.test/",
-                "http://www.fixed.test:81/",
-                f"http://port.test:{server.port}/",
-            ):
+            for url in ("http://www.fixed.test/", "http://www.fixed.test:81/", f"http://port.test:{server.port}/"):
                 assert isinstance(await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched)
     hosts = [request.split(b"\r\n")[1] for request in server.requests]
-    assert hosts == [
-        b"Host: www.fixed.test",
-        b"Host: www.fixed.test:81",
-        b"Host: port.test:%d" % server.port,
-    ]
+    assert hosts == [b"Host: www.fixed.test", b"Host: www.fixed.test:81", b"Host: port.test:%d" % server.port]
     assert resolver.asked == []
 
 
@@ -372,11 +347,7 @@ class UnannouncedEnd:
 
 @pytest.mark.parametrize(
     ("head", "whole"),
-    [
-        (OK, True),
-        (OK + b"Content-Length: 100\r\n", False),
-        (OK + b"Transfer-Encoding: chunked\r\n", False),
-    ],
+    [(OK, True), (OK + b"Content-Length: 100\r\n", False), (OK + b"Transfer-Encoding: chunked\r\n", False)],
 )
 @on_loop
 async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
@@ -492,10 +463,7 @@ async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
         "/hold": FailureKind.TIMEOUT_TOTAL,
         "/empty": Fetched,
     }
-    async with (
-        serve(lambda request: answers[request.split()[1]]) as server,
-        fetching() as fetcher,
-    ):
+    async with serve(lambda request: answers[request.split()[1]]) as server, fetching() as fetcher:
         for before in kinds:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]

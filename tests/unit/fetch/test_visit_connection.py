@@ -17,14 +17,7 @@ from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
 from rove.fetch.visit_connection import VisitConnection
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, parsed, reset
 
@@ -243,10 +236,7 @@ async def test_closing_the_fetcher_closes_idle_connections() -> None:
 
 @on_loop
 async def test_cancelling_closes_the_connection() -> None:
-    async with (
-        serving(page=[b"HTTP/1.1 200 OK\r\n", HELLO, HELLO]) as server,
-        fetching() as fetcher,
-    ):
+    async with serving(page=[b"HTTP/1.1 200 OK\r\n", HELLO, HELLO]) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
         requester = asyncio.create_task(visit.page())

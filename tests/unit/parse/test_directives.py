@@ -290,11 +290,7 @@ def page(html: str, *tags: str) -> Document:
         ("<meta name=robots content=noindex>", ("all",), NOINDEX),
         ("<meta name=rove content=all>", ("noindex",), NOINDEX),
         ("<meta name=robots content='unavailable_after: 25-Jun-2010 11:00:00 EDT'>", (), NOINDEX),
-        (
-            "<meta name=robots content='unavailable_after: 25-Jun-2010 12:00:00 EDT'>",
-            (),
-            UNRESTRICTED,
-        ),
+        ("<meta name=robots content='unavailable_after: 25-Jun-2010 12:00:00 EDT'>", (), UNRESTRICTED),
         ("<meta name=robots content='max-image-preview: none'>", (), UNRESTRICTED),
     ],
 )

@@ -360,11 +360,7 @@ def test_hosts(text: str, allowed: str | None) -> None:
 def test_listed_urls_are_canonical_in_order_each_once() -> None:
     sitemap = Sitemap(urls=(f"{B}#x", A, f"{A}?", B, "https://site.example:443/a", C))
     assert [url.text for url in permitted(sitemap.urls, url=URL, host="site.example")] == [B, A, C]
-    assert [url.text for url in permitted(sitemap.urls, url="nonsense", host="site.example")] == [
-        B,
-        A,
-        C,
-    ]
+    assert [url.text for url in permitted(sitemap.urls, url="nonsense", host="site.example")] == [B, A, C]
     assert permitted(sitemap.urls, url="nonsense", host="other.example") == []
 
 
@@ -384,15 +380,7 @@ def test_the_scan_agrees_with_an_xml_parser(locs: list[str], verbatim: bool) -> 
 PIECES = st.one_of(
     st.sampled_from(
         [
-            *(
-                "<urlset>",
-                "<sitemapindex>",
-                "<rss>",
-                "<feed>",
-                "<x:urlset>",
-                "<?xml ?>",
-                "<!DOCTYPE x",
-            ),
+            *("<urlset>", "<sitemapindex>", "<rss>", "<feed>", "<x:urlset>", "<?xml ?>", "<!DOCTYPE x"),
             *("<loc>", "</loc>", "<link>", "</link>", "<link href='", "'/>", "<x:loc>", "</x:loc>"),
             *("<!--", "-->", "<![CDATA[", "]]>", "[", ">", "<", "&", "&amp;", "&#55555;", "\n"),
             *("http://", A, "https://[", "//h", "\ufeff"),

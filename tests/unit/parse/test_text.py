@@ -267,9 +267,4 @@ def test_plain(body: bytes, content_type: str | None, shown: str) -> None:
 
 def test_plain_text_has_no_title_and_no_links() -> None:
     document = plain(b"<title>t</title><a href=http://e.example/>", "text/plain")
-    assert (document.title, document.links, document.noindex, document.nofollow) == (
-        "",
-        (),
-        False,
-        False,
-    )
+    assert (document.title, document.links, document.noindex, document.nofollow) == ("", (), False, False)

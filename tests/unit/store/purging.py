@@ -15,12 +15,7 @@ from rove.model.ledger import Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.purge import Purge, Rewritten
 from rove.store.reader import WarcReader
-from tests.unit.store.pages import (
-    page,
-    passes_warcio_check,
-    store,
-    warcio_records,
-)
+from tests.unit.store.pages import page, passes_warcio_check, store, warcio_records
 
 PURGED = "https://gone.example/"
 
@@ -148,12 +143,7 @@ class KillAfter:
         self.left -= 1
 
 
-CHANGING_CALLS = [
-    (os, "write"),
-    (os, "fsync"),
-    (Path, "rename"),
-    (Path, "unlink"),
-]
+CHANGING_CALLS = [(os, "write"), (os, "fsync"), (Path, "rename"), (Path, "unlink")]
 
 
 def kill_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> KillAfter:

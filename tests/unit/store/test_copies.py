@@ -38,10 +38,7 @@ def known_page(number: int, text: str = LONG, **more: Any) -> Page:
 
 
 def write(
-    directory: Path,
-    pages: Sequence[Page],
-    keep: Keep = Keep.TEXT,
-    known: Mapping[int, Content] | None = None,
+    directory: Path, pages: Sequence[Page], keep: Keep = Keep.TEXT, known: Mapping[int, Content] | None = None
 ) -> list[Stored]:
     async def run() -> list[Stored]:
         writer = store(directory, keep)

@@ -16,19 +16,8 @@ from rove.store.purge import Purge
 from rove.store.purge_plan import Moves
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record, warcinfo_record
-from tests.unit.store.pages import (
-    files,
-    store,
-    warcio_records,
-)
-from tests.unit.store.purging import (
-    contents,
-    is_purged,
-    of_domain,
-    run_purge,
-    stored,
-    three_files,
-)
+from tests.unit.store.pages import files, store, warcio_records
+from tests.unit.store.purging import contents, is_purged, of_domain, run_purge, stored, three_files
 
 
 def test_purged_records_are_gone_and_the_rest_is_where_the_rows_say(tmp_path: Path) -> None:
@@ -175,10 +164,7 @@ def test_a_store_in_use_is_not_purged(tmp_path: Path) -> None:
     max_file_bytes=st.sampled_from([1, 2_000, 1 << 30]),
 )
 def test_any_store_is_purged_correctly(
-    tmp_path_factory: pytest.TempPathFactory,
-    groups: list[list[bool]],
-    keep: Keep,
-    max_file_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[bool]], keep: Keep, max_file_bytes: int
 ) -> None:
     directory = tmp_path_factory.mktemp("purged")
     pages = [

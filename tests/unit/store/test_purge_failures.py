@@ -16,11 +16,7 @@ from rove.errors import DiskFull, StoreError
 from rove.store.contract import Keep
 from rove.store.purge import Purge
 from rove.store.recovery import RecoveryReport, recover
-from tests.unit.store.pages import (
-    files,
-    max_file_size,
-    page,
-)
+from tests.unit.store.pages import files, max_file_size, page
 from tests.unit.store.purging import (
     PURGED,
     Killed,
@@ -195,10 +191,7 @@ for done in purge.rewrite():
 def test_after_a_real_kill_the_next_purge_completes(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path), PURGED],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", KILLED, str(tmp_path), PURGED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         old = process.stdout.readline().strip()
@@ -298,10 +291,7 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     rows = stored(tmp_path, [[*large, of_domain("gone.example", 0)]], Keep.TEXT)
     assert (tmp_path / files(tmp_path)[0]).stat().st_size > 20_000_000
     told = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(tmp_path), PURGED],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", MEASURED, str(tmp_path), PURGED], capture_output=True, text=True, check=True
     )
     assert int(told.stdout) < 10_000, "KiB"
     (done,) = run_purge(rows)

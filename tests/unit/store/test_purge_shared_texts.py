@@ -17,19 +17,8 @@ from rove.store.purge_plan import Heir
 from rove.store.reader import WarcReader
 from rove.store.record import decompress
 from rove.urls.fingerprint import fingerprint
-from tests.unit.store.pages import (
-    files,
-    passes_warcio_check,
-    store,
-    warcio_records,
-)
-from tests.unit.store.purging import (
-    Killed,
-    Rows,
-    is_purged,
-    kill_after,
-    of_domain,
-)
+from tests.unit.store.pages import files, passes_warcio_check, store, warcio_records
+from tests.unit.store.purging import Killed, Rows, is_purged, kill_after, of_domain
 
 SHARED = "A text that two domains have. " * 20
 
@@ -74,11 +63,7 @@ class Shared:
         inherited = done.inherited.get(self.place.offset)
         if inherited is not None:
             assert done.new is not None
-            assert (inherited.hash, inherited.domain, inherited.visit) == (
-                fingerprint(SHARED),
-                3,
-                4,
-            )
+            assert (inherited.hash, inherited.domain, inherited.visit) == (fingerprint(SHARED), 3, 4)
             self.place = Location(file=done.new, offset=inherited.offset, length=inherited.length)
         else:
             self.rows.places["shared", "at"] = self.place

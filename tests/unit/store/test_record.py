@@ -13,23 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rove.store.contract import Keep
-from rove.store.record import (
-    NotARecord,
-    compress,
-    decompress,
-    response_record,
-    text_record,
-    warcinfo_record,
-)
-from tests.unit.store.pages import (
-    DATE,
-    FastWarcIterator,
-    page,
-    passes_warcio_check,
-    warcio_records,
-    whole_file,
-    write,
-)
+from rove.store.record import NotARecord, compress, decompress, response_record, text_record, warcinfo_record
+from tests.unit.store.pages import DATE, FastWarcIterator, page, passes_warcio_check, warcio_records, whole_file, write
 
 ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
 
@@ -82,10 +67,7 @@ def test_a_complete_response_is_not_marked_truncated() -> None:
         ([], ["Content-Length: 5"]),
         ([("Content-Length", "5")], ["Content-Length: 5"]),
         ([("content-length", "5")], ["content-length: 5"]),
-        (
-            [("Content-Length", "99")],
-            ["X-Crawler-Content-Length: 99", "Content-Length: 5"],
-        ),
+        ([("Content-Length", "99")], ["X-Crawler-Content-Length: 99", "Content-Length: 5"]),
         (
             [("Transfer-Encoding", "chunked"), ("Via", "x")],
             ["X-Crawler-Transfer-Encoding: chunked", "Via: x", "Content-Length: 5"],
@@ -94,14 +76,8 @@ def test_a_complete_response_is_not_marked_truncated() -> None:
             [("Transfer-Encoding", "chunked"), ("Content-Length", "5")],
             ["X-Crawler-Transfer-Encoding: chunked", "Content-Length: 5"],
         ),
-        (
-            [("Content-Length", "4"), ("Content-Length", "5")],
-            ["X-Crawler-Content-Length: 4", "Content-Length: 5"],
-        ),
-        (
-            [("Content-Encoding", "br")],
-            ["Content-Encoding: br", "Content-Length: 5"],
-        ),
+        ([("Content-Length", "4"), ("Content-Length", "5")], ["X-Crawler-Content-Length: 4", "Content-Length: 5"]),
+        ([("Content-Encoding", "br")], ["Content-Encoding: br", "Content-Length: 5"]),
     ],
 )
 def test_the_head_fits_the_stored_body(sent: list[tuple[str, str]], kept: list[str]) -> None:
@@ -148,10 +124,7 @@ latin1 = st.text(st.characters(max_codepoint=255), max_size=12)
     body=st.binary(max_size=60),
 )
 def test_no_head_can_break_a_record(
-    tmp_path_factory: pytest.TempPathFactory,
-    headers: list[tuple[str, str]],
-    status_line: str,
-    body: bytes,
+    tmp_path_factory: pytest.TempPathFactory, headers: list[tuple[str, str]], status_line: str, body: bytes
 ) -> None:
     directory = tmp_path_factory.mktemp("hostile")
     # Readers decode a declared content coding and may fail at that.
@@ -172,11 +145,7 @@ def test_no_head_can_break_a_record(
 
 def test_both_readers_agree_on_a_response_with_a_content_coding(tmp_path: Path) -> None:
     coded = gzip.compress(b"<p>Hello</p>" * 50)
-    headers = [
-        ("Content-Type", "text/html"),
-        ("Content-Encoding", "gzip"),
-        ("Transfer-Encoding", "chunked"),
-    ]
+    headers = [("Content-Type", "text/html"), ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
     write(tmp_path, [page(headers=headers, body=coded, status_line="HTTP/2 200")], Keep.RAW)
     path = whole_file(tmp_path)
     (_, (record, content)) = warcio_records(path)

@@ -20,15 +20,7 @@ from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record
 from rove.store.recovery import RecoveryReport, recover
-from tests.unit.store.pages import (
-    files,
-    page,
-    passes_warcio_check,
-    store,
-    texts,
-    whole_file,
-    write,
-)
+from tests.unit.store.pages import files, page, passes_warcio_check, store, texts, whole_file, write
 
 NAME = "crawl-20240101000000-00000.warc.gz"
 

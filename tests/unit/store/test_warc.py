@@ -61,15 +61,8 @@ def test_the_requested_parts_are_stored_and_read_back(tmp_path: Path, keep: Keep
             assert message.partition(b"\r\n\r\n")[2] == source.source.wire_body
     path = whole_file(tmp_path)
     assert passes_warcio_check(path)
-    kinds = {
-        Keep.TEXT: ["conversion"],
-        Keep.RAW: ["response"],
-        Keep.BOTH: ["response", "conversion"],
-    }
-    assert [record.rec_type for record, _ in warcio_records(path)] == [
-        "warcinfo",
-        *kinds[keep] * len(PAGES),
-    ]
+    kinds = {Keep.TEXT: ["conversion"], Keep.RAW: ["response"], Keep.BOTH: ["response", "conversion"]}
+    assert [record.rec_type for record, _ in warcio_records(path)] == ["warcinfo", *kinds[keep] * len(PAGES)]
 
 
 def test_a_text_record_refers_to_its_response_record(tmp_path: Path) -> None:
@@ -254,9 +247,7 @@ def incompressible(number: int) -> Page:
     return page(number, os.urandom(40_000).hex())
 
 
-def test_after_a_full_disk_the_batch_can_be_written_again(
-    tmp_path: Path,
-) -> None:
+def test_after_a_full_disk_the_batch_can_be_written_again(tmp_path: Path) -> None:
     group = [incompressible(n) for n in range(1, 201)]
 
     async def run() -> list[Stored]:
@@ -368,10 +359,7 @@ def test_a_full_disk_is_distinguished_from_other_errors(code: int) -> None:
     max_file_bytes=st.sampled_from([1, 900, 3_000, 1 << 30]),
 )
 def test_any_batches_are_read_back_in_order(
-    tmp_path_factory: pytest.TempPathFactory,
-    groups: list[list[str]],
-    keep: Keep,
-    max_file_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[str]], keep: Keep, max_file_bytes: int
 ) -> None:
     directory = tmp_path_factory.mktemp("groups")
 

@@ -10,14 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rove.urls.canonical import (
-    MAX_URL_LENGTH,
-    LinkBase,
-    canonical,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.urls.canonical import MAX_URL_LENGTH, LinkBase, canonical, http_twin, parse_base, restored
 from rove.urls.domain import domain_of, is_address
 from rove.urls.fingerprint import fingerprint
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with
@@ -407,11 +400,7 @@ PATHS = st.builds(
 
 
 @settings(max_examples=500, deadline=None)
-@given(
-    st.one_of(PATHS, LIKE_URLS),
-    st.one_of(BASES, ODD_BASES),
-    st.sampled_from([None, ignored_params_with(())]),
-)
+@given(st.one_of(PATHS, LIKE_URLS), st.one_of(BASES, ODD_BASES), st.sampled_from([None, ignored_params_with(())]))
 @example("/", "http://a.test/", None)
 @example("/a?", "http://a.test/", None)
 @example("/a??", "http://a.test/", None)
@@ -444,9 +433,7 @@ def test_canonical_never_raises(text: str, base: str | None) -> None:
 
 @settings(deadline=None)
 @given(st.ip_addresses())
-def test_addresses_are_domains_of_their_own(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
-) -> None:
+def test_addresses_are_domains_of_their_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     url = canonical(f"http://[{address}]/" if address.version == 6 else f"http://{address}/")
     assert url is not None
     assert is_address(url.host)
