@@ -22,7 +22,6 @@ from rove.model.ledger import Location
 from rove.store.contract import Page
 from rove.store.files import write_all
 from rove.store.record import (
-    DEFAULT_LEVEL,
     REFERRED_URL,
     Record,
     compress,
@@ -60,11 +59,6 @@ class Inherited(msgspec.Struct, frozen=True, kw_only=True):
 
 Heirs = Callable[[Sequence[tuple[int, Location]]], Mapping[int, Heir]]
 """Takes the hashes and locations of texts whose pages are purged; returns the heirs by offset."""
-
-
-def no_heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
-    """Let no page inherit a text, for stores in which pages do not share texts."""
-    return {}
 
 
 class Moves(Mapping[int, int]):
@@ -224,7 +218,7 @@ def _record(fd: int, offset: int, length: int) -> Record:
 
 def _write(out: int, record: bytes) -> int:
     """Write a record and return its compressed length."""
-    member = compress(record, DEFAULT_LEVEL)
+    member = compress(record)
     write_all(out, member)
     return len(member)
 

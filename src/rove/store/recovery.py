@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rove.errors import StoreError
 from rove.store.files import OPEN_SUFFIX, hold, store_error, sync_directory
@@ -20,8 +20,7 @@ from rove.store.record import NotARecord
 from rove.store.scan import scan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryReport:
+class RecoveryReport(NamedTuple):
     """Counts of what recovery did."""
 
     files: int = 0
@@ -33,15 +32,6 @@ class RecoveryReport:
     records: int = 0
     """Records in the finished files."""
     bytes_cut: int = 0
-
-    def __add__(self, other: RecoveryReport) -> RecoveryReport:
-        return RecoveryReport(
-            files=self.files + other.files,
-            removed=self.removed + other.removed,
-            in_use=self.in_use + other.in_use,
-            records=self.records + other.records,
-            bytes_cut=self.bytes_cut + other.bytes_cut,
-        )
 
 
 def recover(directory: Path) -> RecoveryReport:
@@ -56,7 +46,7 @@ def recover(directory: Path) -> RecoveryReport:
         sync_directory(directory)
     except OSError as error:
         raise store_error(error, directory) from error
-    return sum(reports, RecoveryReport())
+    return RecoveryReport(*map(sum, zip(*reports, strict=True)))
 
 
 def _recover_file(path: Path) -> RecoveryReport:

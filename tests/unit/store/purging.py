@@ -113,9 +113,14 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
+def purge_of(directory: Path, is_purged: Callable[[str], bool] = is_purged) -> Purge:
+    """Prepare the purge of a store in which no pages share a text."""
+    return Purge(directory, is_purged, lambda texts: {})
+
+
 def run_purge(rows: Rows) -> list[Rewritten]:
     """Do what the caller of a purge does."""
-    purge = Purge(rows.directory, is_purged)
+    purge = purge_of(rows.directory)
     results = []
     for done in purge.rewrite():
         rows.check()

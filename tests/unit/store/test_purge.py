@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from rove.errors import StoreError
 from rove.store.contract import Keep
-from rove.store.purge import Purge
 from rove.store.purge_plan import Moves
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record, warcinfo_record
 from tests.unit.store.pages import files, store, warcio_records
-from tests.unit.store.purging import contents, is_purged, of_domain, run_purge, stored, three_files
+from tests.unit.store.purging import contents, of_domain, purge_of, run_purge, stored, three_files
 
 
 def test_purged_records_are_gone_and_the_rest_is_where_the_rows_say(tmp_path: Path) -> None:
@@ -72,8 +71,8 @@ def test_nothing_to_purge_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_has_nothing_to_purge(tmp_path: Path) -> None:
-    assert list(Purge(tmp_path / "none", is_purged).rewrite()) == []
-    assert Purge(tmp_path / "none", is_purged).unfinished() is None
+    assert list(purge_of(tmp_path / "none").rewrite()) == []
+    assert purge_of(tmp_path / "none").unfinished() is None
     assert not (tmp_path / "none").exists()
 
 
@@ -95,7 +94,7 @@ def test_a_file_may_be_purged_again_and_again(tmp_path: Path) -> None:
     rows = stored(tmp_path, [pages])
     (name,) = files(tmp_path)
     for number, domain in enumerate(domains[:2], 1):
-        purge = Purge(tmp_path, partial(is_of_domain, domain))
+        purge = purge_of(tmp_path, partial(is_of_domain, domain))
         for done in purge.rewrite():
             rows.update(done)
             purge.finish(done.old)
@@ -112,7 +111,7 @@ def test_a_new_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
     mixed = files(tmp_path)[0]
     taken = [tmp_path / mixed.replace(".warc.gz", f"-p{n}.warc.gz") for n in (1, 2)]
-    opening = compress(warcinfo_record(filename="x", created_at=0, fields={}), 2)
+    opening = compress(warcinfo_record(filename="x", created_at=0, fields={}))
     for path in taken:
         path.write_bytes(opening)
     first, _ = run_purge(rows)
@@ -126,9 +125,9 @@ def test_records_of_all_kinds_are_purged_even_without_a_row(tmp_path: Path) -> N
     good = text_record(of_domain("gone.example", 1), refers_to=None)
     with path.open("ab") as file:
         for kind in (b"request", b"metadata", b"revisit", b"resource"):
-            file.write(compress(good.replace(b"conversion", kind), 2))
-        file.write(compress(text_record(of_domain("kept.example", 2), refers_to=None), 2))
-        file.write(compress(good, 2))
+            file.write(compress(good.replace(b"conversion", kind)))
+        file.write(compress(text_record(of_domain("kept.example", 2), refers_to=None)))
+        file.write(compress(good))
     (done,) = run_purge(rows)
     assert (done.records, done.removed) == (3, 5)
     rows.check_end("https://kept.example/2")
@@ -150,7 +149,7 @@ def test_a_store_in_use_is_not_purged(tmp_path: Path) -> None:
         await writer.write([of_domain("gone.example", 0)])
         before = contents(tmp_path)
         with pytest.raises(StoreError, match="stop it"):
-            next(Purge(tmp_path, is_purged).rewrite())
+            next(purge_of(tmp_path).rewrite())
         assert contents(tmp_path) == before
         await writer.close()
 

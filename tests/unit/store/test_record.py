@@ -21,7 +21,7 @@ ID = "<urn:uuid:00000000-0000-4000-8000-000000000000>"
 
 def http_head(**options: Any) -> list[str]:
     """Return the lines of the stored response's head."""
-    block = decompress(compress(response_record(page(**options), record_id=ID), 1)).block
+    block = decompress(compress(response_record(page(**options), record_id=ID))).block
     return block.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
 
 
@@ -48,7 +48,7 @@ def test_a_text_without_a_response_refers_to_nothing() -> None:
 
 
 def test_the_headers_of_a_response_record() -> None:
-    record = decompress(compress(response_record(page(truncated=True), record_id=ID), 1))
+    record = decompress(compress(response_record(page(truncated=True), record_id=ID)))
     assert record.headers["warc-type"] == "response"
     assert record.headers["warc-record-id"] == ID
     assert record.headers["warc-ip-address"] == "192.0.2.7"
@@ -107,7 +107,7 @@ def test_a_header_cannot_end_the_head() -> None:
 
 def test_the_first_record_describes_the_crawl() -> None:
     fields = {"software": "rove", "operator": "a\r\nb"}
-    record = decompress(compress(warcinfo_record(filename="x.warc.gz", created_at=0, fields=fields), 1))
+    record = decompress(compress(warcinfo_record(filename="x.warc.gz", created_at=0, fields=fields)))
     assert record.headers["warc-type"] == "warcinfo"
     assert record.headers["warc-filename"] == "x.warc.gz"
     assert record.headers["content-type"] == "application/warc-fields"
@@ -165,18 +165,18 @@ GOOD = text_record(page(), refers_to=None)
     [
         b"",
         b"plain",
-        compress(GOOD, 1)[:-1],
-        compress(GOOD, 1) + b"x",
-        compress(GOOD, 1) + compress(GOOD, 1),
+        compress(GOOD)[:-1],
+        compress(GOOD) + b"x",
+        compress(GOOD) + compress(GOOD),
         zlib.compress(GOOD),
-        compress(GOOD[:-1], 1),
-        compress(GOOD + b"x", 1),
-        compress(GOOD[:-4] + b"abcd", 1),
-        compress(GOOD.replace(b"WARC/1.1", b"WAVE/1.1"), 1),
-        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: 11"), 1),
-        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: -1"), 1),
-        compress(GOOD.replace(b"Content-Length: 10", b"Content-Size: 10"), 1),
-        compress(GOOD.partition(b"\r\n\r\n")[0], 1),
+        compress(GOOD[:-1]),
+        compress(GOOD + b"x"),
+        compress(GOOD[:-4] + b"abcd"),
+        compress(GOOD.replace(b"WARC/1.1", b"WAVE/1.1")),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: 11")),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Length: -1")),
+        compress(GOOD.replace(b"Content-Length: 10", b"Content-Size: 10")),
+        compress(GOOD.partition(b"\r\n\r\n")[0]),
     ],
 )
 def test_anything_but_one_whole_record_is_rejected(member: bytes) -> None:
@@ -185,11 +185,11 @@ def test_anything_but_one_whole_record_is_rejected(member: bytes) -> None:
 
 
 def test_a_flipped_bit_is_noticed() -> None:
-    member = bytearray(compress(GOOD, 1))
+    member = bytearray(compress(GOOD))
     member[len(member) // 2] ^= 1
     with pytest.raises(NotARecord):
         decompress(bytes(member))
 
 
 def test_a_member_is_a_gzip_file_of_its_own() -> None:
-    assert gzip.GzipFile(fileobj=io.BytesIO(compress(GOOD, 3))).read() == GOOD
+    assert gzip.GzipFile(fileobj=io.BytesIO(compress(GOOD))).read() == GOOD

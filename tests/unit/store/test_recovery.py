@@ -102,26 +102,26 @@ GOOD = text_record(page(), refers_to=None)
 @pytest.mark.parametrize(
     "member",
     [
-        compress(b"no record at all", 1),
-        compress(b"", 1),
-        compress(GOOD[:-1], 1),
-        compress(GOOD[:-6], 1),
-        compress(GOOD + GOOD, 1),
-        compress(GOOD[:-4] + b"abcd", 1),
-        compress(GOOD.replace(b"Content-Length", b"Content-Strength"), 1),
-        compress(b"WARC/1.1\r\n" + b"X: y\r\n" * 100_000, 1),
+        compress(b"no record at all"),
+        compress(b""),
+        compress(GOOD[:-1]),
+        compress(GOOD[:-6]),
+        compress(GOOD + GOOD),
+        compress(GOOD[:-4] + b"abcd"),
+        compress(GOOD.replace(b"Content-Length", b"Content-Strength")),
+        compress(b"WARC/1.1\r\n" + b"X: y\r\n" * 100_000),
     ],
 )
 def test_a_whole_member_without_one_whole_record_is_cut_off(tmp_path: Path, member: bytes) -> None:
     data, _ = whole_records(tmp_path / "made", 2)
-    report, left = recovered(tmp_path, data + member + compress(GOOD, 1))
+    report, left = recovered(tmp_path, data + member + compress(GOOD))
     assert left == data
     assert report.records == 3
 
 
 def test_a_record_larger_than_any_buffer_is_kept(tmp_path: Path) -> None:
-    large = compress(text_record(page(0, os.urandom(3_000_000).hex()), refers_to=None), 1)
-    empty = compress(text_record(page(0, "\0" * 50_000_000), refers_to=None), 1)
+    large = compress(text_record(page(0, os.urandom(3_000_000).hex()), refers_to=None))
+    empty = compress(text_record(page(0, "\0" * 50_000_000), refers_to=None))
     report, left = recovered(tmp_path, large + empty + large[:-1])
     assert left == large + empty
     assert report.records == 2
