@@ -32,9 +32,9 @@ _VERSION = "WARC/1.1"
 _SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " ", ord("\0"): " "}
 _UNREFERRING = (
-    *("WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Concurrent-To", "WARC-Profile"),
+    "WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Record-ID", "WARC-Concurrent-To", "WARC-Profile",
     "WARC-Payload-Digest",
-)
+)  # fmt: skip
 """The headers of a revisit record that do not name the page it refers to."""
 _RENAMED = {"transfer-encoding": "X-Crawler-Transfer-Encoding", "content-length": "X-Crawler-Content-Length"}
 

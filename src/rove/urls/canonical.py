@@ -20,7 +20,7 @@ import xxhash
 from rove.model.urls import NewUrl
 from rove.urls.domain import domain_of
 from rove.urls.ignored_params import IgnoredParams
-from rove.urls.origin import SHORTEST_ORIGIN, host_of, origin_of
+from rove.urls.origin import SHORTEST_ORIGIN, host_and_port, origin_of
 
 MAX_URL_LENGTH = 2_000
 
@@ -137,7 +137,7 @@ def _site(origin: str) -> tuple[str, str, int] | None:
     # Cached because the links of a page share a few origins.
     if "@" in origin:
         return None
-    host = host_of(origin)
+    host, _ = host_and_port(origin)
     if not host or host[0] == "." or host[-1] == ".":
         return None
     return host, *domain_of(host)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.parse.directives import MAX_LENGTH, UNRESTRICTED, Directives, read_headers, read_metas
+from rove.parse.directives import MAX_LENGTH, Directives, read_headers, read_metas
 from rove.parse.html import Document, PageSource, read_html, read_plain
 
 NOW = datetime(2010, 6, 25, 15, 0, tzinfo=UTC).timestamp()
+UNRESTRICTED = Directives()
 NOINDEX = Directives(noindex=True)
 NOFOLLOW = Directives(nofollow=True)
 BOTH = Directives(noindex=True, nofollow=True)
