@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from rove.fetch.handle import CurlHandle
 from rove.fetch.route import Route
-
-
-class Closable(Protocol):
-    """An open connection, as far as a visit knows it."""
-
-    def close(self) -> None:
-        """Close it. Closing it twice is harmless."""
 
 
 class VisitConnection:
@@ -27,7 +19,7 @@ class VisitConnection:
     __slots__ = ("idle",)
 
     def __init__(self) -> None:
-        self.idle: Closable | None = None
+        self.idle: IdleConnection | None = None
 
     def close(self) -> None:
         """Close the connection if one is open."""
@@ -38,8 +30,6 @@ class VisitConnection:
 
 class IdleConnection:
     """An open connection that waits for the next request, with its handle and its slot at the address."""
-
-    __slots__ = ("_is_waiting", "_on_close", "_origin", "_port", "_timer", "address", "handle")
 
     def __init__(
         self,
@@ -74,7 +64,7 @@ class IdleConnection:
         self._timer.cancel()
 
     def close(self) -> None:
-        """Close the connection if it is still waiting."""
+        """Close the connection if it is still waiting. Closing it twice is harmless."""
         if self._is_waiting:
             self.take()
             self._on_close(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.errors import StoreError
 from rove.fetch.contract import Request
+from rove.fetch.visit_connection import IdleConnection
 from rove.frontier.contract import LostVisit
 from rove.model.ledger import DelaySource, RequestKind
 from rove.model.outcomes import (
@@ -70,7 +72,7 @@ class LeftOpen:
 
     async def __call__(self, request: Request) -> None:
         assert request.connection is not None
-        request.connection.idle = self
+        request.connection.idle = cast(IdleConnection, self)
         if self._then is not None:
             raise self._then
 
