@@ -41,7 +41,7 @@ class CurlHandle:
         self._set_strict(True)
         self.loop = asyncio.get_running_loop()  # stored, because each call takes a system call
         self.received = 0
-        """Bytes of the answers that came over the connection that is held open."""
+        """Bytes of the responses that came over the connection that is held open."""
         self._pool: pycurl.CurlShare | None = None
         self._has_extra_headers = False
         self._connect_to = ""
@@ -55,8 +55,8 @@ class CurlHandle:
         if strict is not self.is_strict:
             self._set_strict(strict)
         curl.setopt(pycurl.URL, url)
-        # '::' matches any host and any port: whatever the URL says, libcurl connects to the checked address and has
-        # no name left to resolve.
+        # '::' matches any host and any port, so libcurl connects to the checked address for every URL and has no
+        # name left to resolve.
         connect_to = f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"
         if connect_to != self._connect_to:
             curl.setopt(pycurl.CONNECT_TO, [connect_to])
@@ -96,7 +96,7 @@ class CurlHandle:
         self.curl.setopt(pycurl.WRITEFUNCTION, on_body)
 
     def note_received(self, size: int) -> None:
-        """Count the bytes of an answer, if its connection may serve another request."""
+        """Count the bytes of a response, if its connection may serve another request."""
         if self._pool is not None:
             self.received += size
 

@@ -1,4 +1,4 @@
-"""Parses the head of an answer and decides whether to read the body.
+"""Parses the head of a response and decides whether to read the body.
 
 Pure: takes header lines, returns a Response and a decision.
 """
@@ -97,7 +97,7 @@ def judge(
 def is_worth_draining(response: Response) -> bool:
     """Whether to read an unwanted body to its end, so that the connection can serve another request.
 
-    False for redirects, which mostly lead to another origin, and for answers after which the visit ends.
+    False for redirects, which mostly lead to another origin, and for responses after which the visit ends.
     """
     status = response.status
     if (status != _NOT_MODIFIED and not 400 <= status < 500) or status == _TOO_MANY:

@@ -1,4 +1,4 @@
-"""The fetcher: takes a request and returns an outcome, whatever the web does in between.
+"""The fetcher: takes a request and returns an outcome, for every behaviour of the server.
 
 The router names the addresses that may be used (route.py), and libcurl, driven by asyncio, connects to exactly those.
 Each request has a connection of its own, because the crawl comes back to a host only after its delay, when the server
@@ -133,7 +133,7 @@ class CurlFetcher:
                 outcome = await self._try(attempt, None if idle is None else idle.handle)
             finally:
                 idle = None
-                # a connection that stays open keeps its slot
+                # a connection that stays open still occupies its slot
                 if request.connection is None or request.connection.idle is None:
                     self._release(address)
             connect_left -= clock() - now

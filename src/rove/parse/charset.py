@@ -1,4 +1,4 @@
-"""Find the character encoding of a body as browsers do, and decode it.
+"""Finds the character encoding of a body as browsers do, and decodes it.
 
 In this order: byte order mark, charset in the header, declaration in the page, UTF-8 if the bytes are valid UTF-8, a
 guess, windows-1252. Unknown labels are ignored, and wrong ones give replacement characters, so no page raises an error.

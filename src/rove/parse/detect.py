@@ -1,4 +1,4 @@
-"""Guess the encoding of a page that does not declare one. Only this module uses the detection library."""
+"""Guesses the encoding of a page that does not declare one. Only this module uses the detection library."""
 
 from __future__ import annotations
 

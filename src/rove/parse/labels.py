@@ -1,8 +1,8 @@
-"""Encoding labels and what they stand for in the WHATWG Encoding standard.
+"""Maps encoding labels to encodings, as the WHATWG Encoding standard defines.
 
 Python's codec registry would be wrong here. It has codecs that are not web encodings (hex, zlib, idna, utf-7,
 unicode_escape), and some names mean other encodings on the web (latin-1 is windows-1252, gb2312 is all of gb18030). The
-standard's "replacement" labels are left out, so such a page is treated as one without a label.
+standard's "replacement" labels are left out, so a page with such a label counts as one without a label.
 """
 
 from __future__ import annotations

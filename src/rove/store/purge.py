@@ -1,4 +1,4 @@
-"""Delete records from finished WARC files: the part of `rove purge` that handles the files.
+"""Deletes records from finished WARC files: the part of `rove purge` that handles the files.
 
 The database knows where each record is and learns of a move only afterwards. So at every moment, even if the process is
 killed, each remaining record must be where the database says, in the old file or in the new one. For each file:
@@ -13,8 +13,8 @@ killed, each remaining record must be where the database says, in the old file o
 5. The caller updates the database and calls `finish`.
 6. Delete the old file, then `purge.json`.
 
-File names are synced between the steps. A purge that finds a `purge.json` continues after step 3, whichever domain it
-was for, and the caller gets the same move again. If the old file is gone, the database was updated, and only
+File names are synced between the steps. A purge that finds a `purge.json` continues after step 3, even if it was for
+another domain, and the caller gets the same move again. If the old file is gone, the database was updated, and only
 `purge.json` is left to delete. Recovery and the store ignore all these names, so a crawl may run in between.
 """
 
@@ -38,8 +38,6 @@ from rove.store.scan import scan
 
 STEP_NAME = "purge.json"
 COPY_SUFFIX = ".purge"
-_PARTIAL_SUFFIX = ".partial"
-
 _NUMBERED = re.compile(r"(?P<name>.*?)(?:-p(?P<number>[0-9]+))?\.warc\.gz", re.DOTALL)
 
 
@@ -73,6 +71,7 @@ class Purge:
         self._is_purged = is_purged
         self._heirs = heirs
         self._step_path = directory / STEP_NAME
+        self._partial_step = directory / f"{STEP_NAME}.partial"
 
     def rewrite(self) -> Iterator[Rewritten]:
         """Rewrite one file after another, starting with one that an earlier purge did not finish.
@@ -198,10 +197,6 @@ class Purge:
         """Delete copies and a partial `purge.json` of a step that was not completed."""
         for path in (*self._directory.glob(f"*.warc.gz{COPY_SUFFIX}"), self._partial_step):
             path.unlink(missing_ok=True)
-
-    @property
-    def _partial_step(self) -> Path:
-        return self._directory / f"{STEP_NAME}{_PARTIAL_SUFFIX}"
 
     def _read_step(self) -> Rewritten | None:
         try:

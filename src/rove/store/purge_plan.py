@@ -1,4 +1,4 @@
-"""The plan for purging one WARC file: which records are deleted, copied or rewritten; and the copy itself.
+"""The plan for purging one WARC file: which records are deleted, copied or rewritten. It also makes the copy.
 
 Two kinds of records are rewritten. A text is stored once, in the record of the first page that had it. If that page is
 purged and other pages have the same text, one of them inherits the text, and its record names that page. A revisit
@@ -94,7 +94,7 @@ class Moves(Mapping[int, int]):
 
 @dataclass(slots=True, kw_only=True)
 class PurgePlan:
-    """What happens to each record of a file."""
+    """Collects what must happen to each record of a file."""
 
     file: str
     is_purged: Callable[[str], bool]
@@ -113,7 +113,7 @@ class PurgePlan:
     inherited: dict[int, tuple[int, int, Heir]] = field(default_factory=dict)
     """Length, hash and heir of each inherited text, by offset."""
     _orphans: list[tuple[int, Location]] = field(default_factory=list)
-    """Texts of purged pages for which `heirs` has not been asked yet."""
+    """Texts of purged pages for which `heirs` has not been called yet."""
 
     @property
     def changes_nothing(self) -> bool:

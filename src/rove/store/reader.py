@@ -1,4 +1,4 @@
-"""Read single records by their location, also while the crawl is running."""
+"""Reads single records by their location, also while the crawl is running."""
 
 from __future__ import annotations
 
@@ -55,18 +55,12 @@ class WarcReader:
         for path in (final, open_name(final), final):
             try:
                 fd = os.open(path, os.O_RDONLY)
+                try:
+                    return os.pread(fd, location.length, location.offset)
+                finally:
+                    os.close(fd)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise _unreadable(path, error) from error
-            try:
-                return os.pread(fd, location.length, location.offset)
-            except OSError as error:
-                raise _unreadable(path, error) from error
-            finally:
-                os.close(fd)
+                raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
         raise StoreError(f"the WARC file {final} is missing")
-
-
-def _unreadable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path} cannot be read: {error.strerror or error}")

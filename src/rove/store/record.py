@@ -1,4 +1,4 @@
-"""Build and parse WARC records (ISO 28500), as pure functions.
+"""Builds and parses WARC records (ISO 28500), with pure functions.
 
 Each record is compressed into a gzip member of its own with ISA-L. It is five times as fast as zlib, and unlike
 fastwarc's writer it releases the GIL.

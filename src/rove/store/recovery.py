@@ -1,4 +1,4 @@
-"""Recovery after a crash: open WARC files are truncated to whole records and finished before the crawl resumes.
+"""Recovery after a crash: truncates open WARC files to whole records and finishes them before the crawl resumes.
 
 Only the end of such a file can be damaged, by a batch for which write() had not returned. After a power cut the damaged
 part may contain anything, for instance zeros followed by whole records. So every record is read from the start, and the
@@ -21,7 +21,7 @@ from rove.store.scan import scan
 
 
 class RecoveryReport(NamedTuple):
-    """Counts of what recovery did."""
+    """Counts the results of a recovery."""
 
     files: int = 0
     """Files that were finished."""

@@ -1,4 +1,4 @@
-"""Scan a whole WARC file, record by record, without holding its content in memory.
+"""Scans a whole WARC file, record by record, without holding its content in memory.
 
 Recovery and purge need this. The end of a gzip member is known only after decompressing it, which ISA-L does in half
 the time of zlib.

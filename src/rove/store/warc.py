@@ -1,8 +1,8 @@
 """The page store: standard WARC files, durable before the frontier refers to them.
 
 When `write` returns, the batch and the name of its file are on the disk. A batch is stored completely or not at all.
-Only a crash can leave part of one. Recovery then keeps its whole records (recovery.py); nothing refers to them, so they
-do no harm.
+Only a crash can leave part of one. Recovery then preserves its whole records (recovery.py). Nothing refers to them, so
+they do no harm.
 """
 
 from __future__ import annotations
