@@ -29,8 +29,8 @@ from pathlib import Path
 
 import msgspec
 
-from rove.errors import DiskFull, StoreError, is_disk_full
-from rove.store.files import sync_directory, write_all
+from rove.errors import StoreError
+from rove.store.files import store_error, sync_directory, write_all
 from rove.store.purge_plan import Copied, Heirs, Inherited, Moves, PurgePlan, copy, new_file
 from rove.store.record import NotARecord
 from rove.store.recovery import recover
@@ -216,13 +216,8 @@ def _as_store_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if is_disk_full(error):
-            raise DiskFull(
-                f"no disk space left to rewrite pages in {directory} ({reason}); a purge needs as much space"
-                " as the largest file there, so free some and purge again"
-            ) from error
-        raise StoreError(f"could not rewrite pages in {directory}: {reason}") from error
+        remedy = "a purge needs as much space as the largest file there, so free some and purge again"
+        raise store_error(error, f"rewrite pages in {directory}", remedy) from error
 
 
 def _copy_name(path: Path) -> Path:

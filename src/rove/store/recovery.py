@@ -45,7 +45,7 @@ def recover(directory: Path) -> RecoveryReport:
             reports = list(threads.map(_recover_file, left_open))
         sync_directory(directory)
     except OSError as error:
-        raise store_error(error, directory) from error
+        raise store_error(error, f"write pages to {directory}") from error
     return RecoveryReport(*map(sum, zip(*reports, strict=True)))
 
 

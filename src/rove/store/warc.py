@@ -102,7 +102,7 @@ class WarcStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
         except OSError as error:
-            raise store_error(error, self._directory) from error
+            raise store_error(error, f"write pages to {self._directory}") from error
 
     def _write(self, pages: Sequence[Page], texts: dict[int, _KnownText]) -> list[Stored]:
         before = self._file

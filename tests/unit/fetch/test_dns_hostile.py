@@ -58,7 +58,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
-        self.asked: list[str] = []
+        self.queries: list[str] = []
         self.question = asyncio.Semaphore(0)
         """Released for each query."""
 
@@ -67,7 +67,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         name = name_of(data)
-        self.asked.append(name)
+        self.queries.append(name)
         self.question.release()
         answer = self._reply(data, name)
         if answer is not None:
@@ -128,7 +128,7 @@ async def test_a_name_without_an_answer_fails_by_itself() -> None:
     async with requester(slow_or_fast, timeout=0.05) as (server, lookup):
         answer = await lookup.look_up("a.slow.test")
     assert isinstance(answer, Failed) and answer.kind is FailureKind.DNS
-    assert len(server.asked) == 2
+    assert len(server.queries) == 2
 
 
 @on_loop
@@ -212,7 +212,7 @@ async def test_a_malformed_answer_is_a_failure(reply: Reply) -> None:
         answer = await lookup.look_up("odd.test")
         assert isinstance(answer, Failed), answer
         assert answer.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
-        assert 1 <= len(server.asked) <= 20
+        assert 1 <= len(server.queries) <= 20
 
 
 @on_loop

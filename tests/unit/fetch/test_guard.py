@@ -103,7 +103,7 @@ async def test_every_spelling_of_an_address_is_refused(text: str, address: str) 
         outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.address) == (FailureKind.ADDRESS_REFUSED, address)
-    assert resolver.asked == [], "it is an address, not a name"
+    assert resolver.looked_up == [], "it is an address, not a name"
 
 
 @pytest.mark.parametrize("text", NO_URLS)
@@ -161,7 +161,7 @@ async def test_dns_rebinding_does_not_lead_to_a_forbidden_address(host: str) -> 
     assert isinstance(mixed, Fetched) and mixed.response.address == "127.0.0.2"
     assert failure(last) is FailureKind.ADDRESS_REFUSED
     assert inside.requests == []
-    assert resolver.asked == [host] * 4
+    assert resolver.looked_up == [host] * 4
 
 
 @pytest.mark.parametrize("port", sorted(BAD_PORTS))
@@ -172,7 +172,7 @@ async def test_ports_of_other_protocols_are_refused(port: int) -> None:
         outcome = await fetcher.fetch(Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10))
     assert failure(outcome) is FailureKind.PORT_REFUSED
     assert isinstance(outcome, Failed) and str(port) in outcome.detail
-    assert resolver.asked == []
+    assert resolver.looked_up == []
 
 
 @pytest.mark.system

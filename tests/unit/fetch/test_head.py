@@ -1,4 +1,4 @@
-"""Heads of answers: parsing, and the decision whether to read the body."""
+"""Heads of responses: parsing, and the decision whether to read the body."""
 
 from __future__ import annotations
 

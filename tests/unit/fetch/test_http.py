@@ -1,4 +1,4 @@
-"""The outcomes of all kinds of answers, from a real server that sends scripted bytes."""
+"""The outcomes of all kinds of responses, from a real server that sends scripted bytes."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ async def test_a_header_that_is_not_one_line_is_not_sent(header: tuple[str, str]
 
 @on_loop
 async def test_a_page_is_fetched_with_its_head() -> None:
-    answer = (
+    response = (
         b"HTTP/1.1 200 Fine\r\nX-Two: b\r\ncontent-TYPE: text/html; charset=latin-1\r\n"
         b"X-One: caf\xe9\r\nX-Two: a\r\nContent-Length: 5\r\n\r\nhello"
     )
-    async with serve([answer]) as server, fetching() as fetcher:
+    async with serve([response]) as server, fetching() as fetcher:
         request = request_to(server, "/page")
         outcome = await fetcher.fetch(request)
     assert outcome == Fetched(
@@ -192,8 +192,8 @@ async def test_the_coded_bytes_are_kept() -> None:
 
 @on_loop
 async def test_a_body_is_cut_at_the_cap() -> None:
-    answer = page(b"0123456789")
-    async with serve([answer]) as server, fetching() as fetcher:
+    response = page(b"0123456789")
+    async with serve([response]) as server, fetching() as fetcher:
         for cap, body, truncated in ((0, b"", True), (9, b"012345678", True), (10, b"0123456789", False)):
             outcome = await fetcher.fetch(request_to(server, max_bytes=cap))
             assert isinstance(outcome, Fetched)
@@ -260,8 +260,8 @@ async def test_an_unwanted_answer_has_disconnect_after_its_head(head: bytes, exp
 
 @on_loop
 async def test_without_accepted_types_everything_is_read() -> None:
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\nhi"
-    outcome = await outcome_of([answer], accept_types=None)
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 2\r\n\r\nhi"
+    outcome = await outcome_of([response], accept_types=None)
     assert isinstance(outcome, Fetched) and outcome.body == b"hi"
 
 

@@ -39,10 +39,10 @@ PAGES = {
     "status-299": (b"HTTP/1.1 299 Odd\r\n\r\nhi", b"hi"),
     "tabs-in-the-status-line": (b"HTTP/1.1\t200\tOK\r\n\r\nhi", b"hi"),
     "garbage-after-the-end": (page(b"hello") + b"\0HTTP/1.1 500 No\r\n\r\n", b"hello"),
-    "a-second-answer": (page(b"hello") + page(b"other"), b"hello"),
+    "a-second-response": (page(b"hello") + page(b"other"), b"hello"),
     "no-body-at-all": (OK + b"\r\n", b""),
     "fifty-interim-heads": (b"HTTP/1.1 102 Wait\r\n\r\n" * 50 + page(b"hello"), b"hello"),
-    "an-upgrade-nobody-asked-for": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\nhi", b"hi"),
+    "an-unrequested-upgrade": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\nhi", b"hi"),
     "a-refresh": (OK + b"Refresh: 0; url=/x\r\n\r\nhi", b"hi"),
 }
 FAILURES = {
@@ -104,26 +104,26 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("answer", "body"), PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize(("response", "body"), PAGES.values(), ids=PAGES)
 @on_loop
-async def test_these_are_still_pages(answer: bytes, body: bytes) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_are_still_pages(response: bytes, body: bytes) -> None:
+    outcome = await outcome_of([response])
     assert isinstance(outcome, Fetched), outcome
     assert (outcome.body, outcome.truncated, outcome.response.marks) == (body, False, ())
 
 
-@pytest.mark.parametrize(("answer", "kind"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(("response", "kind"), FAILURES.values(), ids=FAILURES)
 @on_loop
-async def test_these_fail(answer: bytes, kind: FailureKind) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_fail(response: bytes, kind: FailureKind) -> None:
+    outcome = await outcome_of([response])
     assert failure(outcome) is kind
     assert isinstance(outcome, Failed) and outcome.detail and outcome.address == "127.0.0.1"
 
 
-@pytest.mark.parametrize(("answer", "status"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("response", "status"), REFUSALS.values(), ids=REFUSALS)
 @on_loop
-async def test_these_are_refusals(answer: bytes, status: int) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_are_refusals(response: bytes, status: int) -> None:
+    outcome = await outcome_of([response])
     assert isinstance(outcome, Refused) and outcome.response.status == status
 
 
@@ -133,9 +133,9 @@ async def test_all_of_them_at_once(kind: str) -> None:
     """Each script runs twice among all the others, the second time with its first bytes sent one by one."""
     table = PAGES if kind == "pages" else FAILURES
     scripts: list[Script] = []
-    for answer, _ in table.values():
-        pieces = [answer[n : n + 1] for n in range(min(len(answer), 300))]
-        scripts += [[answer], [*pieces, answer[300:]]]
+    for response, _ in table.values():
+        pieces = [response[n : n + 1] for n in range(min(len(response), 300))]
+        scripts += [[response], [*pieces, response[300:]]]
     outcomes = await asyncio.gather(*map(outcome_of, scripts))
     for outcome in outcomes:
         assert isinstance(outcome, Fetched if kind == "pages" else Failed), outcome

@@ -60,7 +60,7 @@ async def test_dns_tls_and_http_use_the_same_name(
         assert url is not None
         outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(outcome, Fetched)
-    assert resolver.asked == [name]
+    assert resolver.looked_up == [name]
     assert seen_names == [name]
     assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
 

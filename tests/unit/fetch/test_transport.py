@@ -218,7 +218,7 @@ async def test_connect_to_replaces_the_lookup_and_the_port() -> None:
                 assert isinstance(await fetcher.fetch(Request(url=parsed(url), max_bytes=10)), Fetched)
     hosts = [request.split(b"\r\n")[1] for request in server.requests]
     assert hosts == [b"Host: www.fixed.test", b"Host: www.fixed.test:81", b"Host: port.test:%d" % server.port]
-    assert resolver.asked == []
+    assert resolver.looked_up == []
 
 
 @on_loop
@@ -318,11 +318,11 @@ async def test_a_certificate_is_not_verified(tls: ssl.SSLContext) -> None:
 
 
 class UnannouncedEnd:
-    """Sends an answer over TLS and closes the connection without a close_notify."""
+    """Sends a response over TLS and closes the connection without a close_notify."""
 
-    def __init__(self, context: ssl.SSLContext, answer: bytes) -> None:
+    def __init__(self, context: ssl.SSLContext, response: bytes) -> None:
         self._context = context
-        self._answer = answer
+        self._response = response
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -341,7 +341,7 @@ class UnannouncedEnd:
 
         await through(session.do_handshake)
         await through(lambda: session.read(65_536))
-        await through(lambda: session.write(self._answer))
+        await through(lambda: session.write(self._response))
         writer.close()
 
 
@@ -366,8 +366,8 @@ async def test_tls_that_ends_without_notice_ends_only_a_body_of_unknown_length(
 
 @on_loop
 async def test_a_server_that_does_not_speak_tls() -> None:
-    answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-    async with serve([answer, Act.HOLD], silent=True) as server, fetching() as fetcher:
+    response = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    async with serve([response, Act.HOLD], silent=True) as server, fetching() as fetcher:
         assert failure(await fetcher.fetch(request_to(server, scheme="https"))) is FailureKind.TLS
 
 
@@ -433,7 +433,7 @@ async def test_a_timeout_does_not_cancel_the_caller() -> None:
 @on_loop
 async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
     """The requests come one after the other, so that they share one handle."""
-    answers: dict[bytes, Script] = {
+    responses: dict[bytes, Script] = {
         b"/page": [page(b"hello", b"X-Page: 1")],
         b"/early": [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", page(b"hello")],
         b"/long": [OK + b"\r\n" + b"x" * 300_000, Act.HOLD],
@@ -463,7 +463,7 @@ async def test_a_handle_keeps_nothing_of_its_last_request() -> None:
         "/hold": FailureKind.TIMEOUT_TOTAL,
         "/empty": Fetched,
     }
-    async with serve(lambda request: answers[request.split()[1]]) as server, fetching() as fetcher:
+    async with serve(lambda request: responses[request.split()[1]]) as server, fetching() as fetcher:
         for before in kinds:
             for path, kind in kinds.items():
                 limits = [0.05 if each == "/hold" else 5.0 for each in (before, path)]

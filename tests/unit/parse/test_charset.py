@@ -1,4 +1,4 @@
-"""How the encoding of a body is found, and that no label or byte sequence raises an error."""
+"""How the encoding of a body is detected. No label and no byte sequence raises an error."""
 
 from __future__ import annotations
 

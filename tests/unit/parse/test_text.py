@@ -13,8 +13,8 @@ from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 
 
 def text(html: str) -> str:
-    answer = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
-    return read_html(answer).text
+    source = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
+    return read_html(source).text
 
 
 def plain(body: bytes, content_type: str | None) -> Document:

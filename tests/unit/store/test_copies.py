@@ -128,8 +128,8 @@ def test_raw_responses_are_always_stored(tmp_path: Path) -> None:
     assert not second.is_copy and first.sha1_64 is None
     write(tmp_path / "both", [known_page(1), known_page(2)], Keep.BOTH)
     assert kinds(tmp_path / "both") == ["response", "conversion", "response", "revisit"]
-    _, _, _, answer, copy = [r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))]
-    assert copy.get_header("WARC-Concurrent-To") == answer.get_header("WARC-Record-ID")
+    _, _, _, response, copy = [r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))]
+    assert copy.get_header("WARC-Concurrent-To") == response.get_header("WARC-Record-ID")
     assert passes_warcio_check(whole_file(tmp_path / "both"))
 
 
@@ -153,6 +153,6 @@ def test_a_revisit_record_can_lose_its_reference(tmp_path: Path) -> None:
     before = decompress(member(whole_file(tmp_path), stored.text))
     after = unreferring_record(before)
     assert b"Refers-To" not in after and b"example.com/1" not in after
-    kept = {name: value for name, value in before.headers.items() if "refers-to" not in name}
+    expected = {name: value for name, value in before.headers.items() if "refers-to" not in name}
     lines = after.decode().split("\r\n\r\n")[0].split("\r\n")[1:]
-    assert {n.lower(): v for n, v in (line.split(": ", 1) for line in lines)} == kept
+    assert {n.lower(): v for n, v in (line.split(": ", 1) for line in lines)} == expected

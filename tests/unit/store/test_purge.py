@@ -42,7 +42,7 @@ def test_remaining_records_keep_their_bytes(tmp_path: Path) -> None:
     first, _ = run_purge(rows)
     assert first.new is not None
     new = (tmp_path / first.new).read_bytes()
-    lengths = [at.length for at in rows.places.values() if at is not None and at.file == first.new]
+    lengths = [at.length for at in rows.locations.values() if at is not None and at.file == first.new]
     assert len(lengths) == len(first.moved) == 14
     for (old_offset, new_offset), length in zip(first.moved.items(), lengths, strict=True):
         there, here = data[old_offset:][:length], new[new_offset:][:length]
@@ -99,10 +99,10 @@ def test_a_file_may_be_purged_again_and_again(tmp_path: Path) -> None:
             rows.update(done)
             purge.finish(done.old)
         assert files(tmp_path) == [name.replace(".warc.gz", f"-p{number}.warc.gz")]
-    left = {url: at for (url, _), at in rows.places.items() if at}
+    left = {url: at for (url, _), at in rows.locations.items() if at}
     assert {url.split("/")[2] for url in left} == {"c.example"}
     reader = WarcReader(tmp_path)
-    for (url, kind), at in rows.places.items():
+    for (url, kind), at in rows.locations.items():
         if at and kind == "text":
             assert reader.read_text(at, url) == rows.pages[url].text.decode()
 

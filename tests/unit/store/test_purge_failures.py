@@ -126,7 +126,7 @@ def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Path, "unlink", noted_unlink)
     purge = purge_of(tmp_path)
     for done in purge.rewrite():
-        steps.append("the database is told")
+        steps.append("the database is updated")
         purge.finish(done.old)
     assert steps == [
         f"sync {new}.purge",
@@ -136,7 +136,7 @@ def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest
         "sync names",
         f"{new}.purge -> {new}",
         "sync names",
-        "the database is told",
+        "the database is updated",
         f"delete {old}",
         "sync names",
         "delete purge.json",
@@ -152,7 +152,7 @@ def test_a_crawl_may_run_in_the_middle_of_a_purge(tmp_path: Path) -> None:
     assert recover(tmp_path) == RecoveryReport()
     assert files(tmp_path) == names
     later = stored(tmp_path, [[of_domain("kept.example", 50), of_domain("gone.example", 51)]])
-    rows.places |= later.places
+    rows.locations |= later.locations
     rows.pages |= later.pages
     assert recover(tmp_path) == RecoveryReport()
     assert len(run_purge(rows)) == 3
@@ -202,7 +202,7 @@ def test_after_a_real_kill_the_next_purge_completes(tmp_path: Path) -> None:
 def damaged(rows: Rows) -> tuple[Path, int]:
     """Damage a record in the file with both kinds of pages; return the file and the record's offset."""
     path = rows.directory / files(rows.directory)[0]
-    at = rows.places["https://kept.example/9", "text"]
+    at = rows.locations["https://kept.example/9", "text"]
     assert at is not None
     data = bytearray(path.read_bytes())
     data[at.offset + at.length // 2] ^= 0xFF
@@ -287,10 +287,10 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     large = [page(n, os.urandom(500_000).hex()) for n in range(40)]
     rows = stored(tmp_path, [[*large, of_domain("gone.example", 0)]], Keep.TEXT)
     assert (tmp_path / files(tmp_path)[0]).stat().st_size > 20_000_000
-    told = subprocess.run(
+    measured = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path), PURGED], capture_output=True, text=True, check=True
     )
-    assert int(told.stdout) < 10_000, "KiB"
+    assert int(measured.stdout) < 10_000, "KiB"
     (done,) = run_purge(rows)
     assert done.records == 40
 

@@ -62,7 +62,7 @@ def test_a_complete_response_is_not_marked_truncated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ([], ["Content-Length: 5"]),
         ([("Content-Length", "5")], ["Content-Length: 5"]),
@@ -80,12 +80,12 @@ def test_a_complete_response_is_not_marked_truncated() -> None:
         ([("Content-Encoding", "br")], ["Content-Encoding: br", "Content-Length: 5"]),
     ],
 )
-def test_the_head_fits_the_stored_body(sent: list[tuple[str, str]], kept: list[str]) -> None:
-    assert http_head(headers=sent, body=b"12345") == ["HTTP/1.1 200 OK", *kept]
+def test_the_head_fits_the_stored_body(sent: list[tuple[str, str]], stored: list[str]) -> None:
+    assert http_head(headers=sent, body=b"12345") == ["HTTP/1.1 200 OK", *stored]
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ("HTTP/1.1 200 OK", "HTTP/1.1 200 OK"),
         ("HTTP/2 200 ", "HTTP/2 200"),
@@ -96,8 +96,8 @@ def test_the_head_fits_the_stored_body(sent: list[tuple[str, str]], kept: list[s
         ("HTTP/1.1 200 O\r\n\r\nK", "HTTP/1.1 200 O    K"),
     ],
 )
-def test_the_status_line_is_one_line(sent: str, kept: str) -> None:
-    assert http_head(status_line=sent)[0] == kept
+def test_the_status_line_is_one_line(sent: str, stored: str) -> None:
+    assert http_head(status_line=sent)[0] == stored
 
 
 def test_a_header_cannot_end_the_head() -> None:

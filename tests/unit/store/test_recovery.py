@@ -30,9 +30,9 @@ def whole_records(directory: Path, count: int, keep: Keep = Keep.TEXT) -> tuple[
     directory.mkdir()
     pages = [page(n, f"text {n} " * (n % 5)) for n in range(count)]
     stored = write(directory, pages, keep)
-    places = [place for item in stored for place in (item.raw, item.text) if place]
+    locations = [location for item in stored for location in (item.raw, item.text) if location]
     data = whole_file(directory).read_bytes()
-    return data, [places[0].offset, *(place.offset + place.length for place in places)]
+    return data, [locations[0].offset, *(location.offset + location.length for location in locations)]
 
 
 def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | None]:
@@ -47,11 +47,11 @@ def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | Non
 
 def check_cut(directory: Path, data: bytes, ends: list[int], at: int) -> None:
     """Recover a file that was cut at some byte."""
-    kept = [end for end in ends if end <= at]
+    whole = [end for end in ends if end <= at]
     report, left = recovered(directory, data[:at])
-    if kept:
-        assert left == data[: kept[-1]]
-        assert report == RecoveryReport(files=1, records=len(kept), bytes_cut=at - kept[-1])
+    if whole:
+        assert left == data[: whole[-1]]
+        assert report == RecoveryReport(files=1, records=len(whole), bytes_cut=at - whole[-1])
     else:
         assert left is None
         assert report == RecoveryReport(removed=1, bytes_cut=at)
@@ -139,7 +139,7 @@ def test_a_recovered_file_is_good_and_recovering_again_changes_nothing(tmp_path:
 
 def test_finished_files_and_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "whole.warc.gz").write_bytes(b"not to be looked at")
-    (tmp_path / "notes.open").write_bytes(b"somebody's")
+    (tmp_path / "notes.open").write_bytes(b"not a WARC file")
     assert recover(tmp_path) == RecoveryReport()
     assert files(tmp_path) == ["notes.open", "whole.warc.gz"]
 
@@ -213,15 +213,15 @@ asyncio.run(run())
 def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(lines)]
+        lines_read = [process.stdout.readline() for _ in range(lines)]
         process.send_signal(signal.SIGKILL)
-        told += [line for line in process.stdout if line.endswith("\n")]
+        lines_read += [line for line in process.stdout if line.endswith("\n")]
     report = recover(tmp_path)
     assert report.files + report.removed > 0
     assert report.in_use == 0
     reader = WarcReader(tmp_path)
-    for line in told:
+    for line in lines_read:
         number, file, offset, length = line.split()
-        place = Location(file=file, offset=int(offset), length=int(length))
-        assert reader.read_text(place, f"https://example.com/{number}") == f"text {number}"
+        location = Location(file=file, offset=int(offset), length=int(length))
+        assert reader.read_text(location, f"https://example.com/{number}") == f"text {number}"
     assert all(passes_warcio_check(path) for path in tmp_path.iterdir())

@@ -239,7 +239,7 @@ def test_a_host_that_ends_in_a_number_is_an_address_or_invalid(host: str) -> Non
 
 @pytest.mark.parametrize("host", ["1..", "0x7f.1..", "127.1..", "0x7f000001...", "%30x7f.1.."])
 def test_dots_after_an_address_are_removed(host: str) -> None:
-    """Its domain is the unit of politeness and of exclusions: it must be that of the address which is asked."""
+    """Politeness and exclusions go by the domain, so it must be that of the address that gets the request."""
     url = canonical(f"http://{host}/")
     plain = canonical(f"http://{host.rstrip('.')}/")
     assert plain is not None
@@ -418,10 +418,10 @@ def test_links_joined_without_the_parser_equal_parsed_ones(text: str, base: str,
 
 def test_lower_case_and_needless_escapes_are_changed() -> None:
     for code in range(0x100):
-        kept = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
+        literal = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
         for high, low in itertools.product({f"{code >> 4:X}", f"{code >> 4:x}"}, {f"{code & 15:X}", f"{code & 15:x}"}):
             url = canonical(f"http://a.test/a?%{high}{low}")
-            assert url is not None and url.text == f"http://a.test/a?{kept or f'%{code:02X}'}"
+            assert url is not None and url.text == f"http://a.test/a?{literal or f'%{code:02X}'}"
 
 
 @settings(max_examples=300, deadline=None)
