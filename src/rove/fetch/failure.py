@@ -25,8 +25,6 @@ _KINDS: Mapping[int, FailureKind] = {
     pycurl.E_SSL_CONNECT_ERROR: FailureKind.TLS,
     pycurl.E_INTERFACE_FAILED: FailureKind.CONNECT,
     pycurl.E_GOT_NOTHING: FailureKind.RESET,
-    pycurl.E_SSL_ENGINE_NOTFOUND: FailureKind.TLS,
-    pycurl.E_SSL_ENGINE_SETFAILED: FailureKind.TLS,
     pycurl.E_SEND_ERROR: FailureKind.RESET,
     pycurl.E_SSL_CERTPROBLEM: FailureKind.TLS,
     pycurl.E_SSL_CIPHER: FailureKind.TLS,

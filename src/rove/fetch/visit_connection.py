@@ -43,7 +43,7 @@ class IdleConnection:
         """Wait for `seconds`. `on_close` frees the handle and the slot of a connection that was not used again."""
         self.handle = handle
         self.address = address
-        self._origin, self._port = route.origin, route.port
+        self._route = route
         self._on_close = on_close
         self._is_waiting = True
         self._timer = asyncio.get_running_loop().call_later(seconds, self.close)
@@ -52,8 +52,7 @@ class IdleConnection:
         """Whether a request may use it: same origin, at an address that was checked for this request."""
         return (
             self._is_waiting
-            and route.origin == self._origin
-            and route.port == self._port
+            and (route.origin, route.port) == (self._route.origin, self._route.port)
             and self.address in route.addresses
             and self.handle.is_silent
         )
