@@ -20,12 +20,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
+from tests.judge import judge
 from tests.postgres import own_server
 
 from benchmarks.contestants import CRAWLS, LOOPS, Trial, command_of, python_of
 from benchmarks.watch import Watch
 from benchmarks.web import BenchmarkFailed, ServedWeb, served
-from rove.demo.judge import judge
 from rove.demo.log import LoggedRequest, LogKind
 
 SERVER_SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB"}

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from benchmarks.plain_web import BENCH, PlainProfile, PlainWeb
 from rove.demo.log import LoggedRequest, decode
-from rove.demo.profile import BENCH, Profile, adjusted
-from rove.demo.web import SmallWeb
+from rove.demo.profile import adjusted
 
 SEED = 1
 STOP_SECONDS = 30.0
@@ -37,14 +37,14 @@ class WebPlan:
     """Number of seeds ahead of all others, which belong to the hosts that all links lead to."""
 
     @cached_property
-    def profile(self) -> Profile:
+    def profile(self) -> PlainProfile:
         """The knobs of the web."""
         return adjusted(BENCH, self.knobs)
 
     @cached_property
-    def web(self) -> SmallWeb:
+    def web(self) -> PlainWeb:
         """The content of the web, as a pure function."""
-        return SmallWeb(SEED, self.hosts, self.profile)
+        return PlainWeb(SEED, self.hosts, self.profile)
 
     @property
     def scheme(self) -> str:
@@ -116,8 +116,7 @@ class ServedWeb:
 def served(plan: WebPlan, folder: Path) -> Iterator[ServedWeb]:
     """Serve the web on a free port of loopback, with a log in the folder."""
     log = folder / "web.log"
-    command = [sys.executable, "-m", "rove.demo.server", "--profile", "bench", "--stop-at-eof"]
-    command += ["--hosts", str(plan.hosts), "--seed", str(SEED), "--log", str(log)]
+    command = [sys.executable, "-m", "benchmarks.web_server", "--hosts", str(plan.hosts), "--log", str(log)]
     command += ["--processes", str(plan.processes), *settings(plan.knobs)]
     if plan.profile.secure:
         command += ["--certificate", str(certificate(folder))]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
+from contextlib import suppress
 
 import click
 
@@ -18,6 +20,7 @@ logging.raiseExceptions = False  # do not print a traceback when the log file is
 
 def main() -> None:
     """Run the command line."""
+    open_standard_streams()
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # before the command has installed its own handler
@@ -25,11 +28,22 @@ def main() -> None:
     sys.exit(code)
 
 
+def open_standard_streams() -> None:
+    """Open closed standard streams on /dev/null, so that no database or WARC file gets their descriptor."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    from rove.cli import (
-        rove,  # slow to import; inside main's `try` because the user may press Ctrl-C
-    )
+    from rove.cli import rove  # slow to import; inside main's `try` because the user may press Ctrl-C
 
     try:
         code = rove.main(arguments, prog_name="rove", standalone_mode=False)
@@ -57,7 +71,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"rove: {sentence}", file=sys.stderr)
+    with suppress(OSError, ValueError):  # the terminal may be closed
+        print(f"rove: {sentence}", file=sys.stderr)
     return code
 
 

@@ -13,17 +13,11 @@ import msgspec
 
 from rove.errors import UsageError
 from rove.humanize import size_text
-from rove.policy.budget import DEFAULT_HORIZON, DomainBudget
-from rove.policy.constants import (
-    DEFAULT_DELAY,
-    DEFAULT_MAX_LINKS,
-    DEFAULT_REDIRECT_HOPS,
-    VISIT_BUDGET,
-)
+from rove.policy.budget import DEFAULT_HORIZON
+from rove.policy.constants import DAY, DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
 from rove.policy.identity import is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
-DAY = 86_400.0
 DEFAULT_CONCURRENCY = 500
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_MAX_PAGE_SIZE = 5 << 20
@@ -123,15 +117,6 @@ class Settings:
     def planned_seconds(self) -> float:
         """How long the crawl is expected to run: the horizon, else the time limit, else the default horizon."""
         return self.horizon or self.limits.max_duration or DEFAULT_HORIZON
-
-    @property
-    def domain_budget(self) -> DomainBudget:
-        """The pages that the crawl can fetch from each domain."""
-        return DomainBudget(
-            horizon=self.planned_seconds,
-            delay=self.delay,
-            max_pages=self.limits.max_pages_per_domain,
-        )
 
     def checked(self) -> Settings:
         """Return these settings; UsageError if a value is not allowed."""

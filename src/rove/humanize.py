@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str, plural: str = "", *, none: str = "") -> str:
-    """Format a number of things. `none` replaces the number 0, with the noun in the singular.
+def counted(count: int, noun: str) -> str:
+    """Format a number of things.
 
-    >>> counted(1, "page"), counted(1200, "page"), counted(0, "violation", none="no")
-    ('1 page', '1,200 pages', 'no violation')
+    >>> counted(1, "page"), counted(1200, "page")
+    ('1 page', '1,200 pages')
     """
-    if count == 0 and none:
-        return f"{none} {noun}"
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def hash_text(hash: int | None) -> str | None:

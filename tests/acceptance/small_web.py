@@ -15,6 +15,7 @@ from rove.demo.log import LoggedRequest, LogKind, read_log
 from rove.demo.profile import PROFILES, adjusted
 from rove.demo.web import SmallWeb
 from tests.acceptance.command import wait_for
+from tests.oracle import all_hosts, expected_pages
 
 _MARKER_HOST = "the-test-itself.invalid"
 
@@ -60,7 +61,7 @@ class ServedWeb:
     def expected(self, hosts: Sequence[str] | None = None) -> set[str]:
         """Return the pages that a finished crawl of these hosts (default: all) must have stored."""
         return {
-            url for host in (self.web.all_hosts() if hosts is None else hosts) for url in self.web.expected_pages(host)
+            url for host in (all_hosts(self.web) if hosts is None else hosts) for url in expected_pages(self.web, host)
         }
 
 

@@ -104,7 +104,7 @@ def test_one_text_many_pages(tmp_path: Path) -> None:
         assert result.returncode == 0 and TEXT.strip() in result.stdout, result
     assert [f"text of       {FIRST}," in result.stdout for result in shown] == [False] + [True] * 4
     people = rove("status", "--data-dir", data).stdout
-    assert "4 of them with a text stored before" in people
+    assert "4 of them copies of stored texts" in people
     check_books(data, web.urls)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.judge import judge
 from rove.demo.log import LoggedRequest, LogKind
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
@@ -30,6 +29,8 @@ from tests.acceptance.results import check_books, exported_urls, frontier_rows, 
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
+from tests.oracle import all_hosts
 
 NOTICE = 5.0
 """Seconds after which no process requests an excluded URL any more."""
@@ -67,7 +68,7 @@ class Domains:
         self._web = web
         self._large: set[str] = set()
         self.hosts: dict[str, list[str]] = {}
-        for host in web.web.all_hosts():
+        for host in all_hosts(web.web):
             self.hosts.setdefault(domain_of(host)[0], []).append(host)
             if len(web.expected([host])) > MANY_PAGES:
                 self._large.add(host)

@@ -20,7 +20,6 @@ import brotli
 import pytest
 
 from rove import __version__
-from rove.demo.judge import judge
 from rove.demo.log import LogKind
 from rove.policy.identity import PROJECT_PAGE
 from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
@@ -28,6 +27,8 @@ from tests.acceptance.results import exported, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site, unreachable
 from tests.acceptance.small_web import served
+from tests.judge import judge
+from tests.oracle import allowed
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import blocking_server
 
@@ -64,7 +65,7 @@ def a_bare_domain_is_asked_over_http_in_the_same_visit(tmp_path: Path) -> None:
         asked = frontier_rows(data, f"SELECT kind, url, error FROM request WHERE visit = {visit} ORDER BY seq")
         assert asked[0][:2] == ("robots", f"https://{host}/robots.txt") and asked[0][2]
         assert asked[1][:2] == ("robots", f"http://{host}/robots.txt")
-        if web.web.allowed(host, "/"):
+        if allowed(web.web, host, "/"):
             assert visits[f"http://{host}/"] == visit
             assert ("page", f"http://{host}/", "") in asked
     attempts = [entry for entry in web.requests() if entry.kind is LogKind.NOT_HTTP]

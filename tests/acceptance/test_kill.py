@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from rove.demo.judge import judge
 from tests.acceptance.command import crawl_options, rove, started
 from tests.acceptance.results import (
     check_audit,
@@ -22,6 +21,7 @@ from tests.acceptance.results import (
     ledger_entries,
 )
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
 
 HOSTS = 40
 DELAY = 0.2

@@ -16,7 +16,6 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rove.demo.judge import judge
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     EMAIL,
@@ -32,6 +31,7 @@ from tests.acceptance.results import check_audit, check_ledger, exported_urls, s
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
 from tests.postgres import own_server, with_database
 
 DELAY = 0.3

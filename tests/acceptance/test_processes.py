@@ -11,12 +11,12 @@ import psutil
 import pytest
 
 from rove.datadir import DataDir
-from rove.demo.judge import judge
 from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
 from tests.acceptance.results import exported_urls, leased_domains, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import served
+from tests.judge import judge
 
 DELAY = 0.3
 KNOBS = ["crawl_delay=0.5"]

@@ -11,7 +11,6 @@ from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
-from rove.demo.judge import judge
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from tests.acceptance.command import (
@@ -27,6 +26,8 @@ from tests.acceptance.results import exported_urls, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.small_web import ServedWeb, served
+from tests.judge import judge
+from tests.oracle import all_hosts
 
 KNOBS = ["crawl_delay=0.2"]
 NO_RULES = Reply(status=404)
@@ -258,7 +259,7 @@ def only_the_domains_of_the_seeds_are_visited(tmp_path: Path) -> None:
         result = rove("crawl", "--resume", "--data-dir", data, "--max-pages", 10_000)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
     assert domains_asked(web) == set(chosen)
-    own = [host for host in web.web.all_hosts() if domain_of(host)[0] in chosen]
+    own = [host for host in all_hosts(web.web) if domain_of(host)[0] in chosen]
     assert exported_urls(data) == web.expected(own)
     assert status_of(data)["not_accepted"]["out-of-scope"] > 0
 
@@ -267,7 +268,7 @@ def only_the_domains_of_the_seeds_are_visited(tmp_path: Path) -> None:
 def excluded_domains_are_never_asked(tmp_path: Path) -> None:
     data, exclude = tmp_path / "data", tmp_path / "exclude.txt"
     with served(tmp_path, hosts=16, profile="calm", knobs=KNOBS) as web:
-        hosts = list(web.web.all_hosts())
+        hosts = list(all_hosts(web.web))
         with_more_hosts = [domain_of(host)[0] for host in hosts if host.startswith("www.")]
         whole = {with_more_hosts[0], web.web.host_name(0), web.web.host_name(1)}
         blog = next(host for host in hosts if host.startswith("blog.") and domain_of(host)[0] not in whole)

@@ -18,6 +18,7 @@ from rove.urls.domain import domain_of
 from tests.acceptance.command import Completed, crawl_options, rove, rove_each
 from tests.acceptance.results import exported, exported_urls, frontier_rows, status_of
 from tests.acceptance.small_web import ServedWeb, served
+from tests.oracle import all_hosts
 
 DONE = 1
 KNOBS = ["crawl_delay=0.2"]
@@ -157,7 +158,7 @@ def test_export_is_one_json_object_a_page_with_its_text(crawled: Crawled) -> Non
     assert {page["status"] for page in pages} == {200}
     assert sum(bool(page["text"]) for page in pages) > len(pages) / 2
     domain = crawled.web.web.host_name(1)
-    own = [host for host in crawled.web.web.all_hosts() if host.endswith(domain)]
+    own = [host for host in all_hosts(crawled.web.web) if host.endswith(domain)]
     assert exported_urls(crawled.data, "--domain", domain) == crawled.web.expected(own)
 
 
@@ -208,7 +209,7 @@ def test_raw_answers_are_kept_as_they_were_sent(tmp_path: Path, store: str) -> N
             found = canonical(url)
             assert found is not None
             path = url.removeprefix(found.origin)
-            assert content == crawled.web.web.answer(found.host, path).body
+            assert content == crawled.web.web.respond(found.host, path).body
         texts = records(crawled.data, "conversion")
         assert set(texts) == (expected if store == "both" else set())
         for url, (headers, _) in texts.items():

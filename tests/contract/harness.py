@@ -26,24 +26,16 @@ from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    Pace,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, Pace, Settled, VisitResult
 from rove.urls.canonical import canonical
 
 DELAY = 70.0
 BUDGET = 180.0
 START = 1_700_000_000_000
+TICK = 0.001
+"""The frontier adds one millisecond to each delay, because its clock is truncated."""
 DEFAULT_SLICE = 500
 NODE = Node(key="k", host="h", path="/p")
 """The node of the frontiers on PostgreSQL, which is machine 1."""
@@ -165,11 +157,7 @@ class PostgresHarness:
             await database.value("this_machine", key=NODE.key, host=NODE.host, path=NODE.path)
         await self._write_clock()
         frontier = PostgresFrontier(
-            database,
-            _policy(**policy),
-            machine=1,
-            steady=lambda: self._now / 1000,
-            urls_per_slice=self.slice,
+            database, _policy(**policy), machine=1, steady=lambda: self._now / 1000, urls_per_slice=self.slice
         )
         await frontier.begin(await database.value("begin_run", wall=0.0))
         return _OnTime(frontier, self._write_clock)
@@ -214,8 +202,7 @@ class PostgresHarness:
         self._databases.append(PostgresDatabase(self.url, self.schema))
         await self.database.open(create=True)
         tables = await self.rows(
-            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'",
-            self.schema,
+            "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'migration'", self.schema
         )
         names = ", ".join(row[0] for row in tables)
         await self.rows(f"TRUNCATE {names} RESTART IDENTITY")
@@ -352,7 +339,10 @@ def visited(
     pause: float = 0.0,
     pause_from: DelaySource = DelaySource.DELAY,
 ) -> VisitResult:
-    """Return a visit that settles the first URLs of a lease, one for each state."""
+    """Return a visit that settles the first URLs of a lease, one for each state.
+
+    It ended a little over a millisecond earlier than `since_finish`, so that its delay ends on a whole second.
+    """
     assert len(states) <= len(lease.urls), "each state needs a URL"
     settled = [
         Settled(fingerprint=pending.fingerprint, state=state)
@@ -361,7 +351,7 @@ def visited(
     return VisitResult(
         lease=lease,
         requested=requested,
-        since_finish=since_finish,
+        since_finish=since_finish + 1.5 * TICK,
         settled=settled,
         deferred=deferred,
         requests=requests,

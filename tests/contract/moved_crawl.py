@@ -14,14 +14,9 @@ import asyncpg
 import msgspec
 
 from rove.frontier.clock import Anchor, machine_time, steady_seconds
-from rove.frontier.contract import (
-    Frontier,
-    Node,
-    Policy,
-    SeedSource,
-)
+from rove.frontier.contract import Frontier, Node, Policy, SeedSource
 from rove.frontier.move.bookmark import is_moving
-from rove.frontier.move.mover import Moved, move
+from rove.frontier.move.mover import move
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.database import PostgresDatabase
@@ -30,21 +25,9 @@ from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.model.ledger import (
-    Content,
-    DelaySource,
-    Location,
-    RequestKind,
-)
+from rove.model.ledger import Content, DelaySource, Location, RequestKind
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, VisitResult
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
@@ -127,16 +110,10 @@ class Target:
         slice_rows: int = 5,
         progress_seconds: float = 0.0,
         node: Node = MACHINE,
-    ) -> Moved:
+    ) -> dict[str, int]:
         """Move in slices so small that each table has several, and report each."""
         return await move(
-            path,
-            self.url,
-            self.schema,
-            node,
-            say=say,
-            slice_rows=slice_rows,
-            progress_seconds=progress_seconds,
+            path, self.url, self.schema, node, say=say, slice_rows=slice_rows, progress_seconds=progress_seconds
         )
 
     async def is_moving(self) -> bool:
@@ -315,12 +292,7 @@ async def check_times(path: Path, target: Target, clock: Clock) -> None:
 
 
 async def _check_column(
-    path: Path,
-    target: Target,
-    table: str,
-    column: str,
-    bounds: tuple[int, int],
-    where: str = "true",
+    path: Path, target: Target, table: str, column: str, bounds: tuple[int, int], where: str = "true"
 ) -> None:
     keys = {"url": "url", "origin": "origin", "request": "visit || '/' || seq"}
     key = keys.get(table, "id")

@@ -7,14 +7,7 @@ import pytest
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import Frontier
 from rove.model.urls import NewUrl, UrlState
-from rove.model.visits import (
-    Deferred,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, OriginRecord, Pace, RobotsStatus, Settled, VisitResult
 from rove.policy import budget
 from tests.contract.harness import DELAY, Harness, first_urls, url, visited
 
@@ -61,7 +54,7 @@ async def test_urls_that_do_not_fit_are_counted_and_deleted(harness: Harness) ->
     assert await refused(frontier) == 12
     more = await frontier.add(links(range(30, 35)))
     assert (more.unseen, len(more.refused)) == (0, 5)
-    assert await refused(frontier) == 17, "offers are counted that did not get as far as the rows"
+    assert await refused(frontier) == 17, "URLs that were dropped before the database are counted too"
     assert await pending(harness, frontier) == ROOM
 
 
@@ -117,9 +110,7 @@ async def test_a_fetched_url_is_exempt_until_it_is_settled(harness: Harness) -> 
     assert await pending(harness, frontier) == ROOM - 1
 
 
-async def test_retries_are_never_trimmed_and_a_domain_with_only_retries_is_not_woken(
-    harness: Harness,
-) -> None:
+async def test_retries_are_never_trimmed_and_a_domain_with_only_retries_is_not_woken(harness: Harness) -> None:
     frontier = await harness.open(horizon=HORIZON)
     seeds = links(range(ROOM), depth=0)
     await frontier.add(seeds)
@@ -133,7 +124,7 @@ async def test_retries_are_never_trimmed_and_a_domain_with_only_retries_is_not_w
         harness.advance(DELAY)
     assert (await frontier.add(links(range(90, 92)))).unseen == 0
     assert await frontier.claim(1) == []
-    assert (await frontier.counts()).unasked == {}, "nothing was leased in vain"
+    assert (await frontier.counts()).without_request == {}, "nothing was leased in vain"
     assert await known(frontier, seeds) == [True] * ROOM
     harness.advance(10_000.0)
     assert len(await frontier.claim(1)) == 1
@@ -165,9 +156,7 @@ async def test_pages_per_domain_bound_it_too(harness: Harness) -> None:
     assert await pending(harness, frontier) == 2 * budget.MULTIPLE
 
 
-async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less_room(
-    harness: Harness,
-) -> None:
+async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less_room(harness: Harness) -> None:
     frontier = await harness.open(horizon=HORIZON)
     names = ("slow.test", "same.test")
     await frontier.add([u for name in names for u in links(range(ROOM), name=name)])

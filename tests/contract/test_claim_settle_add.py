@@ -11,7 +11,7 @@ import pytest
 from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
-from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, page_row, url, visited
+from tests.contract.harness import BUDGET, DELAY, TICK, Harness, first_urls, page_row, url, visited
 
 DONE = UrlState.DONE
 
@@ -35,9 +35,7 @@ async def test_the_longest_overdue_domain_comes_first(harness: Harness) -> None:
     assert [lease.name for lease in await frontier.claim(2)] == ["third.test"]
 
 
-async def test_within_a_domain_seeds_come_first_then_depth_then_first_come(
-    harness: Harness,
-) -> None:
+async def test_within_a_domain_seeds_come_first_then_depth_then_first_come(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url("http://a.test/deep", depth=2), url("http://a.test/link2", depth=1)])
     harness.advance(1)
@@ -301,19 +299,15 @@ async def test_on_resume_leases_of_the_dead_are_cut_to_the_delay(harness: Harnes
     await frontier.add([url("http://a.test/1"), url("http://b.test/1")])
     a, _ = sorted(await frontier.claim(2), key=lambda lease: lease.name)
     crawl_delay = OriginRecord(
-        domain=a.domain,
-        origin="http://a.test",
-        status=RobotsStatus.RULES,
-        crawl_delay=2 * DELAY,
-        valid_for=1000,
+        domain=a.domain, origin="http://a.test", status=RobotsStatus.RULES, crawl_delay=2 * DELAY, valid_for=1000
     )
     await frontier.put_origins([crawl_delay])
     harness.advance(1)
     resumed = await harness.open()
     assert await resumed.recover() == 2
-    harness.advance(DELAY - 0.01)
+    harness.advance(DELAY)
     assert await resumed.claim(2) == []
-    harness.advance(0.01)
+    harness.advance(TICK)
     assert [lease.name for lease in await resumed.claim(2)] == ["b.test"]
     harness.advance(DELAY)
     assert [lease.name for lease in await resumed.claim(2)] == ["a.test"]
@@ -335,11 +329,7 @@ async def test_a_longer_crawl_delay_counts_for_the_visit_under_way(harness: Harn
     await frontier.add([url("http://a.test/1"), url("http://a.test/2")])
     (lease,) = await frontier.claim(1)
     record = OriginRecord(
-        domain=lease.domain,
-        origin="http://a.test",
-        status=RobotsStatus.RULES,
-        crawl_delay=300.0,
-        valid_for=1000,
+        domain=lease.domain, origin="http://a.test", status=RobotsStatus.RULES, crawl_delay=300.0, valid_for=1000
     )
     await frontier.put_origins([record])
     harness.advance(BUDGET + 299.99)
@@ -361,11 +351,7 @@ async def test_the_longest_crawl_delay_of_the_origins_counts(harness: Harness) -
 
     def record(origin: str, crawl_delay: float) -> OriginRecord:
         return OriginRecord(
-            domain=lease.domain,
-            origin=origin,
-            status=RobotsStatus.RULES,
-            crawl_delay=crawl_delay,
-            valid_for=1000,
+            domain=lease.domain, origin=origin, status=RobotsStatus.RULES, crawl_delay=crawl_delay, valid_for=1000
         )
 
     await frontier.put_origins([record("http://a.test", 300), record("http://www.a.test", 200)])
@@ -458,10 +444,7 @@ async def test_states_of_urls(harness: Harness) -> None:
     (lease,) = await frontier.claim(1)
     await frontier.settle([visited(lease, UrlState.REDIRECTED)])
     keys = [(u.domain, u.fingerprint) for u in (one, two, three)]
-    assert await frontier.states(keys) == {
-        keys[0]: UrlState.REDIRECTED,
-        keys[1]: UrlState.PENDING,
-    }
+    assert await frontier.states(keys) == {keys[0]: UrlState.REDIRECTED, keys[1]: UrlState.PENDING}
 
 
 async def test_counts_by_state(harness: Harness) -> None:
@@ -490,9 +473,7 @@ async def test_counts_by_state(harness: Harness) -> None:
     assert leased.urls
 
 
-async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(
-    harness: Harness,
-) -> None:
+async def test_ten_thousand_forbidden_urls_do_not_cost_ten_thousand_delays(harness: Harness) -> None:
     frontier = await harness.open()
     await frontier.add([url(f"http://a.test/private/{i}") for i in range(10_000)])
     await frontier.add([url("http://a.test/public", depth=1)])
@@ -590,4 +571,4 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
     )
     counts = await frontier.counts()
     assert counts.leases == 4
-    assert counts.unasked == {"blocked": 1, "given-back": 1, "deferred": 1}
+    assert counts.without_request == {"blocked": 1, "given-back": 1, "deferred": 1}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from rove.frontier.contract import Frontier, MovedContent
-from rove.frontier.postgres.reader import postgres_reader
+from rove.frontier.postgres.reader import PostgresTables
+from rove.frontier.reader import CrawlReader
 from rove.model.ledger import Content, Location
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, VisitResult
@@ -156,7 +157,7 @@ async def test_a_text_is_forgotten_where_it_was(harness: Harness) -> None:
 
 
 async def test_two_processes_store_the_same_texts_at_the_same_time(harness: Harness) -> None:
-    """In any order, neither waits for the other for ever."""
+    """In any order, the two never deadlock."""
     one, other = await harness.open(), await harness.open()
     a, b = await leases(one, "a", "b")
     hashes = range(200)
@@ -177,7 +178,7 @@ async def test_a_text_on_another_machine_says_where_it_is(postgres: PostgresHarn
     (a,) = await leases(frontier, "a")
     await frontier.settle([stored(a, content(a))])
     for key, node in ((NODE.key, ""), ("other", "h:/p")):
-        reader = postgres_reader(postgres.database, key)
+        reader = CrawlReader(PostgresTables(postgres.database, key))
         contents = await reader.contents([HASH])
         assert contents == {HASH: content(a).replace(node=node)}
     await postgres.close()

@@ -20,12 +20,7 @@ from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from rove.urls.canonical import canonical
 from tests.contract.harness import BUDGET, DELAY, Harness, first_urls, url, visited
 
-DONE, BLOCKED, FAILED, PENDING = (
-    UrlState.DONE,
-    UrlState.BLOCKED,
-    UrlState.FAILED,
-    UrlState.PENDING,
-)
+DONE, BLOCKED, FAILED, PENDING = (UrlState.DONE, UrlState.BLOCKED, UrlState.FAILED, UrlState.PENDING)
 A = url("http://a.test/")
 
 
@@ -84,9 +79,7 @@ async def test_the_pending_urls_of_an_excluded_domain_are_blocked(harness: Harne
     await check(harness, frontier)
 
 
-async def test_urls_added_to_an_excluded_domain_wait_and_are_taken_by_the_next_round(
-    harness: Harness,
-) -> None:
+async def test_urls_added_to_an_excluded_domain_wait_and_are_taken_by_the_next_round(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, "http://a.test/0")
     await frontier.exclude({A.domain: "a.test"})
@@ -184,9 +177,7 @@ async def test_an_included_domain_that_does_not_answer_is_not_waited_for(harness
     assert await frontier.next_due() is None
 
 
-async def test_a_deferred_url_that_is_overdue_when_it_comes_back_is_claimed(
-    harness: Harness,
-) -> None:
+async def test_a_deferred_url_that_is_overdue_when_it_comes_back_is_claimed(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, "http://a.test/1", "http://b.test/1")
     (lease,) = [lease for lease in await frontier.claim(2) if lease.name == "a.test"]
@@ -289,9 +280,7 @@ async def test_all_that_a_leased_domain_has_may_be_withdrawn(harness: Harness) -
     assert await frontier.next_due() == pytest.approx(DELAY)
 
 
-async def test_a_lease_stays_valid_while_its_urls_are_withdrawn_and_reopened(
-    harness: Harness,
-) -> None:
+async def test_a_lease_stays_valid_while_its_urls_are_withdrawn_and_reopened(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://a.test/{i}" for i in range(6)])
     (lease,) = await frontier.claim(1)
@@ -547,9 +536,7 @@ async def test_urls_that_another_exclusion_covers_stay_blocked(
     assert set((await states(frontier, WEB)).values()) == {PENDING}
 
 
-async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(
-    harness: Harness,
-) -> None:
+async def test_a_visited_domain_that_is_excluded_and_included_keeps_its_delay(harness: Harness) -> None:
     frontier = await harness.open()
     await add(frontier, *[f"http://www.a.test/{i}" for i in range(3)])
     (lease,) = await frontier.claim(1)

@@ -7,22 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from rove.frontier.contract import Frontier, LostVisit
-from rove.model.ledger import (
-    DelaySource,
-    Location,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-)
+from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus
 from rove.urls.fingerprint import fingerprint_bytes
-from tests.contract.harness import BUDGET, DELAY, START, Harness, page_row, url, visited
+from tests.contract.harness import BUDGET, DELAY, START, TICK, Harness, page_row, url, visited
 
 DONE = UrlState.DONE
 RULES = b"User-agent: *\nDisallow: /private\n\xff\x00"
@@ -65,11 +54,7 @@ async def one_lease(frontier: Frontier, urls: int = 3) -> Lease:
     ],
 )
 async def test_a_row_says_how_long_its_domain_is_left_alone_and_why(
-    harness: Harness,
-    crawl_delay: float,
-    pause: float,
-    pause_from: DelaySource,
-    expected: tuple[float, DelaySource],
+    harness: Harness, crawl_delay: float, pause: float, pause_from: DelaySource, expected: tuple[float, DelaySource]
 ) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
@@ -272,13 +257,7 @@ async def test_the_record_of_a_domain(harness: Harness) -> None:
 
 def lost(lease: Lease, *rows: RequestRow, earliest: int = 0, robots: list[bytes] | None = None) -> LostVisit:
     entries = [row.replace(settlement=Settlement.LOST, process=1, delay=DELAY) for row in rows]
-    return LostVisit(
-        domain=lease.domain,
-        visit=lease.token,
-        rows=entries,
-        earliest=earliest,
-        robots=robots or [],
-    )
+    return LostVisit(domain=lease.domain, visit=lease.token, rows=entries, earliest=earliest, robots=robots or [])
 
 
 async def test_requests_of_a_lost_visit_are_entered_once(harness: Harness) -> None:
@@ -323,8 +302,8 @@ async def test_the_responses_of_a_lost_visit_postpone_its_domain(harness: Harnes
     lease = await one_lease(frontier)
     resumed = await harness.open()
     await resumed.recover()
-    assert await resumed.next_due() == pytest.approx(DELAY)
-    for seconds, expected in ((1.0, DELAY), (900.0, 900.0), (300.0, 900.0)):
+    assert await resumed.next_due() == pytest.approx(DELAY + TICK)
+    for seconds, expected in ((1.0, DELAY + TICK), (900.0, 900.0), (300.0, 900.0)):
         earliest = harness.now() + round(seconds * 1000)
         await resumed.record_lost([lost(lease, earliest=earliest)])
         assert await resumed.next_due() == pytest.approx(expected)
@@ -402,9 +381,7 @@ async def test_where_a_robots_txt_came_from_comes_back(harness: Harness) -> None
     assert await frontier.origins([key]) == [fresh]
 
 
-async def test_unstorable_characters_in_validators_are_replaced(
-    harness: Harness,
-) -> None:
+async def test_unstorable_characters_in_validators_are_replaced(harness: Harness) -> None:
     frontier = await harness.open()
     lease = await one_lease(frontier)
     await frontier.put_origins([origin(lease, etag="a\0b", last_modified="\ud800")])

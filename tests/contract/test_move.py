@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 
 from rove.errors import FrontierError
-from rove.frontier.contract import (
-    Catalog,
-    Frontier,
-    FrontierReader,
-    SeedSource,
-)
+from rove.frontier.contract import Catalog, Frontier, FrontierReader, SeedSource
 from rove.frontier.move.mover import PROGRESS_SECONDS
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
@@ -27,13 +22,9 @@ from rove.frontier.queries import load_queries
 from rove.frontier.runs import crawled_seconds
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.model.ledger import (
-    DelaySource,
-)
+from rove.model.ledger import DelaySource
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Lease,
-)
+from rove.model.visits import Lease
 from rove.urls.fingerprint import fingerprint_bytes
 from tests.contract.harness import url
 from tests.contract.moved_crawl import (
@@ -105,11 +96,7 @@ async def test_a_moved_crawl_continues_as_it_would_have(tmp_path: Path, target: 
 
 def _as_offered(leases: list[Lease]) -> dict[str, Any]:
     return {
-        lease.name: (
-            lease.crawl_delay,
-            lease.pace,
-            [(u.url, u.depth, u.attempts) for u in lease.urls],
-        )
+        lease.name: (lease.crawl_delay, lease.pace, [(u.url, u.depth, u.attempts) for u in lease.urls])
         for lease in leases
     }
 
@@ -118,14 +105,14 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
     path, clock = await crawl_in(tmp_path)
     await target.take_clock()
     moved = await target.move(path)
-    assert moved.rows["URLs"] == 78
-    assert moved.rows["domains"] == 15
+    assert moved["URLs"] == 78
+    assert moved["domains"] == 15
     assert not await target.is_moving()
     with sqlite_file(path) as connection:
         for table in TABLES:
             sql = f"SELECT count(*) FROM {table.name} WHERE {SHARED.get(table.name, 'true')}"
             (count,) = connection.execute(sql).fetchone()
-            assert moved.rows[table.title] == count > 0
+            assert moved[table.title] == count > 0
             assert await target.rows(sql) == [(count,)]
         order = "SELECT url, depth FROM url WHERE state = 0 ORDER BY domain, priority, position"
         assert await target.rows(order) == connection.execute(order).fetchall()
@@ -195,11 +182,7 @@ async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int,
     for old, new in zip(before, after, strict=True):
         assert least <= new.began - old.began == new.ended - old.ended <= most
         assert new.replace(began=old.began, ended=old.ended) == old
-    assert {row.delay_from for row in after} >= {
-        DelaySource.DELAY,
-        DelaySource.CRAWL_DELAY,
-        DelaySource.RETRY_AFTER,
-    }
+    assert {row.delay_from for row in after} >= {DelaySource.DELAY, DelaySource.CRAWL_DELAY, DelaySource.RETRY_AFTER}
     assert [row.seq async for row in there.elsewhere(77)] == [7]
 
 
@@ -263,8 +246,7 @@ async def test_text_that_postgresql_cannot_store(tmp_path: Path, target: Target)
         connection.execute("DELETE FROM exclusion")
         for pattern in ("a\0b", "a\0c", "a\x01", "b", "ä"):
             connection.execute(
-                "INSERT INTO exclusion (pattern, at, wall, who, reason) VALUES (?, 1, 1, '', '')",
-                (pattern,),
+                "INSERT INTO exclusion (pattern, at, wall, who, reason) VALUES (?, 1, 1, '', '')", (pattern,)
             )
         visits = [row[0] for row in connection.execute("SELECT DISTINCT visit FROM request")]
     await target.move(path, slice_rows=1)

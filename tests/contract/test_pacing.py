@@ -6,15 +6,9 @@ import pytest
 
 from rove.frontier.contract import Frontier
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from tests.contract.harness import BUDGET, DELAY, Harness, url, visited
+from tests.contract.harness import BUDGET, DELAY, TICK, Harness, url, visited
 
 DONE = UrlState.DONE
 LEAVING = Pace(failures=FAILURES_BEFORE_LEAVING)
@@ -130,7 +124,7 @@ async def test_a_backoff_holds_after_a_crash(harness: Harness) -> None:
     harness.advance(1)
     resumed = await harness.open()
     assert await resumed.recover() == 1
-    lease = await is_due_after(harness, resumed, 400.0)
+    lease = await is_due_after(harness, resumed, 400.0 + TICK)
     assert lease.pace == Pace(backoff=400.0)
 
 
@@ -145,7 +139,7 @@ async def test_a_backoff_below_the_delay_changes_nothing_after_a_crash(
     await is_due_after(harness, frontier, expected)
     resumed = await harness.open()
     await resumed.recover()
-    await is_due_after(harness, resumed, expected)
+    await is_due_after(harness, resumed, expected + TICK)
 
 
 async def test_a_domain_that_does_not_answer_is_not_waited_for(harness: Harness) -> None:

@@ -208,9 +208,7 @@ async def test_a_process_that_joins_after_a_step_claims_nothing_early(
     await crawl.look()
 
 
-async def test_a_process_that_joined_before_a_step_back_was_corrected_writes_corrected_times(
-    crawl: Crawl,
-) -> None:
+async def test_a_process_that_joined_before_a_step_back_was_corrected_writes_corrected_times(crawl: Crawl) -> None:
     await crawl.start()
     crawl.harness.advance(2 * HOUR)
     await crawl.look()
@@ -224,9 +222,7 @@ async def test_a_process_that_joined_before_a_step_back_was_corrected_writes_cor
     await crawl.is_due_after(DELAY)
 
 
-async def test_between_a_step_and_its_correction_a_new_process_trusts_the_clock(
-    crawl: Crawl,
-) -> None:
+async def test_between_a_step_and_its_correction_a_new_process_trusts_the_clock(crawl: Crawl) -> None:
     """A known limit: nothing tells the step from time that has passed. Other processes look every two seconds."""
     await crawl.start()
     await visit(crawl.frontiers[0])

@@ -223,10 +223,7 @@ async def _stop_while_away(server: PostgresServer, *, first_pause: float = FIRST
     frontier = PostgresFrontier(database, Policy(delay=0.0, budget=1.0), machine=1)
     await asyncio.to_thread(server.stop)
     try:
-        waiting = [
-            asyncio.create_task(frontier.add([url("http://a.test/")])),
-            asyncio.create_task(frontier.claim(1)),
-        ]
+        waiting = [asyncio.create_task(frontier.add([url("http://a.test/")])), asyncio.create_task(frontier.claim(1))]
         await asyncio.sleep(1.0)
         assert len(news) == 1 and not any(task.done() for task in waiting)
         frontier.stop_waiting(0.5)

@@ -228,14 +228,26 @@ def _unbounded(node: Node) -> list[Node]:
     return [source for child in node.inputs for source in _unbounded(child)]
 
 
+def test_a_scan_would_be_found() -> None:
+    """The check can fail."""
+    scan = Node("Seq Scan", "url", "", "")
+    batch = Node("Function Scan", "", "", "")
+    whole = Node("Index Scan", "url", "url_pkey", "")
+    one = Node("Index Scan", "url", "url_pkey", "(domain = e.domain)")
+    assert faults_in(scan)
+    assert faults_in(whole)
+    assert faults_in(Node("Bitmap Heap Scan", "url", "", ""))
+    assert faults_in(Node("Hash Join", "", "", "", [one, batch]))
+    driven = Node("Nested Loop", "", "", "", [batch, one])
+    assert not faults_in(Node("Sort", "", "", "", [driven]))
+    driving = Node("Nested Loop", "", "", "", [one, batch])
+    assert faults_in(Node("Sort", "", "", "", [driving]))
+
+
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", sorted(USED))
 def test_no_statement_scans_or_sorts_a_table(plans: dict[tuple[str, str], Node], name: str, state: str) -> None:
-    faults = faults_in(
-        plans[state, name],
-        counts=COUNTED_INDEXES.get(name, ""),
-        sorts=SORTED_INDEXES.get(name, ""),
-    )
+    faults = faults_in(plans[state, name], counts=COUNTED_INDEXES.get(name, ""), sorts=SORTED_INDEXES.get(name, ""))
     assert faults == [], f"{name}, tables {state}"
 
 
@@ -279,8 +291,7 @@ def test_a_claim_reads_its_index_between_the_bound_and_now(
     (scan,) = locking.inputs
     assert (locking.kind, scan.kind, scan.index) == ("LockRows", "Index Scan", index)
     assert re.fullmatch(
-        rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)",
-        scan.condition,
+        rf"\(\(ready_at >= {re.escape(BOUND)}\) AND \(ready_at <= (\$\d+|\(InitPlan \d+\)\.col1)\)\)", scan.condition
     ), scan.condition
 
 
@@ -299,19 +310,3 @@ def test_the_head_of_a_domain_is_read_in_order_below_a_limit(plans: dict[tuple[s
         ]
         reading = [node for node in plan.walk() if node.index == "url_pending"]
         assert limited == reading, f"{name}, tables {state}"
-
-
-def test_a_scan_would_be_found() -> None:
-    """The check can fail."""
-    scan = Node("Seq Scan", "url", "", "")
-    batch = Node("Function Scan", "", "", "")
-    whole = Node("Index Scan", "url", "url_pkey", "")
-    one = Node("Index Scan", "url", "url_pkey", "(domain = e.domain)")
-    assert faults_in(scan)
-    assert faults_in(whole)
-    assert faults_in(Node("Bitmap Heap Scan", "url", "", ""))
-    assert faults_in(Node("Hash Join", "", "", "", [one, batch]))
-    driven = Node("Nested Loop", "", "", "", [batch, one])
-    assert not faults_in(Node("Sort", "", "", "", [driven]))
-    driving = Node("Nested Loop", "", "", "", [one, batch])
-    assert faults_in(Node("Sort", "", "", "", [driving]))

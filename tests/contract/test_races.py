@@ -27,16 +27,7 @@ from rove.frontier.postgres.session import QUERIES
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy import budget
-from tests.contract.harness import (
-    BUDGET,
-    DELAY,
-    PENDING,
-    PostgresHarness,
-    connected,
-    raw,
-    url,
-    visited,
-)
+from tests.contract.harness import BUDGET, DELAY, PENDING, PostgresHarness, connected, raw, url, visited
 
 DONE = UrlState.DONE
 SCHEMA = "races"
@@ -529,9 +520,7 @@ async def _until_waiting(crawl: Crawl, number: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_claims_under_an_old_snapshot_skip_old_row_versions(
-    postgres: PostgresHarness,
-) -> None:
+async def test_claims_under_an_old_snapshot_skip_old_row_versions(postgres: PostgresHarness) -> None:
     """Vacuum can remove nothing, and a claim still reads about as much as at the start.
 
     Between the bound and the due domains there are two seconds' worth of old versions. Older ones are skipped.

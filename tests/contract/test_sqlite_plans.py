@@ -18,7 +18,7 @@ KEYS = ("PRIMARY KEY", "domain_key (id=?)", "url_key (domain=? AND fingerprint=?
 READ_WHOLE = {
     "counters",
     "runs",
-    "processes",
+    "participants",
     "other_processes",
     "last_seen",
     "seed_sources",

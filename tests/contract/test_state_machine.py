@@ -14,28 +14,14 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from rove.frontier.capacity import MEMORY_SECONDS
 from rove.frontier.contract import MAX_UNSETTLED_CLAIMS, Frontier
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Deferred,
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, Settled, VisitResult
 from rove.policy import budget
-from tests.contract.harness import Harness, PostgresHarness, SqliteHarness, url
+from tests.contract.harness import TICK, Harness, PostgresHarness, SqliteHarness, url
 
 T = TypeVar("T")
 
@@ -135,16 +121,14 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(
         links=st.lists(
-            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3)),
-            min_size=1,
-            max_size=6,
+            st.tuples(st.sampled_from(DOMAINS), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=6
         )
     )
     def add(self, links: list[tuple[str, int, int]]) -> None:
-        offers = [(f"http://{name}/{n}", depth) for name, n, depth in links]
-        dropped = [offer for offer in offers if self.is_dropped(*offer)]
+        links_found = [(f"http://{name}/{n}", depth) for name, n, depth in links]
+        dropped = [link for link in links_found if self.is_dropped(*link)]
         best: dict[str, tuple[int, int]] = {}
-        for text, depth in offers:
+        for text, depth in links_found:
             self.arrivals += 1
             if not self.is_dropped(text, depth):
                 best[text] = min(best.get(text, (depth, self.arrivals)), (depth, self.arrivals))
@@ -169,7 +153,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.full[name] = (worst, self.now + MEMORY_SECONDS)
         taken_out = [text for texts in trimmed.values() for text in texts]
         self.refused += len(dropped) + len(taken_out)
-        added = self.run(self.frontier.add([url(text, depth) for text, depth in offers]))
+        added = self.run(self.frontier.add([url(text, depth) for text, depth in links_found]))
         assert added.unseen == unseen
         refused = {*taken_out, *(text for text, _ in dropped)}
         assert added.refused == {url(text).fingerprint for text in refused}
@@ -282,12 +266,7 @@ class FrontierMachine(RuleBasedStateMachine):
             elif fate != "leave":
                 wait = data.draw(st.sampled_from([1.0, 50.0]))
                 deferred.append(
-                    Deferred(
-                        fingerprint=pending.fingerprint,
-                        seconds=wait,
-                        attempts=1,
-                        failing=fate == "hold",
-                    )
+                    Deferred(fingerprint=pending.fingerprint, seconds=wait, attempts=1, failing=fate == "hold")
                 )
                 if pending.url in domain.pending:
                     due = self.now + wait
@@ -306,7 +285,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.settle([visit])) == 1
         assert self.run(self.frontier.settle([visit])) == 0, "the repeated one finds it settled"
         delay = max(domain.delay(), pause)
-        domain.not_before = self.now - ago + delay if asked else self.now
+        domain.not_before = self.now - ago + delay + TICK if asked else self.now
         domain.backoff = backoff
         domain.lease = None
         domain.unsettled = 0
@@ -321,7 +300,7 @@ class FrontierMachine(RuleBasedStateMachine):
         domain = self.domains[lease.name]
         if domain.token == lease.token and domain.lease is None and domain.unsettled:
             # There was no visit since, so the end of this one counts.
-            domain.not_before = self.now + domain.delay()
+            domain.not_before = self.now + domain.delay() + TICK
             domain.unsettled = 0
 
     @precondition(lambda self: self.leased())
@@ -349,7 +328,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.run(self.frontier.recover()) == len(self.leased())
         for domain in self.leased():
             assert domain.lease is not None
-            cut = self.now + domain.delay_after_loss()
+            cut = self.now + domain.delay_after_loss() + TICK
             domain.not_before = min(domain.lease_ends, cut)
             self.lost.append(domain.lease)
             domain.lease = None
@@ -457,10 +436,7 @@ def small_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 machine_settings = settings(
-    max_examples=40,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 long_settings = settings(machine_settings, max_examples=2_000, stateful_step_count=80)
 
@@ -469,9 +445,7 @@ def test_the_embedded_frontier_agrees_with_its_model() -> None:
     run_state_machine_as_test(SqliteMachine, settings=machine_settings)
 
 
-def test_the_frontier_on_postgres_agrees_with_its_model(
-    schema_of_contract_tests: PostgresHarness,
-) -> None:
+def test_the_frontier_on_postgres_agrees_with_its_model(schema_of_contract_tests: PostgresHarness) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=settings(machine_settings, max_examples=20))
 
@@ -484,8 +458,6 @@ def test_the_embedded_frontier_agrees_with_its_model_for_long() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_frontier_on_postgres_agrees_with_its_model_for_long(
-    schema_of_contract_tests: PostgresHarness,
-) -> None:
+def test_the_frontier_on_postgres_agrees_with_its_model_for_long(schema_of_contract_tests: PostgresHarness) -> None:
     PostgresMachine.harness_of_tests = schema_of_contract_tests
     run_state_machine_as_test(PostgresMachine, settings=long_settings)

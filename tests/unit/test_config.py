@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.config import (
-    Limits,
-    Settings,
-    parse_duration,
-    parse_size,
-    settings_from_json,
-    with_limits,
-)
+from rove.config import Limits, Settings, parse_duration, parse_size, settings_from_json, with_limits
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
+from rove.policy.budget import DomainBudget
 from rove.policy.constants import DEFAULT_DELAY
 
 GOOD = Settings(email="me@example.org")
@@ -79,23 +73,7 @@ def test_a_size(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " ",
-        "M",
-        "MiB",
-        "-1",
-        "+1M",
-        "1e9",
-        "1,5G",
-        "5 apples",
-        "5MM",
-        "5iB",
-        ".5G",
-        "٣G",
-        "9" * 400,
-    ],
+    "text", ["", " ", "M", "MiB", "-1", "+1M", "1e9", "1,5G", "5 apples", "5MM", "5iB", ".5G", "٣G", "9" * 400]
 )
 def test_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
@@ -214,20 +192,13 @@ def test_a_setting_that_is_not_stored_has_its_default() -> None:
 def test_how_long_a_crawl_is_expected_to_run(
     horizon: float | None, max_duration: float | None, expected: float
 ) -> None:
-    limits = Limits(max_duration=max_duration, max_pages_per_domain=7)
-    settings = replace(GOOD, horizon=horizon, limits=limits)
+    settings = replace(GOOD, horizon=horizon, limits=Limits(max_duration=max_duration, max_pages_per_domain=7))
     assert settings.planned_seconds == expected
-    assert policy_of(settings).domain_budget == settings.domain_budget
+    budget = DomainBudget(horizon=expected, delay=settings.delay, max_pages=7)
+    assert policy_of(settings).domain_budget == budget
 
 
-OLD = Limits(
-    max_pages=100,
-    max_duration=60.0,
-    max_pages_per_domain=5,
-    pages_before=10,
-    seconds_before=20.0,
-    epoch=3,
-)
+OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_before=10, seconds_before=20.0, epoch=3)
 
 
 @pytest.mark.parametrize(
@@ -242,12 +213,7 @@ OLD = Limits(
         (
             {"max_pages": 1, "max_duration": 2.0, "max_pages_per_domain": 3},
             Limits(
-                max_pages=1,
-                max_duration=2.0,
-                max_pages_per_domain=3,
-                pages_before=1000,
-                seconds_before=2000.0,
-                epoch=4,
+                max_pages=1, max_duration=2.0, max_pages_per_domain=3, pages_before=1000, seconds_before=2000.0, epoch=4
             ),
         ),
     ],

@@ -102,10 +102,7 @@ def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("a file")
     for root in (file, file / "below"):
-        with (
-            pytest.raises(UsageError, match="cannot be used as a data directory"),
-            DataDir(root).held(),
-        ):
+        with pytest.raises(UsageError, match="cannot be used as a data directory"), DataDir(root).held():
             pytest.fail("held a file")
     assert file.read_text() == "a file"
 

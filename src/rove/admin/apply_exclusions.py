@@ -37,11 +37,7 @@ async def block_covered(
 
 
 async def reopen_covered(
-    frontier: Frontier,
-    patterns: Sequence[str],
-    remaining: Exclusions,
-    *,
-    domains_per_slice: int = DOMAINS_PER_SLICE,
+    frontier: Frontier, patterns: Sequence[str], remaining: Exclusions, *, domains_per_slice: int = DOMAINS_PER_SLICE
 ) -> int:
     """Make the URLs pending that lifted patterns cover and no remaining exclusion does; return how many."""
     lifted = Exclusions(patterns)

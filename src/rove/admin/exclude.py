@@ -35,7 +35,7 @@ class Excluded:
 
 
 async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Excluded:
-    """Never fetch what patterns cover again, on any machine, and take their pending URLs out of the queue."""
+    """Stop fetching the hosts that patterns cover, on all machines, and take their pending URLs out of the queue."""
     data = DataDir(data_dir)
     async with opened_backend(data) as backend:
         new = await backend.catalog.add_exclusions(patterns, who=current_user(), reason=reason)

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.backends import node_of, remote_for_move
-from rove.frontier.move.mover import Moved, move
+from rove.frontier.move.mover import move
 
 
-async def move_to_postgres(data: DataDir, url: str, crawl_name: str | None, *, say: Callable[[str], None]) -> Moved:
-    """Copy the frontier and let the data directory use the copy. Killed, it resumes when it is called again."""
+async def move_to_postgres(
+    data: DataDir, url: str, crawl_name: str | None, *, say: Callable[[str], None]
+) -> dict[str, int]:
+    """Copy the frontier and let the data directory use the copy. If it is killed, the next call resumes it."""
     if not data.frontier.exists() and data.moved.exists():
         raise UsageError(f"{data.root} was moved already; continue it with 'rove crawl --resume'")
     if not data.frontier.exists():

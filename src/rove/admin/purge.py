@@ -39,7 +39,7 @@ class Purged:
 
 
 async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Purged:
-    """Delete what a pattern covers from the WARC files of this machine; UsageError if a crawl is running here."""
+    """Delete the pages that a pattern covers from the WARC files here; raise UsageError if a crawl is running here."""
     data = DataDir(data_dir)
     covered = Exclusions([pattern])
     with data.held():
@@ -49,10 +49,7 @@ async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Pur
 
 
 async def _purge(
-    directory: Path,
-    backend: Backend,
-    is_purged: Callable[[str], bool],
-    say: Callable[[str], None],
+    directory: Path, backend: Backend, is_purged: Callable[[str], bool], say: Callable[[str], None]
 ) -> Purged:
     done = Purged()
     loop = asyncio.get_running_loop()
@@ -80,8 +77,8 @@ async def _heirs(
 ) -> dict[int, Heir]:
     """Find, for each text of a deleted page, a remaining page with the same text; by the offset of the text.
 
-    A text without one is forgotten before it is deleted. In the other order, a purge that is killed in between would
-    leave a text that a crawl could refer to but that is gone. If another machine refers to the text at this very
+    A text without one is forgotten before it is deleted. If it were deleted first, a purge that is killed in between
+    would leave a crawl able to refer to a text that is gone. If another machine refers to the text at this very
     moment, that copy is lost too, and `rove show` says so.
     """
     known = await backend.reader.contents({hash for hash, _ in texts})
@@ -89,7 +86,7 @@ async def _heirs(
     for hash, where in texts:
         content = known.get(hash)
         if content is None or content.node or content.where != where:
-            continue  # nobody refers to this record
+            continue  # no page refers to this record
         heir = await _heir(backend.reader, hash, is_purged)
         if heir is None:
             forgotten.append((hash, where))

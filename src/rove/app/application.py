@@ -11,12 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from rove import __version__
-from rove.app.concurrency import (
-    available_cores,
-    fetches_per_process,
-    process_count,
-    raise_open_files,
-)
+from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.recovery import recover_requests, recover_store
@@ -44,14 +39,6 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """A running crawl, for the part that shows it."""
-
-    runner: Runner
-    context: RunContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How a run ended."""
 
@@ -69,7 +56,7 @@ class CrawlApp:
         options: CrawlOptions,
         *,
         say: Callable[[str], None],
-        watch: Callable[[Running], Awaitable[None]],
+        watch: Callable[[Runner, RunContext], Awaitable[None]],
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
@@ -121,13 +108,9 @@ class CrawlApp:
             limits=settings.limits,
             seconds_before=crawled_seconds(await backend.reader.runs()) - settings.limits.seconds_before,
             started=steady_seconds(),
-            clock=steady_seconds,
         )
         processes = process_count(
-            self._options.processes,
-            cores=available_cores(),
-            concurrency=settings.concurrency,
-            is_sqlite=remote is None,
+            self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
         fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
@@ -149,15 +132,12 @@ class CrawlApp:
     async def _run(self, context: RunContext) -> Summary:
         async with self._runner(context) as runner:
             loader = await self._loader(context)
-            async with self._watched(Running(runner=runner, context=context)):
+            async with self._watched(runner, context):
                 ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
-            ending=ending,
-            counters=runner.progress.snapshot(),
-            seconds=seconds,
-            counts=await context.frontier.counts(),
+            ending=ending, counters=runner.progress.snapshot(), seconds=seconds, counts=await context.frontier.counts()
         )
 
     def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:
@@ -166,12 +146,10 @@ class CrawlApp:
         return worker_processes(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
 
     @asynccontextmanager
-    async def _watched(self, running: Running) -> AsyncIterator[None]:
+    async def _watched(self, runner: Runner, context: RunContext) -> AsyncIterator[None]:
         """Show the crawl, and watch for changed settings, while it runs."""
-        tasks = [
-            asyncio.ensure_future(self._watch(running)),
-            asyncio.ensure_future(_stop_when_changed(running)),
-        ]
+        watching, stopping = self._watch(runner, context), _stop_when_changed(runner, context)
+        tasks = [asyncio.ensure_future(watching), asyncio.ensure_future(stopping)]
         try:
             yield
         finally:
@@ -198,9 +176,8 @@ class CrawlApp:
             self._say(sentence)
 
 
-async def _stop_when_changed(running: Running) -> None:
-    """Stop this run when another machine saves new settings, so that all machines keep to them."""
-    context = running.context
+async def _stop_when_changed(runner: Runner, context: RunContext) -> None:
+    """Stop this run when another machine saves new settings, so that all machines use the same."""
     while True:
         await asyncio.sleep(REVISION_SECONDS)
         try:
@@ -209,7 +186,7 @@ async def _stop_when_changed(running: Running) -> None:
             log.warning("could not check for changed settings: %s", error)
             continue
         if revision != context.revision:
-            running.runner.stop(Ending.CHANGED)
+            runner.stop(Ending.CHANGED)
             return
 
 

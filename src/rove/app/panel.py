@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.progress import Progress, ceiling_share
+from rove.crawl.progress import Counters, Progress, ceiling_share
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Frontier
 from rove.humanize import counted, seconds_text, size_text
@@ -28,20 +27,15 @@ ERRORS_SHOWN = 4
 class View:
     """The numbers on display at one moment."""
 
+    counters: Counters
+    counts: Counts
     rate: float
     average: float
-    pages: int
-    bytes: int
-    in_flight: int
-    counts: Counts
     share: float | None
     """The visits made, as a share of those that politeness allows."""
-    errors: Counter[str]
     left: str
-    """What is left until a limit is reached; '' without a limit."""
+    """The time and the pages until a limit is reached; '' without a limit."""
     seconds: float
-    trouble: str = ""
-    """Why the crawl is slowed down or paused, or ''."""
 
 
 class Panel:
@@ -86,16 +80,12 @@ class Panel:
         domains = counts.domains
         with_work = domains["waiting"] + domains["ready"] + domains["leased"]
         return View(
+            counters=progress.snapshot(),
+            counts=counts,
             rate=progress.pages_per_second(),
             average=progress.average(now),
-            pages=progress.pages,
-            bytes=progress.bytes,
-            in_flight=progress.in_flight,
-            counts=counts,
             share=ceiling_share(progress.visits_per_second(), with_work, self._delay),
-            errors=progress.errors,
             left=self._left(counts),
-            trouble=progress.trouble,
             seconds=now - progress.started,
         )
 
@@ -114,46 +104,40 @@ class Panel:
 
 def plain_line(view: View) -> str:
     """Return the view as one line of text."""
-    domains, share = view.counts.domains, _percent(view.share)
-    errors = view.errors.total()
+    counters, domains = view.counters, view.counts.domains
     return (
-        f"{seconds_text(view.seconds)}: {counted(view.pages, 'page')}, {view.rate:.1f}/s now, "
-        f"{view.average:.1f}/s on average, {size_text(view.bytes)}, {view.in_flight} in flight, "
+        f"{seconds_text(view.seconds)}: {counted(counters.pages, 'page')}, {view.rate:.1f}/s now, "
+        f"{view.average:.1f}/s on average, {size_text(counters.bytes)}, {counters.in_flight} in flight, "
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased, "
-        f"{view.counts.urls_pending:,} URLs pending, {share} of the politeness ceiling, {errors:,} errors"
+        f"{view.counts.urls_pending:,} URLs pending, {_percent(view.share)} of the politeness ceiling, "
+        f"{counters.errors.total():,} errors"
         + (f", left: {view.left}" if view.left else "")
-        + (f", {view.trouble}" if view.trouble else "")
+        + (f", {counters.trouble}" if counters.trouble else "")
     )
 
 
 def frame(view: View) -> Frame:
     """Return the view as a panel."""
-    domains = view.counts.domains
+    counters, domains = view.counters, view.counts.domains
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(min_width=14)
     table.add_column(style="dim")
     table.add_column()
-    table.add_row("pages", Text(f"{view.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}")
+    table.add_row("pages", Text(f"{counters.pages:,}", style="bold"), "domains ready", f"{domains['ready']:,}")
     table.add_row("pages/s now", Text(f"{view.rate:.1f}", style="bold"), "waiting", f"{domains['waiting']:,}")
     table.add_row("on average", f"{view.average:.1f}", "leased", f"{domains['leased']:,}")
-    table.add_row("received", size_text(view.bytes), "idle", f"{domains['idle']:,}")
-    table.add_row("in flight", f"{view.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}")
-    table.add_row(
-        "running for",
-        seconds_text(view.seconds),
-        "ceiling used",
-        _percent(view.share),
-    )
-    errors = ", ".join(f"{name} {count:,}" for name, count in view.errors.most_common(ERRORS_SHOWN))
-    errors = errors or "none"
+    table.add_row("received", size_text(counters.bytes), "idle", f"{domains['idle']:,}")
+    table.add_row("in flight", f"{counters.in_flight:,}", "URLs pending", f"{view.counts.urls_pending:,}")
+    table.add_row("running for", seconds_text(view.seconds), "ceiling used", _percent(view.share))
+    errors = ", ".join(f"{name} {count:,}" for name, count in counters.errors.most_common(ERRORS_SHOWN))
     below = Table.grid(padding=(0, 2))
     below.add_column(style="dim")
     below.add_column()
-    below.add_row("errors", errors)
+    below.add_row("errors", errors or "none")
     below.add_row("left", view.left or "until all URLs are done")
-    if view.trouble:
-        below.add_row("state", Text(view.trouble, style="bold"))
+    if counters.trouble:
+        below.add_row("state", Text(counters.trouble, style="bold"))
     return Frame(Group(table, below), title="rove", title_align="left", expand=False)
 
 

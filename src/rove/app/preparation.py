@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -116,8 +116,9 @@ def _check_syntax(options: CrawlOptions) -> None:
 
 
 def _check_files(options: CrawlOptions) -> None:
-    if options.seeds not in (None, "-") and not Path(str(options.seeds)).is_file():
-        if Path(str(options.seeds)).exists():
+    seeds = None if options.seeds in (None, "-") else Path(options.seeds)
+    if seeds is not None and not seeds.is_file():
+        if seeds.exists():
             raise UsageError(
                 f"the seed file {options.seeds} is not a regular file; to read seeds from a pipe, use 'rove crawl -'"
             )
@@ -165,7 +166,7 @@ def _drop_params_text(settings: Settings) -> str:
 
 
 async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -> Limits:
-    """Return the limits of the crawl; those given now count from where the crawl stands."""
+    """Return the limits of the crawl; new ones count from the pages and the time so far."""
     return with_limits(
         settings.limits,
         max_pages=options.max_pages,
@@ -200,7 +201,8 @@ def read_exclusions(path: Path | None) -> list[str]:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
-    if threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -210,16 +212,12 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _opened(seeds: str | None) -> Iterator[BinaryIO | None]:
+def _opened(seeds: str | None) -> AbstractContextManager[BinaryIO | None]:
     if seeds is None:
-        yield None
-    elif seeds == "-":
-        yield sys.stdin.buffer
-    else:
-        try:
-            file = Path(seeds).open("rb")  # noqa: SIM115 - closed below
-        except OSError as error:
-            raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error
-        with file:
-            yield file
+        return nullcontext()
+    if seeds == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(seeds).open("rb")
+    except OSError as error:
+        raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error

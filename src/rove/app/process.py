@@ -58,7 +58,8 @@ async def assembled(
     `name` starts the names of its WARC files; `on_news` shows a sentence to the user.
     """
     spare = SpareFiles()
-    fetcher, reader = _fetcher(settings), _reader(settings)
+    fetcher = _fetcher(settings)
+    reader = PageReader(max_links=settings.max_links, drop_params=settings.drop_params, max_memory=settings.max_memory)
     store = _store(data, settings, name, spare)
     inflight_log = InflightLog(data.inflight_log, frontier.process, spare)
     try:
@@ -71,11 +72,7 @@ async def assembled(
             reader=reader,
             inflight_log=inflight_log,
             pressure=Pressure(
-                settings,
-                concurrency=concurrency,
-                directory=data.root,
-                clock=steady_seconds,
-                on_news=on_news,
+                settings, concurrency=concurrency, directory=data.root, clock=steady_seconds, on_news=on_news
             ),
             progress=Progress(started=steady_seconds()),
             shutdown=Shutdown(frontier),
@@ -107,14 +104,6 @@ def _fetcher(settings: Settings) -> CurlFetcher:
         per_address=settings.per_ip,
         authorities=authorities_for(strict=settings.strict_tls),
         strict_tls=settings.strict_tls,
-    )
-
-
-def _reader(settings: Settings) -> PageReader:
-    return PageReader(
-        max_links=settings.max_links,
-        drop_params=settings.drop_params,
-        max_memory=settings.max_memory,
     )
 
 

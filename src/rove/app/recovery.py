@@ -33,7 +33,7 @@ async def recover_requests(
     """
     released = await frontier.recover(processes)
     if released:
-        log.info("%d leases of dead processes now end with the delay", released)
+        log.info("released %d leases of dead processes; their domains wait for the delay", released)
     left = inflight_files(inflight_log, processes=processes, except_process=frontier.process)
     for process, files in groupby(left, key=itemgetter(0)):
         # All files of a process at once: a request may begin in one file and end in the next.

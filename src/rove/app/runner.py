@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,10 +56,9 @@ class RunContext:
     """Fetches in flight for each process."""
 
 
-@asynccontextmanager
-async def this_process(context: RunContext, *, on_news: Callable[[str], None]) -> AsyncIterator[Runner]:
+def this_process(context: RunContext, *, on_news: Callable[[str], None]) -> AbstractAsyncContextManager[Runner]:
     """Crawl in this process."""
-    async with assembled(
+    return assembled(
         data=context.data,
         settings=context.settings,
         frontier=context.frontier,
@@ -68,17 +67,12 @@ async def this_process(context: RunContext, *, on_news: Callable[[str], None]) -
         name="rove",
         remaining_limits=context.remaining_limits,
         on_news=on_news,
-    ) as crawl:
-        yield crawl
+    )
 
 
 @asynccontextmanager
 async def worker_processes(
-    context: RunContext,
-    *,
-    log_level: str,
-    say: Callable[[str], None],
-    on_news: Callable[[str], None],
+    context: RunContext, *, log_level: str, say: Callable[[str], None], on_news: Callable[[str], None]
 ) -> AsyncIterator[Runner]:
     """Crawl in worker processes, one for each entry of `context.fetches`."""
 

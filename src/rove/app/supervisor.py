@@ -15,7 +15,7 @@ import msgspec
 from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
-from rove.crawl.shutdown import Ending
+from rove.crawl.shutdown import Ending, wait_for_event
 from rove.errors import RoveError
 
 WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
@@ -105,7 +105,7 @@ class _WorkerProcess:
             if report.news:
                 self._on_news(report.news)
             elif report.failure:
-                # The report of a failure has no counters, so the last ones are kept.
+                # The report of a failure has no counters, so keep the last ones.
                 self.report = msgspec.structs.replace(
                     self.report,
                     counters=self.report.counters.ended(),
@@ -203,7 +203,7 @@ class Supervisor:
             if report.failure:
                 self.stop()
                 raise WorkerFailed(report.failure, report.exit_code)
-            # A worker that somebody else stopped, with a signal, is missing: it is replaced like a dead one.
+            # A worker that somebody else stopped with a signal is replaced like one that died.
             if report.ending and not (report.ending == Ending.STOPPED and self._ending is None):
                 return Ending(report.ending)
             await self._on_death(report.process)
@@ -215,10 +215,9 @@ class Supervisor:
             log.warning("process %d died (%s)", order.number, reason)
             if worker.exit_code != TRY_LATER:
                 self._say(f"process {order.number} died ({reason}); restarting it in {pause:.0f} s")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stopping.wait()
-                    return Ending.STOPPED
+            await wait_for_event(self._stopping, pause)
+            if self._stopping.is_set():
+                return Ending.STOPPED
             pause = min(2 * pause, self._timing.longest_pause)
 
     async def _keep_marking(self) -> None:

@@ -27,7 +27,6 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
-from rove.frontier.clock import steady_seconds
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -78,8 +77,9 @@ def _counter(kind: type, value: Any) -> Counter[str]:
 
 def main() -> None:
     """Carry out the order on standard input."""
-    # Ctrl-C reaches every process of the terminal; the supervisor tells its workers what to do about it.
+    # Ctrl-C and a closed terminal reach every process of the terminal; the supervisor tells its workers what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     tune_process()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
@@ -133,10 +133,7 @@ class _Worker:
                     concurrency=order.concurrency,
                     name=f"rove-{order.number}",
                     remaining_limits=RemainingLimits(
-                        limits=order.settings.limits,
-                        seconds_before=order.seconds_before,
-                        started=order.started,
-                        clock=steady_seconds,
+                        limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
                     on_news=self._tell,
                 ) as crawl:

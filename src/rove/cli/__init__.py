@@ -10,12 +10,7 @@ from rove import __version__
 
 COMMANDS = {
     "Crawl": {"crawl": "crawl", "demo": "demo"},
-    "Look at the results": {
-        "status": "results",
-        "pages": "results",
-        "show": "results",
-        "export": "results",
-    },
+    "Look at the results": {"status": "results", "pages": "results", "show": "results", "export": "results"},
     "Answer webmasters": {
         "explain": "webmasters",
         "report": "webmasters",
@@ -50,10 +45,7 @@ class _Commands(click.Group):
                 formatter.write_dl([(name, c.get_short_help_str(80)) for name, c in commands if c])
 
 
-@click.group(
-    cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rove", help="Show the version and exit.")
 def rove() -> None:
     """A polite, fast, crash-proof broad web crawler.

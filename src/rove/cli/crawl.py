@@ -20,29 +20,21 @@ from rove.cli.options import (
     Command,
     crawl_name_option,
     data_dir_option,
-    log_level_option,
-    max_memory_option,
-    min_free_disk_option,
+    fields_given,
+    machine_options,
     option,
-    processes_option,
-    setting_flag,
-    settings_given,
+    size,
+    whole_number,
 )
 from rove.cli.run import run_crawl
-from rove.config import (
-    DEFAULT_CONCURRENCY,
-    DEFAULT_MAX_PAGE_SIZE,
-    DEFAULT_TIMEOUT,
-    parse_duration,
-    parse_size,
-)
-from rove.humanize import size_text
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Settings, parse_duration
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
 """Upper bound for counts of pages and links: more than anybody needs, and it fits into any database column."""
-
+FLAG: dict[str, Any] = {"is_flag": True, "default": None}
+"""A flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
 
 what = partial(option, group=WHAT_TO_CRAWL)
 politely = partial(option, group=HOW_POLITELY)
@@ -55,37 +47,26 @@ network = partial(option, group=NETWORK)
 
 @click.command(cls=Command, short_help="Crawl from a file of domains.")
 @click.argument("seeds", required=False)
-@what(
-    "--resume",
-    is_flag=True,
-    help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.",
-)
+@what("--resume", is_flag=True, help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.")
 @what(
     "--exclude",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Domains never to contact, one per line; each covers its subdomains.",
 )
-@setting_flag(
-    "--seeds-only",
-    group=WHAT_TO_CRAWL,
-    help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
+@what(
+    "--seeds-only", **FLAG, help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded."
 )
 @what(
     "--max-depth",
-    type=click.IntRange(min=0, max=MAX_COUNT),
-    metavar="N",
+    **whole_number(0, MAX_COUNT),
     default_text="no limit",
     help="Links to follow from a seed. 0: only the seeds.",
 )
 @what(
-    "--max-links",
-    type=click.IntRange(min=0, max=50_000),
-    metavar="N",
-    default_text=str(DEFAULT_MAX_LINKS),
-    help="Links to take from one page.",
+    "--max-links", **whole_number(0, 50_000), default_text=str(DEFAULT_MAX_LINKS), help="Links to take from one page."
 )
-@setting_flag("--sitemaps", group=WHAT_TO_CRAWL, help="Read the sitemaps that robots.txt names.")
+@what("--sitemaps", **FLAG, help="Read the sitemaps that robots.txt names.")
 @what(
     "--drop-param",
     "drop_params",
@@ -100,9 +81,7 @@ network = partial(option, group=NETWORK)
     help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
 @politely(
-    "--info-url",
-    metavar="URL",
-    help="A page about this crawl, named in the User-Agent after the e-mail address.",
+    "--info-url", metavar="URL", help="A page about this crawl, named in the User-Agent after the e-mail address."
 )
 @politely(
     "--delay",
@@ -111,32 +90,24 @@ network = partial(option, group=NETWORK)
     default_text=f"{DEFAULT_DELAY:g}",
     help="Minimum time between two visits to one domain.",
 )
-@setting_flag(
+@politely(
     "--allow-short-delay",
-    group=HOW_POLITELY,
+    **FLAG,
     help=f"Allow a --delay below {DEFAULT_DELAY:g} seconds, for sites that are yours or have agreed.",
 )
 @politely(
     "--per-ip",
-    type=click.IntRange(min=1),
-    metavar="N",
+    **whole_number(1),
     default_text="no limit",
     help="Connections to one IP address at once, for each process.",
 )
 @politely(
     "--redirect-hops",
-    type=click.IntRange(min=0, max=5),
-    metavar="N",
+    **whole_number(0, 5),
     default_text=str(DEFAULT_REDIRECT_HOPS),
     help="Redirects inside a domain to follow in one visit. 0: each waits for the next visit.",
 )
-@stop(
-    "--max-pages",
-    type=click.IntRange(min=1, max=MAX_COUNT),
-    metavar="N",
-    default_text="no limit",
-    help="Stop after this many pages.",
-)
+@stop("--max-pages", **whole_number(1, MAX_COUNT), default_text="no limit", help="Stop after this many pages.")
 @stop(
     "--max-duration",
     type=parse_duration,
@@ -146,8 +117,7 @@ network = partial(option, group=NETWORK)
 )
 @stop(
     "--max-pages-per-domain",
-    type=click.IntRange(min=1, max=MAX_COUNT),
-    metavar="N",
+    **whole_number(1, MAX_COUNT),
     default_text="no limit",
     help="Fetch at most this many pages of one domain.",
 )
@@ -167,22 +137,11 @@ network = partial(option, group=NETWORK)
 )
 @keep(
     "--max-page-size",
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MAX_PAGE_SIZE),
+    **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
 )
-@machine(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default_text=str(DEFAULT_CONCURRENCY),
-    help="Fetches in flight.",
-)
-@processes_option
-@max_memory_option
-@min_free_disk_option
-@log_level_option
+@machine("--concurrency", **whole_number(1), default_text=str(DEFAULT_CONCURRENCY), help="Fetches in flight.")
+@machine_options
 @postgresql(
     "--frontier",
     metavar="POSTGRESQL_URL",
@@ -211,31 +170,9 @@ network = partial(option, group=NETWORK)
     default_text="those of the system",
     help="Name server to use; repeatable.",
 )
-@setting_flag(
-    "--strict-tls",
-    group=NETWORK,
-    help="Refuse invalid certificates and old TLS versions instead of marking the pages.",
-)
-@setting_flag(
-    "--allow-private-addresses",
-    group=NETWORK,
-    help="Allow loopback, private, link-local and reserved addresses.",
-)
+@network("--strict-tls", **FLAG, help="Refuse invalid certificates and old TLS versions instead of marking the pages.")
+@network("--allow-private-addresses", **FLAG, help="Allow loopback, private, link-local and reserved addresses.")
 def crawl(**given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input)."""
     given["drop_params"] = parse_names(given["drop_params"])
-    options = CrawlOptions(
-        data_dir=given["data_dir"],
-        seeds=given["seeds"],
-        resume=given["resume"],
-        exclude=given["exclude"],
-        settings=settings_given(**given),
-        max_pages=given["max_pages"],
-        max_duration=given["max_duration"],
-        max_pages_per_domain=given["max_pages_per_domain"],
-        log_level=given["log_level"],
-        frontier=given["frontier"],
-        crawl_name=given["crawl_name"],
-        processes=given["processes"],
-    )
-    return run_crawl(options)
+    return run_crawl(CrawlOptions(**fields_given(CrawlOptions, given), settings=fields_given(Settings, given)))

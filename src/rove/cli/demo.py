@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from rove.app.preparation import CrawlOptions
-from rove.cli.options import Command, option
+from rove.cli.options import Command, option, whole_number
 from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
@@ -25,20 +25,8 @@ EMAIL = "demo@example.org"
 
 
 @click.command(cls=Command, short_help="Crawl a small web on this machine.")
-@option(
-    "--hosts",
-    type=click.IntRange(min=1),
-    default=HOSTS,
-    metavar="N",
-    help="Number of sites in the small web.",
-)
-@option(
-    "--seconds",
-    type=click.FloatRange(min=1),
-    default=SECONDS,
-    metavar="N",
-    help="How long to crawl.",
-)
+@option("--hosts", **whole_number(1), default=HOSTS, help="Number of sites in the small web.")
+@option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="N", help="How long to crawl.")
 @option(
     "--data-dir",
     type=click.Path(path_type=Path),

@@ -26,13 +26,7 @@ data_dir = data_dir_option("The crawl, running or not.")
 @click.command(cls=Command, short_help="Never contact a domain again, effective at once.")
 @click.argument("domains", nargs=-1, metavar="DOMAIN...")
 @option("--reason", default="", metavar="TEXT", help="Saved with the exclusion.")
-@option(
-    "--file",
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="More domains, one per line.",
-)
+@option("--file", "file", type=click.Path(path_type=Path), metavar="FILE", help="More domains, one per line.")
 @option("--list", "list_all", is_flag=True, help="List all exclusions, lifted ones too.")
 @data_dir
 def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path) -> None:

@@ -18,14 +18,13 @@ from rove.cli.options import (
     Command,
     crawl_name_option,
     data_dir_option,
-    log_level_option,
-    max_memory_option,
-    min_free_disk_option,
+    fields_given,
+    machine_options,
     option,
-    processes_option,
-    settings_given,
+    whole_number,
 )
 from rove.cli.run import run_crawl
+from rove.config import Settings
 from rove.datadir import DataDir
 
 
@@ -36,34 +35,15 @@ from rove.datadir import DataDir
 @option(
     "--concurrency",
     group=MACHINE,
-    type=click.IntRange(min=1),
-    metavar="N",
+    **whole_number(1),
     default_text="that of the crawl",
     help="Fetches in flight on this machine.",
 )
-@processes_option
-@max_memory_option
-@min_free_disk_option
-@log_level_option
-def join(
-    frontier: str,
-    crawl_name: str | None,
-    data_dir: Path,
-    processes: int | None,
-    log_level: str,
-    **given: Any,
-) -> int:
+@machine_options
+def join(**given: Any) -> int:
     """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
-    options = CrawlOptions(
-        data_dir=data_dir,
-        frontier=frontier,
-        crawl_name=crawl_name,
-        join=True,
-        processes=processes,
-        machine_settings=settings_given(**given),
-        log_level=log_level,
-    )
-    return run_crawl(options)
+    options, settings = fields_given(CrawlOptions, given), fields_given(Settings, given)
+    return run_crawl(CrawlOptions(**options, join=True, machine_settings=settings))
 
 
 @click.command(cls=Command, short_help="Move a stopped crawl from SQLite to PostgreSQL.")
@@ -81,5 +61,5 @@ def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
     moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr)))
-    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.rows.items()))
+    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
     print(f"continue with: rove crawl --resume --data-dir {data_dir}")

@@ -9,12 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.config import (
-    DEFAULT_MAX_MEMORY,
-    DEFAULT_MIN_FREE_DISK,
-    Settings,
-    parse_size,
-)
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
 
@@ -50,12 +45,8 @@ class Option(click.Option):
         record = super().get_help_record(ctx)
         if record is None:
             return None
-        return record[0], self.help_text()
-
-    def help_text(self) -> str:
-        """Return the help with the default."""
         default = f"  [default: {self.default_text}]" if self.default_text else ""
-        return (self.help or "") + default
+        return record[0], (self.help or "") + default
 
 
 class Command(click.Command):
@@ -81,9 +72,14 @@ def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*names, cls=Option, **attributes)
 
 
-def setting_flag(name: str, *, group: str, help: str) -> Callable[[F], F]:
-    """Declare a flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
-    return option(name, group=group, is_flag=True, default=None, help=help)
+def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
+    """Return the attributes of an option that takes a whole number in this range."""
+    return {"type": click.IntRange(min, max), "metavar": "N"}
+
+
+def size(default: int) -> dict[str, Any]:
+    """Return the attributes of an option that takes a size in bytes, which a resumed crawl remembers."""
+    return {"type": parse_size, "metavar": "SIZE", "default_text": size_text(default)}
 
 
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
@@ -107,41 +103,45 @@ crawl_name_option = option(
     default_text=DEFAULT_CRAWL_NAME,
     help="Name of the crawl in the database, and of its schema.",
 )
-processes_option = option(
-    "--processes",
-    group=MACHINE,
-    type=click.IntRange(min=1, max=MAX_PROCESSES),
-    metavar="N",
-    default_text="one per core; on SQLite at most 3",
-    help="Crawling processes on this machine.",
-)
-max_memory_option = option(
-    "--max-memory",
-    group=MACHINE,
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MAX_MEMORY),
-    help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
-)
-min_free_disk_option = option(
-    "--min-free-disk",
-    group=MACHINE,
-    type=parse_size,
-    metavar="SIZE",
-    default_text=size_text(DEFAULT_MIN_FREE_DISK),
-    help="Pause while the disk of the data directory has less free space. 0: never pause.",
-)
-log_level_option = option(
-    "--log-level",
-    group=MACHINE,
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    metavar="LEVEL",
-    help="What goes into the log files of --data-dir: debug, info, warning or error.",
+_MACHINE_OPTIONS = (
+    option(
+        "--processes",
+        group=MACHINE,
+        **whole_number(1, MAX_PROCESSES),
+        default_text="one per core; on SQLite at most 3",
+        help="Crawling processes on this machine.",
+    ),
+    option(
+        "--max-memory",
+        group=MACHINE,
+        **size(DEFAULT_MAX_MEMORY),
+        help="Memory of each crawling process, such as 512MiB. Fetches wait when it is used up.",
+    ),
+    option(
+        "--min-free-disk",
+        group=MACHINE,
+        **size(DEFAULT_MIN_FREE_DISK),
+        help="Pause while the disk of the data directory has less free space. 0: never pause.",
+    ),
+    option(
+        "--log-level",
+        group=MACHINE,
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        metavar="LEVEL",
+        help="What goes into the log files of --data-dir: debug, info, warning or error.",
+    ),
 )
 
 
-def settings_given(**options: Any) -> dict[str, Any]:
-    """Return the options that are fields of Settings and were given."""
-    names = {field.name for field in fields(Settings)} & options.keys()
+def machine_options(command: F) -> F:
+    """Declare the options that apply to one machine."""
+    for declare in reversed(_MACHINE_OPTIONS):
+        command = declare(command)
+    return command
+
+
+def fields_given(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are fields of this dataclass and were given."""
+    names = {field.name for field in fields(kind)} & options.keys()
     return {name: options[name] for name in names if options[name] not in (None, ())}

@@ -12,8 +12,9 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from rove.app.application import CrawlApp, Running
+from rove.app.application import CrawlApp
 from rove.app.panel import View, frame
+from rove.app.runner import RunContext, Runner
 from rove.cli.demo import HOSTS, SECONDS, demo_crawl, introduction
 from rove.cli.run import panel_of
 
@@ -32,10 +33,10 @@ def main(directory: Path) -> None:
     ):
         views: list[View] = []
 
-        async def watch(running: Running) -> None:
+        async def watch(runner: Runner, context: RunContext) -> None:
             await asyncio.sleep(MOMENT)
-            views.append(await panel_of(console, running).view())
-            running.runner.stop()
+            views.append(await panel_of(console, runner, context).view())
+            runner.stop()
 
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
         uvloop.run(CrawlApp(options, say=print, watch=watch).run())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from rove.cli.options import Command, data_dir_option, domain_option, json_option, option
-from rove.cli.output import print_json, run_reading
+from rove.cli.options import Command, data_dir_option, domain_option, json_option, option, whole_number
+from rove.cli.output import print_json, reading
 from rove.errors import RoveError, UsageError
 from rove.frontier.contract import UrlRecord
 from rove.inspect.lookup import settling_request, site_given, url_known
@@ -28,71 +28,56 @@ data_dir = data_dir_option("The crawl to look at.")
 @click.command(cls=Command, short_help="Show how far a crawl is.")
 @data_dir
 @json_option
-def status(data_dir: Path, json: bool) -> None:
+@reading
+async def status(data_dir: Path, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
-
-    async def work() -> None:
-        async with opened(data_dir) as archive:
-            status = await read_status(archive.reader, in_use=archive.data.in_use())
-        if json:
-            print_json(as_json(status))
-        else:
-            print("\n".join(as_lines(status)))
-
-    run_reading(work())
+    async with opened(data_dir) as archive:
+        status = await read_status(archive.reader, in_use=archive.data.in_use())
+    if json:
+        print_json(as_json(status))
+    else:
+        print("\n".join(as_lines(status)))
 
 
 @click.command(cls=Command, short_help="List pages.")
 @data_dir
 @domain_option
 @option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
-@option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=DEFAULT_PAGES,
-    metavar="N",
-    help="Maximum number of pages.",
-)
+@option("--limit", **whole_number(1), default=DEFAULT_PAGES, help="Maximum number of pages.")
 @json_option
-def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
+@reading
+async def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
     """List the pages that were requested, newest first (with --domain: oldest first)."""
-
-    async def work() -> None:
-        wanted = None if domain is None else site_given(domain).id
-        shown = 0
-        async with opened(data_dir) as archive:
-            async for row in archive.reader.pages(domain=wanted, status=status):
-                if json:
-                    print_json(page_json(row))
-                else:
-                    print(page_line(row))
-                shown += 1
-                if shown == limit:
-                    break
-
-    run_reading(work())
+    wanted = None if domain is None else site_given(domain).id
+    shown = 0
+    async with opened(data_dir) as archive:
+        async for row in archive.reader.pages(domain=wanted, status=status):
+            if json:
+                print_json(page_json(row))
+            else:
+                print(page_line(row))
+            shown += 1
+            if shown == limit:
+                break
 
 
 @click.command(cls=Command, short_help="Show one URL and its stored text.")
 @click.argument("url")
 @data_dir
 @option("--raw", is_flag=True, help="Write the stored raw HTTP response, headers included.")
-def show(url: str, data_dir: Path, raw: bool) -> None:
+@reading
+async def show(url: str, data_dir: Path, raw: bool) -> None:
     """Show what the crawl knows about URL, then its stored text.
 
     With --raw, write only the HTTP response as the server sent it, which needs a crawl with --store raw or both.
     """
-
-    async def work() -> None:
-        async with opened(data_dir) as archive:
-            record = await _url_record(archive, url)
-            row = await settling_request(archive.reader, record)
-            if raw:
-                _write_raw(archive, record, row)
-            else:
-                await _show(archive, record, row)
-
-    run_reading(work())
+    async with opened(data_dir) as archive:
+        record = await _url_record(archive, url)
+        row = await settling_request(archive.reader, record)
+        if raw:
+            _write_raw(archive, record, row)
+        else:
+            await _show(archive, record, row)
 
 
 async def _url_record(archive: Archive, text: str) -> UrlRecord:
@@ -131,8 +116,8 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
             _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
-    if stored.place:
-        _print_field("stored at", f"{stored.place}; run 'rove show' there")
+    if stored.node:
+        _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
@@ -147,36 +132,34 @@ def _print_field(name: str, value: object) -> None:
 @click.command(cls=Command, short_help="Print every stored page as JSON Lines.")
 @data_dir
 @domain_option
-def export(data_dir: Path, domain: str | None) -> None:
+@reading
+async def export(data_dir: Path, domain: str | None) -> None:
     """Print every stored page as JSON Lines: url, fetched, status, title, text and more.
 
     Pages of domains that are excluded now are left out.
     """
-
-    async def work() -> int:
-        wanted = None if domain is None else site_given(domain).id
-        unreadable, elsewhere = 0, Counter[str]()
-        async with opened(data_dir) as archive:
-            excluded = Exclusions(await archive.catalog.exclusions())
-            async for row in archive.reader.pages(domain=wanted):
-                if not is_stored(row) or excluded.covers_url(row.url):
-                    continue
-                stored = await archive.text_of(row)
-                if stored.where is None and row.raw is None:
-                    continue
-                if stored.place:
-                    elsewhere[stored.place] += 1
-                    continue
-                try:
-                    text = archive.read(stored)
-                except RoveError as error:
-                    unreadable += 1
-                    print(f"rove: {row.url}: {error}", file=sys.stderr)
-                    continue
-                print_json({**page_json(row), **copy_json(stored.content, row), "text": text})
-        for place, count in elsewhere.items():
-            print(f"rove: {count:,} pages are not here but at {place}", file=sys.stderr)
-        return unreadable
-
-    if run_reading(work()):
+    wanted = None if domain is None else site_given(domain).id
+    unreadable, elsewhere = 0, Counter[str]()
+    async with opened(data_dir) as archive:
+        excluded = Exclusions(await archive.catalog.exclusions())
+        async for row in archive.reader.pages(domain=wanted):
+            if not is_stored(row) or excluded.covers_url(row.url):
+                continue
+            stored = await archive.text_of(row)
+            if stored.where is None and row.raw is None:
+                continue
+            if stored.node:
+                elsewhere[stored.node] += 1
+                continue
+            try:
+                text = archive.read(stored)
+            except RoveError as error:
+                unreadable += 1
+                print(f"rove: {row.url}: {error}", file=sys.stderr)
+                continue
+            print_json({**page_json(row), **copy_json(stored), "text": text})
+    for node, count in elsewhere.items():
+        print(f"rove: {count:,} pages are not here but at {node}", file=sys.stderr)
+    if unreadable:
+        sys.stdout.flush()
         raise RoveError("some pages could not be read; they are listed above")

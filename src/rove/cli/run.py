@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import signal
+import sys
+from typing import TextIO, cast
 
 import uvloop
 from rich.console import Console
 
-from rove.app.application import CrawlApp, Running, Summary
+from rove.app.application import CrawlApp, Summary
 from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
+from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
+from rove.cli.terminal import SafeOutput, StopSignals
 from rove.crawl.shutdown import Ending
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
@@ -23,23 +25,25 @@ _LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max
 
 def run_crawl(options: CrawlOptions) -> int:
     """Crawl, shut down at the first signal, and return the exit code."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
-    received: list[int] = []
+    console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
+    signals: StopSignals | None = None
 
-    async def watch(running: Running) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, stop, running, number)
-        await panel_of(console, running).show()
+    async def watch(runner: Runner, context: RunContext) -> None:
+        nonlocal signals
 
-    def stop(running: Running, number: int) -> None:
-        if received:
-            console.print("stopped at once")
-            running.runner.kill()
+        def stop() -> None:
+            runner.stop()
+            console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
+
+        def end_at_once(number: int) -> None:
+            runner.kill()
+            console.show_cursor()
+            console.print(f"stopped at once; continue with: {_resume_command(options)}")
             os._exit(128 + number)
-        received.append(number)
-        console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
-        running.runner.stop()
+
+        signals = StopSignals(stop, end_at_once)
+        signals.install()
+        await panel_of(console, runner, context).show()
 
     tune_process()
     app = CrawlApp(options, say=console.print, watch=watch)
@@ -48,15 +52,16 @@ def run_crawl(options: CrawlOptions) -> int:
     except KeyboardInterrupt:
         return 130
     _print_summary(console, options, summary)
-    return 128 + received[0] if received and summary.ending is Ending.STOPPED else 0
+    if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
+        return 128 + signals.received
+    return 0
 
 
-def panel_of(console: Console, running: Running) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
     """Return the panel of a running crawl."""
-    context = running.context
     return Panel(
         console,
-        progress=running.runner.progress,
+        progress=runner.progress,
         frontier=context.frontier,
         delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
@@ -79,8 +84,9 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary) ->
     elif ending is Ending.EXHAUSTED and pending:
         console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
     elif pending:
-        words = ["rove crawl --resume", limit]
-        if options.data_dir != DEFAULT_DATA_DIR:
-            words.insert(1, f"--data-dir {shlex.quote(str(options.data_dir))}")
-        command = " ".join(filter(None, words))
-        console.print(f"{pending:,} URLs are pending; continue with: {command}")
+        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options, limit)}")
+
+
+def _resume_command(options: CrawlOptions, limit: str = "") -> str:
+    where = "" if options.data_dir == DEFAULT_DATA_DIR else f"--data-dir {shlex.quote(str(options.data_dir))}"
+    return " ".join(filter(None, ["rove crawl --resume", where, limit]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rove.cli.options import Command, data_dir_option, json_option, option
-from rove.cli.output import print_json, run_reading
+from rove.cli.output import print_json, reading
 from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
@@ -29,28 +29,25 @@ data_dir = data_dir_option("The crawl to look at.")
 @click.argument("url")
 @data_dir
 @json_option
-def explain(url: str, data_dir: Path, json: bool) -> None:
+@reading
+async def explain(url: str, data_dir: Path, json: bool) -> None:
     """Tell whether rove would fetch URL now, and why: exclusions, scope, robots.txt, delay, state and history."""
-
-    async def work() -> None:
-        url_given(url)
-        async with opened(data_dir) as archive:
-            settings = await archive.settings()
-            wanted = await url_known(archive.reader, url, settings.ignored_params)
-            facts = await read_url_facts(
-                archive.reader,
-                wanted,
-                settings=settings,
-                exclusions=await archive.catalog.exclusion_history(),
-                is_running=await is_running(archive.data, archive.reader),
-            )
-        answer = explain_url(url, wanted, facts, now=time.time())
-        if json:
-            print_json(explain_text.as_json(answer))
-        else:
-            print("\n".join(explain_text.as_lines(answer)))
-
-    run_reading(work())
+    url_given(url)
+    async with opened(data_dir) as archive:
+        settings = await archive.settings()
+        wanted = await url_known(archive.reader, url, settings.ignored_params)
+        facts = await read_url_facts(
+            archive.reader,
+            wanted,
+            settings=settings,
+            exclusions=await archive.catalog.exclusion_history(),
+            is_running=await is_running(archive.data, archive.reader),
+        )
+    answer = explain_url(url, wanted, facts, now=time.time())
+    if json:
+        print_json(explain_text.as_json(answer))
+    else:
+        print("\n".join(explain_text.as_lines(answer)))
 
 
 @click.command(cls=Command, short_help="List every request to a site.")
@@ -63,54 +60,47 @@ def explain(url: str, data_dir: Path, json: bool) -> None:
     help="Write one HTML file that can be sent and printed.",
 )
 @option("--json", "json", is_flag=True, help="Print JSON Lines with every request.")
-def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
+@reading
+async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
     """List every request to DOMAIN, its robots.txt as it was read, the delays, the contact and how to opt out."""
-
-    async def work() -> None:
-        site = site_given(domain)
-        if html is not None and json:
-            raise UsageError("give --html or --json, not both")
-        async with opened(data_dir) as archive:
-            report = await read_report(
-                archive.reader,
-                site,
-                settings=await archive.settings(),
-                exclusions=await archive.catalog.exclusion_history(),
-                now=time.time(),
-            )
-            if html is not None:
-                await write_html(report, archive.reader, html)
-                requests = counted(report.totals.requests + report.totals.elsewhere, "request")
-                print(f"{html}: {requests} to {site.name}")
-            elif json:
-                async for record in json_records(report, archive.reader):
-                    print_json(record)
-            else:
-                async for line in text_lines(report, archive.reader):
-                    print(line)
-
-    run_reading(work())
+    site = site_given(domain)
+    if html is not None and json:
+        raise UsageError("give --html or --json, not both")
+    async with opened(data_dir) as archive:
+        report = await read_report(
+            archive.reader,
+            site,
+            settings=await archive.settings(),
+            exclusions=await archive.catalog.exclusion_history(),
+            now=time.time(),
+        )
+        if html is not None:
+            await write_html(report, archive.reader, html)
+            requests = counted(report.totals.requests + report.totals.elsewhere, "request")
+            print(f"{html}: {requests} to {site.name}")
+        elif json:
+            async for record in json_records(report, archive.reader):
+                print_json(record)
+        else:
+            async for line in text_lines(report, archive.reader):
+                print(line)
 
 
 @click.command(cls=Command, short_help="Check that a crawl was polite.")
 @data_dir
 @json_option
-def audit(data_dir: Path, json: bool) -> None:
+@reading
+async def audit(data_dir: Path, json: bool) -> int:
     """Check every request ever made against the rules: delays, robots.txt, exclusions, nothing fetched twice.
 
     The exit code is 1 if a rule was broken.
     """
-
-    async def work() -> int:
-        async with opened(data_dir) as archive:
-            exclusions = await archive.catalog.exclusion_history()
-            report = await audit_ledger(archive.reader, exclusions)
-        if json:
-            print_json(audit_text.as_json(report))
-        else:
-            for line in audit_text.as_lines(report):
-                print(line)
-        return report.total
-
-    if run_reading(work()):
-        raise click.exceptions.Exit(1)
+    async with opened(data_dir) as archive:
+        exclusions = await archive.catalog.exclusion_history()
+        report = await audit_ledger(archive.reader, exclusions)
+    if json:
+        print_json(audit_text.as_json(report))
+    else:
+        for line in audit_text.as_lines(report):
+            print(line)
+    return 1 if report.total else 0

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from rove.crawl.context import CrawlContext
-from rove.crawl.held_lease import HeldLease
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.shutdown import Ending, wait_for_event
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
 from rove.policy.constants import VISIT_BUDGET
@@ -20,8 +19,7 @@ MAX_UNSETTLED_BATCHES = 2
 """Claiming pauses while this many batches of visits wait to be settled."""
 CLAIM_WHILE_SEEDING = 25
 PAUSE_WHILE_SEEDING = 0.25
-"""While seeds load, each process claims 25 domains every 0.25 s (100 visits/s), so that the loader keeps most of the
-CPU."""
+"""While seeds load, each process makes at most 100 visits/s, so that the loader keeps most of the CPU."""
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
 
@@ -157,16 +155,14 @@ class Claimer:
     async def _wait_until_due(self) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._frontier.next_due()
-        if due is None and self._is_idle() and await self._all_seeds_loaded():
+        is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
+        if due is None and is_idle and await self._all_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set():
                 self._context.shutdown.begin(Ending.EXHAUSTED)
                 return
         await self._nap(LONGEST_NAP if due is None else min(max(due, SHORTEST_NAP), LONGEST_NAP))
-
-    def _is_idle(self) -> bool:
-        return not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
 
     async def _nap(self, seconds: float) -> None:
         await wait_for_event(self._woken, seconds)

@@ -1,11 +1,9 @@
-"""A bare domain in the seeds, read as https, whose https server cannot be reached.
-
-The visit then tries http instead:
+"""Tries http for a bare domain in the seeds, which is read as https, if its https server cannot be reached.
 
 - If http has a final outcome, it is recorded for the http URL, and the https URL is settled as redirected to it.
 - If http fails for now too, only the https URL stays in the frontier, and the guess is made again later.
-- If http redirects to https, the https URL is tried again later. Most sites redirect so, and settling the https URL
-  would lose them.
+- If http redirects to https, the https URL is tried again later. Most sites redirect like this, and settling
+  the https URL would lose them.
 """
 
 from __future__ import annotations

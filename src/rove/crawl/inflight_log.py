@@ -4,13 +4,14 @@ A line is written before each request and another when it has ended. The files a
 belongs to the operating system, so it survives the process, and writing it takes no system call (write() took 47 µs on
 average and up to 50 ms when it waited for the disk). A file is deleted once all its visits are settled. The next start
 enters the requests of a dead process into the ledger (`lost_visits`). So the ledger knows every request ever made, and
-each domain is left alone for as long as its answers require.
+each domain is left alone for as long as its responses require.
 
 The files are not synced to disk, so a power cut may lose the last seconds.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
@@ -33,12 +34,10 @@ _NAME = re.compile(r"requests-(\d+)-(\d+)\.jsonl")
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the log."""
 
-    visit: int
-    domain: int
-    row: RequestRow | None = None
+    row: RequestRow
     """The request as it stands."""
     pause: float = 0.0
-    """Seconds after the visit for which the answers so far ask to leave the domain alone."""
+    """How long the responses so far require to leave the domain alone after the visit, in seconds."""
     pause_from: DelaySource = DelaySource.DELAY
     robots: bytes | None = None
     """The robots.txt that was fetched."""
@@ -52,12 +51,7 @@ class InflightLog:
     """The in-flight log of one process."""
 
     def __init__(
-        self,
-        directory: Path,
-        process: int,
-        spare: SpareFiles | None = None,
-        *,
-        file_bytes: int = FILE_BYTES,
+        self, directory: Path, process: int, spare: SpareFiles | None = None, *, file_bytes: int = FILE_BYTES
     ) -> None:
         """`process`: the number of this process in the frontier; `spare`: used when no more files can be opened."""
         self._open_file = at_once if spare is None else spare.opened
@@ -82,7 +76,7 @@ class InflightLog:
         end = self._size + len(line)
         self._map[self._size : end] = line
         self._size = end
-        self._current.add(note.visit)
+        self._current.add(note.row.visit)
 
     def settled(self, visits: Iterable[int]) -> None:
         """Forget visits that are in the ledger."""
@@ -168,24 +162,24 @@ def lost_visits(process: int, paths: Iterable[Path], delay: float) -> list[LostV
         for line in path.read_bytes().rstrip(b"\0").splitlines():
             with suppress(msgspec.DecodeError):  # the last line may be incomplete
                 note = _decode(line)
-                notes.setdefault(note.visit, []).append(note)
-    return [_lost_visit(visit, of_visit, process, delay) for visit, of_visit in notes.items()]
+                notes.setdefault(note.row.visit, []).append(note)
+    return [_lost_visit(of_visit, process, delay) for of_visit in notes.values()]
 
 
-def _lost_visit(visit: int, notes: list[Note], process: int, delay: float) -> LostVisit:
-    rows = {note.row.seq: note.row for note in notes if note.row is not None}
+def _lost_visit(notes: list[Note], process: int, delay: float) -> LostVisit:
+    rows = {note.row.seq: note.row for note in notes}
     longest = max(notes, key=lambda note: note.pause)
     pause, source = longest.pause, longest.pause_from
     if pause <= delay:
         pause, source = delay, DelaySource.DELAY
-    ended = max((row.ended for row in rows.values()), default=0)
     return LostVisit(
-        domain=notes[0].domain,
-        visit=visit,
+        domain=notes[0].row.domain,
+        visit=notes[0].row.visit,
         rows=[
             row.replace(delay=pause, delay_from=source, process=process, settlement=Settlement.LOST)
             for row in rows.values()
         ],
-        earliest=ended + round(pause * 1000) if ended else 0,
+        # One more, because `ended` is truncated to milliseconds and a delay must not end early.
+        earliest=max(row.ended for row in rows.values()) + 1 + math.ceil(pause * 1000),
         robots=[note.robots for note in notes if note.robots is not None],
     )

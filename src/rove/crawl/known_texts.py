@@ -3,11 +3,11 @@
 The texts of a batch are looked up in the frontier before the batch is stored. The frontier learns where new texts are
 when the visits of the batch are settled. Until then they are remembered here, because the next batch may be stored
 first. Every visit carries the locations of all texts that its pages refer to, unless the frontier knows them. So no
-text is lost with a visit that turns out not to count. Two processes that meet the same text at the same moment both
-store it; that does no harm.
+text is lost with a visit that turns out not to count. Two processes that fetch the same text at the same moment both
+store it, which does no harm.
 
-If a domain's own page was the first with a text, the frontier shows that the domain repeats it. For short texts, and
-for texts that another domain had first, a bounded memory of this process shows it.
+If a domain was the first with a text, the frontier tells that the domain repeats it. For short texts, and for texts
+that another domain had first, a bounded memory of this process tells.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ MAX_REMEMBERED = 200_000
 class BatchTexts:
     """The texts of one batch of pages."""
 
-    def __init__(self, stored: Mapping[int, Content], in_transit: Mapping[int, Content], given: SeenSet) -> None:
+    def __init__(self, stored: Mapping[int, Content], in_transit: Mapping[int, Content], served: SeenSet) -> None:
         self._fresh = dict(in_transit)
         """Texts that the frontier does not know yet."""
         self.known = {**stored, **in_transit}
         """Texts that need not be stored again, by hash."""
-        self._given = given
+        self._served = served
 
     def content_of(self, lease: Lease, page: Page, stored: Stored) -> Content | None:
         """Return the location of a page's text if the visit must tell the frontier, None if it need not."""
         hash = page.content_hash
         if hash is None or stored.sha1_64 is None:
             return None
-        if stored.is_copy or hash in self._fresh:
-            return self._fresh.get(hash) if stored.is_copy else None
-        if hash in self.known or stored.text is None:
+        if stored.is_copy:
+            return self._fresh.get(hash)
+        if hash in self.known or hash in self._fresh or stored.text is None:
             return None  # the hash belongs to another text
         content = Content(
             hash=hash,
@@ -56,13 +56,13 @@ class BatchTexts:
         return content
 
     def is_repeat(self, lease: Lease, page: Page, stored: Stored) -> bool:
-        """Return whether the domain has given this text before, and remember that it has now."""
+        """Return whether the domain has served this text before, and remember that it has now."""
         if page.content_hash is None:
             return False
         pair = hash((lease.domain, page.content_hash))
         first = self.known.get(page.content_hash) if stored.is_copy else None
-        is_repeat = pair in self._given or (first is not None and first.domain == lease.domain)
-        self._given.update([pair])
+        is_repeat = pair in self._served or (first is not None and first.domain == lease.domain)
+        self._served.update([pair])
         return is_repeat
 
 
@@ -73,14 +73,14 @@ class KnownTexts:
         self._frontier = frontier
         self._in_transit: dict[int, Content] = {}
         """New texts whose visits are not settled yet."""
-        self._given = SeenSet(max_remembered)
+        self._served = SeenSet(max_remembered)
 
     async def look_up(self, pages: Sequence[Page]) -> BatchTexts:
         """Look up the texts of a batch of pages."""
         hashes = {page.content_hash for page in pages if page.content_hash is not None}
         in_transit = {hash: self._in_transit[hash] for hash in hashes & self._in_transit.keys()}
         stored = await self._frontier.known_contents(hashes - in_transit.keys())
-        return BatchTexts(stored, in_transit, self._given)
+        return BatchTexts(stored, in_transit, self._served)
 
     def sent(self, contents: Iterable[Content]) -> None:
         """Remember new texts until the frontier knows them."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rove.config import Limits
+from rove.frontier.clock import steady_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +18,7 @@ class RemainingLimits:
     """Time that earlier runs have used."""
     started: float
     """When this run began, by `clock`."""
-    clock: Callable[[], float]
+    clock: Callable[[], float] = steady_seconds
 
     def seconds_left(self) -> float | None:
         """Return the seconds until the time limit, None if there is no limit."""

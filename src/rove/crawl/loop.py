@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from rove.crawl.claimer import Claimer
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Ending, cancel, raise_failure
 from rove.crawl.slots import Slots
 from rove.crawl.visit_record import VisitRecord
@@ -60,22 +59,15 @@ class Crawl:
         long as the crawl and passes on each new list of exclusions.
         """
         self._context = context
+        self.progress = context.progress
         self._shutdown = context.shutdown
         self._remaining_limits = remaining_limits
         self._follow_exclusions = follow_exclusions
         self._writer = BatchWriter(context, on_settled=self._count_settled)
         self._claimer = Claimer(
-            context,
-            self._writer,
-            remaining_limits=remaining_limits,
-            all_seeds_loaded=all_seeds_loaded,
+            context, self._writer, remaining_limits=remaining_limits, all_seeds_loaded=all_seeds_loaded
         )
         self._slots = Slots(context, self._claimer, self._writer)
-
-    @property
-    def progress(self) -> Progress:
-        """How far the crawl is."""
-        return self._context.progress
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Shut the crawl down."""
@@ -94,10 +86,7 @@ class Crawl:
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claimer.run())
         slots = self._slots.start()
-        helpers = [
-            asyncio.create_task(self._watch()),
-            asyncio.create_task(self._follow_exclusions(self._exclude)),
-        ]
+        helpers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow_exclusions(self._exclude))]
         if seed_loader is not None:
             helpers.append(asyncio.create_task(self._load_seeds(seed_loader)))
         tasks = [writer, claimer, *helpers, *slots]
@@ -123,7 +112,7 @@ class Crawl:
         self._slots.cancel_excluded(exclusions)
 
     def _count_settled(self, batch: Sequence[VisitRecord]) -> None:
-        progress = self._context.progress
+        progress = self.progress
         for record in batch:
             progress.visits += record.requested
             progress.pages += len(record.pages)
@@ -143,10 +132,10 @@ class Crawl:
             if now - last_heartbeat > HEARTBEAT_SECONDS:
                 last_heartbeat = now
                 await context.frontier.note_alive(self._vitals())
-            context.progress.mark(now)
-            context.progress.queued = self._claimer.queued
+            self.progress.mark(now)
+            self.progress.queued = self._claimer.queued
             context.pressure.check()
-            context.progress.trouble = context.pressure.trouble
+            self.progress.trouble = context.pressure.trouble
             self._slots.cancel_overdue(now)
             seconds_left = self._remaining_limits.seconds_left()
             if seconds_left is not None and seconds_left <= 0:
@@ -155,11 +144,10 @@ class Crawl:
             await asyncio.sleep(min(CHECK_SECONDS, until_limit))
 
     def _vitals(self, *, is_leaving: bool = False) -> Vitals:
-        progress = self._context.progress
         return Vitals(
-            pages=progress.pages,
-            pages_per_second=0.0 if is_leaving else progress.pages_per_second(),
-            in_flight=progress.in_flight,
+            pages=self.progress.pages,
+            pages_per_second=0.0 if is_leaving else self.progress.pages_per_second(),
+            in_flight=self.progress.in_flight,
             is_leaving=is_leaving,
         )
 

@@ -1,9 +1,9 @@
 """Slows a crawling process down when memory, disk space or open files run short.
 
-The memory limit applies to the resident set (RSS). Bodies and pages may use what everything else leaves of it. That is
-measured again and again, because caches grow and the allocator holds on to freed memory; resources/memory.py shares it
-out among the visits. The free disk space is checked once a second, and the crawl pauses while there is too little. When
-no more files can be opened, fewer visits run at once for a while.
+The memory limit applies to the resident set (RSS). Bodies and pages may use the part that everything else leaves. This
+part is measured once a second, because caches grow and the allocator holds on to freed memory; resources/memory.py
+divides it among the visits. The crawl pauses while there is too little free disk space. When no more files can be
+opened, fewer visits run at once for a while.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BODIES_SET_ASIDE = 20
 """Memory set aside for decoding and parsing one page, in bodies of the largest size, allocator overhead included. With
 8, a process reached 544 MiB under a limit of 512 MiB."""
 MARGIN_DIVISOR = 32
-"""This part of the memory limit is left unused: one in 32."""
+"""One part in 32 of the memory limit stays unused."""
 SLOT_BYTES = 48 * 1024 + SMALL
 """Memory of a fetch with a small body: a libcurl handle, its buffers and its task."""
 BASE_BYTES = 64 * 1024 * 1024
@@ -34,10 +34,8 @@ LEAST_ROOM = 4
 """Bodies of the largest size for which there is always room."""
 MEMORY_BACKOFF = 0.25
 """Factor by which a shortage of memory lowers the number of visits in flight."""
-MEMORY_COOLDOWN = 2.0
 FILES_BACKOFF = 0.75
 """Factor by which a shortage of open files lowers the number of visits in flight."""
-FILES_COOLDOWN = 2.0
 FILES_REST = 60.0
 """Seconds before the number of visits in flight rises again after a shortage of open files."""
 TRIM_ABOVE = 0.7
@@ -47,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def free_bytes(directory: Path) -> int | None:
-    """Return how much may still be written to the disk of a directory, None if the system does not say."""
+    """Return the free bytes on the disk of a directory, None if the system does not say."""
     try:
         status = os.statvfs(directory)
     except OSError:
@@ -100,7 +98,7 @@ class Pressure:
 
     @property
     def trouble(self) -> str:
-        """What slows the crawl down, for the person who watches it; '' if nothing does."""
+        """Why the crawl is slowed down or paused, as text for the user; '' if it is not."""
         if self._disk.is_short:
             return f"paused: {self._disk_text()}"
         if self.memory.is_short:
@@ -124,8 +122,7 @@ class Pressure:
         if not failure.shortage:
             return
         throttle = self.throttle
-        was_lowered = throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST, cooldown=FILES_COOLDOWN)
-        if was_lowered:
+        if throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST):
             self._on_news(f"open files ran out: {throttle.allowed:,} fetches at once from now on ({failure.detail})")
 
     def _disk_text(self) -> str:
@@ -134,7 +131,7 @@ class Pressure:
     def _slow_down(self) -> None:
         """Start no new visit; if bodies wait for memory, there were too many of them, so lower their number too."""
         if self.memory.waiting:
-            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed, cooldown=MEMORY_COOLDOWN)
+            self.throttle.lower(MEMORY_BACKOFF * self.throttle.allowed)
         self.throttle.shut()
 
     def _update_memory(self) -> None:
@@ -160,7 +157,7 @@ class Pressure:
 
 
 class DiskWatch:
-    """Tells whether a disk is nearly full. Once it is, some more must be free before it is not."""
+    """Tells whether a disk is nearly full. Once it is, it needs some extra room to count as free again."""
 
     def __init__(self, min_free: int) -> None:
         """`min_free`: bytes that must be free; 0 for no limit."""
@@ -168,7 +165,7 @@ class DiskWatch:
         self.is_short = False
 
     def update(self, free: int) -> bool:
-        """Take in how many bytes are free; return whether `is_short` has changed."""
+        """Update `is_short` from the number of free bytes; return whether it changed."""
         enough = self.min_free
         if self.is_short:
             enough += min(self.min_free // 20 + (64 << 20), self.min_free // 2)

@@ -12,7 +12,7 @@ RATE_WINDOW = 10.0
 
 
 class Counters(msgspec.Struct, omit_defaults=True):
-    """What one process, or several together, have done since they began.
+    """Counters of one process, or of several together, since they began.
 
     A new counter is one new field here. Workers report it and the supervisor adds it up without further code.
     """
@@ -28,12 +28,12 @@ class Counters(msgspec.Struct, omit_defaults=True):
     errors: Counter[str] = msgspec.field(default_factory=Counter)
 
     def __add__(self, other: Counters) -> Counters:
-        """Add every counter; `trouble` is the first that there is."""
+        """Add every counter; `trouble` is the first that is not empty."""
         sums = {name: value + getattr(other, name) for name, value in _fields(self)}
         return Counters(**sums | {"trouble": self.trouble or other.trouble})
 
     def ended(self) -> Counters:
-        """Return what still counts once the process is gone: nothing is in flight or in trouble any more."""
+        """Return the counters after the end of the process: nothing is in flight, queued or in trouble any more."""
         return Counters(**dict(_fields(self)) | {"in_flight": 0, "queued": 0, "trouble": ""})
 
 
@@ -50,7 +50,7 @@ class Progress(Counters, kw_only=True):
         return Counters(**dict(_fields(self)) | {"errors": self.errors.copy()})
 
     def update(self, counters: Counters) -> None:
-        """Set every counter to the one given."""
+        """Set every counter to its value in `counters`."""
         for name, value in _fields(counters):
             setattr(self, name, value)
 
@@ -84,7 +84,7 @@ def _fields(counters: Counters) -> list[tuple[str, Any]]:
 
 
 def ceiling_share(visits_per_second: float, domains_with_work: int, delay: float) -> float | None:
-    """Return which share of the visits that politeness allows is made; None if the delay is 0."""
+    """Return the visits made as a share of those that politeness allows; None if the delay is 0."""
     if delay <= 0 or domains_with_work <= 0:
         return None
     # Over 1 when domains ran out of work after their visit: they are no longer among `domains_with_work`.

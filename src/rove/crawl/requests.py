@@ -87,21 +87,13 @@ class Requester:
         record.update_memory()
         outcome: Outcome = _CANCELLED
         row = record.begin_request(url, kind, now=started)
-        context.inflight_log.note(Note(visit=row.visit, domain=row.domain, row=row))
+        context.inflight_log.note(Note(row=row))
         try:
             outcome = await context.fetcher.fetch(request)
         finally:
             row = record.end_request(row, outcome, now=context.clock())
             pacing = record.pacing(context.settings.delay)
-            context.inflight_log.note(
-                Note(
-                    visit=row.visit,
-                    domain=row.domain,
-                    row=row,
-                    pause=pacing.pause,
-                    pause_from=pacing.reason,
-                )
-            )
+            context.inflight_log.note(Note(row=row, pause=pacing.pause, pause_from=pacing.reason))
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
             context.pressure.note_failure(outcome)
             raise VisitOver

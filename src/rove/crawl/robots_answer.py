@@ -1,8 +1,8 @@
-"""What the answer to a request for robots.txt means for its origin (RFC 9309, sections 2.3.1 and 2.4).
+"""Turns the response to a robots.txt request into the record of its origin (RFC 9309, sections 2.3.1 and 2.4).
 
 A copy is valid for a day, or for as long as its server says (RFC 9111), but never for less than an hour: fetching it
-again costs the server more than a rule that is an hour old. When a copy has expired, the URL that it came from is asked
-with the copy's ETag and date whether it has changed.
+again costs the server more than a rule that is an hour old. An expired copy is revalidated with its ETag and date at
+the URL that it came from.
 """
 
 from __future__ import annotations
@@ -12,15 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import assert_never
 
-from rove.model.outcomes import (
-    Failed,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import DAY, OVERLOADED, ROBOTS_VALID_SECONDS
 from rove.policy.http_date import parse_http_date
@@ -43,28 +35,25 @@ _EXPIRED = frozenset({"0", "-1"})
 
 @dataclass(frozen=True, slots=True)
 class RobotsAnswer:
-    """The answer at the end of the redirects."""
+    """The outcome of the last request, after all redirects."""
 
     url: CrawlUrl
     outcome: Outcome | None
     """None where a redirect led to a URL that must not be requested."""
     is_conditional: bool = False
-    """The request asked whether the known copy has changed."""
+    """Whether the request revalidated the known copy."""
 
 
 def conditions_for(url: CrawlUrl, previous: OriginRecord | None) -> list[tuple[str, str]]:
-    """Return the headers that ask whether the known copy has changed, if it came from this URL."""
+    """Return the headers that revalidate the known copy; none if it came from another URL."""
     if previous is None or previous.source != url.text:
         return []
-    conditions = [
-        ("If-None-Match", previous.etag),
-        ("If-Modified-Since", previous.last_modified),
-    ]
+    conditions = [("If-None-Match", previous.etag), ("If-Modified-Since", previous.last_modified)]
     return [(name, value) for name, value in conditions if value]
 
 
 def origin_record(page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord | None, delay: float) -> OriginRecord:
-    """Return the record of a page's origin after an answer; `previous` is the record before it."""
+    """Return the new robots.txt record of a page's origin; `previous` is the record so far."""
     outcome = answer.outcome
     match outcome:
         case Fetched(response=response, body=body):
@@ -77,9 +66,7 @@ def origin_record(page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord |
             return _unchanged(previous, response)
         case Refused(response=response) if _is_unavailable(response.status):
             return _unreachable(page, previous, delay, response)
-        case Refused(response=response) | Redirected(response=response):
-            return _none(page, response)
-        case WrongType(response=response):
+        case Refused(response=response) | Redirected(response=response) | WrongType(response=response):
             return _none(page, response)
         case _:
             assert_never(outcome)
@@ -105,12 +92,7 @@ def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) ->
 
 
 def _none(page: CrawlUrl, response: Response) -> OriginRecord:
-    return OriginRecord(
-        domain=page.domain,
-        origin=page.origin,
-        status=RobotsStatus.NONE,
-        valid_for=valid_for(response),
-    )
+    return OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.NONE, valid_for=valid_for(response))
 
 
 def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
@@ -124,10 +106,7 @@ def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
 
 
 def _unreachable(
-    page: CrawlUrl,
-    previous: OriginRecord | None,
-    delay: float,
-    response: Response | None = None,
+    page: CrawlUrl, previous: OriginRecord | None, delay: float, response: Response | None = None
 ) -> OriginRecord:
     """Return a record that keeps the earlier rules and Crawl-delay, because the site has not withdrawn them."""
     failures = 1 + (previous.failures if previous else 0)
@@ -135,12 +114,7 @@ def _unreachable(
     if response is not None and response.status in OVERLOADED:
         wait = min(DAY, max(wait, retry_after(response) or 0.0))
     if previous is None:
-        previous = OriginRecord(
-            domain=page.domain,
-            origin=page.origin,
-            status=RobotsStatus.UNREACHABLE,
-            valid_for=wait,
-        )
+        previous = OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.UNREACHABLE, valid_for=wait)
     return previous.replace(status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0)
 
 
@@ -151,7 +125,7 @@ def _validator(response: Response, name: str) -> str:
 
 
 def valid_for(response: Response, now: float | None = None) -> float:
-    """Return for how many seconds an answer is valid: as its server says, from an hour to a day; by default a day."""
+    """Return for how many seconds a response is valid: as its server says, from an hour to a day; by default a day."""
     lifetime = _lifetime(response, time.time() if now is None else now)
     if lifetime is None:
         return ROBOTS_VALID_SECONDS
@@ -160,7 +134,7 @@ def valid_for(response: Response, now: float | None = None) -> float:
 
 
 def _lifetime(response: Response, now: float) -> float | None:
-    """Return for how many seconds an answer was fresh when it was generated, None if its headers do not say."""
+    """Return the freshness lifetime of a response in seconds, None if its headers do not give one."""
     directives: dict[str, str | None] = {}
     for name, quoted, plain in _DIRECTIVE.findall(",".join(response.all_headers("cache-control"))):
         directives.setdefault(name.lower(), quoted or plain)

@@ -1,8 +1,8 @@
 """Decides whether a visit may request a URL now, and fetches the robots.txt of its origin first where needed.
 
-This module shows the whole decision from top to bottom. `RobotsCheck.verdict` looks up the known robots.txt record and
-lets the gate judge the URL by it (policy/gate.py, without I/O). If the record is missing or has expired, robots.txt is
-requested, through its redirects, and the gate judges again. What each answer means is in robots_answer.py.
+`RobotsCheck.verdict` looks up the known robots.txt record and lets the gate judge the URL by it (policy/gate.py, no
+I/O). If the record is missing or has expired, robots.txt is requested, its redirects are followed, and the gate judges
+again. robots_answer.py decides what each response means.
 """
 
 from __future__ import annotations
@@ -79,7 +79,14 @@ class RobotsCheck:
             self._crawl_delay = origin.crawl_delay
         self._origins[url.origin] = origin
         self._record.note_robots(origin)
-        self._context.inflight_log.note(_note(self._record, origin))
+        self._context.inflight_log.note(
+            Note(
+                row=self._record.requests[-1],
+                pause=origin.crawl_delay,
+                pause_from=DelaySource.CRAWL_DELAY,
+                robots=origin.body if origin.status is RobotsStatus.RULES else None,
+            )
+        )
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
             # The longer delay must be in the frontier before the page is requested.
             await self._context.frontier.put_origins([origin])
@@ -87,10 +94,7 @@ class RobotsCheck:
             self._record.note_origin(origin)
         if origin.crawl_delay > MAX_CRAWL_DELAY:
             log.warning(
-                "skipping %s: %s sets a Crawl-delay of %.0f s",
-                url.domain_name,
-                origin.origin,
-                origin.crawl_delay,
+                "skipping %s: %s sets a Crawl-delay of %.0f s", url.domain_name, origin.origin, origin.crawl_delay
             )
         return origin
 
@@ -115,16 +119,3 @@ async def request_robots(
             return RobotsAnswer(url, None)
         url = target
         hops += 1
-
-
-def _note(record: VisitRecord, origin: OriginRecord) -> Note:
-    """Return the line of the in-flight log for a robots.txt that was just fetched."""
-    is_read = origin.status is RobotsStatus.RULES
-    return Note(
-        visit=record.lease.token,
-        domain=record.lease.domain,
-        row=record.requests[-1] if record.requests else None,
-        pause=origin.crawl_delay,
-        pause_from=DelaySource.CRAWL_DELAY,
-        robots=origin.body if is_read else None,
-    )

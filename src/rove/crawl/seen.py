@@ -4,28 +4,22 @@ Most links of a page are known, and dropping them here spares the database. The 
 lose pages: a fingerprint enters only after the commit that put its URL into the frontier. The frontier is correct
 without the set.
 
-Two kinds of URLs stay in the set although the frontier does not hold them. One that was evicted for lack of room was
-not worth a visit, and hardly is now; the writer adds it all the same if a redirect leads to it. With --seeds-only,
-links out of scope enter too, and this process ignores them even if another machine adds their domain to the seeds.
+Two kinds of URLs stay in the set although the frontier does not hold them. A URL that was evicted for lack of room is
+hardly worth a visit; if a redirect leads to it, the writer adds it nevertheless. With --seeds-only, links out of scope
+enter too, and this process ignores them even if another machine adds their domain to the seeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from rove.model.urls import NewUrl
+from rove.urls.canonical import CrawlUrl
 
 DEFAULT_LIMIT = 400_000
 
-
-class Fingerprinted(Protocol):
-    """Any type of URL that has a fingerprint."""
-
-    @property
-    def fingerprint(self) -> int:
-        """The hash that identifies the URL."""
-
-
-Url = TypeVar("Url", bound=Fingerprinted)
+Url = TypeVar("Url", CrawlUrl, NewUrl)
 
 
 class SeenSet:
@@ -43,7 +37,7 @@ class SeenSet:
         return len(self._young) + len(self._old)
 
     def unseen(self, urls: Iterable[Url]) -> list[Url]:
-        """Return the URLs that may be new. One call for many costs half of asking for each."""
+        """Return the URLs that may be new. One call for many takes half the time of `in` for each."""
         young, old = self._young, self._old
         return [url for url in urls if (fingerprint := url.fingerprint) not in young and fingerprint not in old]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rove.frontier.contract import Frontier
@@ -64,11 +65,9 @@ class Shutdown:
 
 async def wait_for_event(event: asyncio.Event, seconds: float) -> None:
     """Wait for an event for at most this long."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-    except TimeoutError:
-        return
 
 
 async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

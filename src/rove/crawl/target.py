@@ -24,9 +24,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     came_from: tuple[int, ...] = ()
     """Fingerprints of the URLs whose redirects led here in this visit."""
 
-    def as_new_url(self) -> NewUrl:
+    def as_new_url(self, penalty: int = 0) -> NewUrl:
         """Return the row that adds this URL to the frontier."""
-        return self.url.new_url(depth=self.depth, hops=self.hops, sitemap_of=self.sitemap_of)
+        return self.url.new_url(depth=self.depth, hops=self.hops, sitemap_of=self.sitemap_of, penalty=penalty)
 
 
 def target_of(pending: PendingUrl) -> Target:

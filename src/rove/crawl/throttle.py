@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 GROWTH = 0.1
 """How much each finished visit raises the limit."""
+COOLDOWN = 2.0
+"""Seconds after a drop in which further ones are ignored, because they report the same shortage."""
 
 
 class Throttle:
@@ -30,13 +32,10 @@ class Throttle:
         """How many visits may be in flight at once."""
         return 0 if self._is_shut else int(self._allowed)
 
-    def lower(self, limit: float, *, rest: float = 0.0, cooldown: float = 0.0) -> bool:
-        """Lower the limit, and keep it there for `rest` seconds; return whether it dropped.
-
-        A call within `cooldown` seconds of the last drop is ignored, because it reports the same shortage.
-        """
+    def lower(self, limit: float, *, rest: float = 0.0) -> bool:
+        """Lower the limit, and keep it there for `rest` seconds; return whether it dropped."""
         now = self._clock()
-        if now - self._lowered_at < cooldown or limit >= self._allowed:
+        if now - self._lowered_at < COOLDOWN or limit >= self._allowed:
             return False
         self._lowered_at, self._rests_until = now, now + rest
         self._allowed = max(1.0, limit)

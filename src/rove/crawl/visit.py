@@ -106,7 +106,8 @@ class Visit:
             match verdict:
                 case Allowed():
                     has_requested = True
-                    target = await self._handle(target, await self._request(target))
+                    request = self._requester.sitemap if target.sitemap_of else self._requester.page
+                    target = await self._handle(target, await request(target.url))
                 case Blocked(reason=reason):
                     self._settle(target, UrlState.BLOCKED, reason)
                     target = None
@@ -125,31 +126,29 @@ class Visit:
         for text in rules_of(origin.body).sitemaps:
             sitemap = canonical(text, None, self._context.reader.ignored_params)
             if sitemap is not None:
-                self._add_link(sitemap, url, depth=0, sitemap_of=url.host)
-
-    async def _request(self, target: Target) -> Outcome:
-        if target.sitemap_of:
-            return await self._requester.sitemap(target.url)
-        return await self._requester.page(target.url)
+                self._add_link(Target(url=sitemap, depth=0, sitemap_of=url.host), url)
 
     async def _handle_held(self, target: Target, seconds: float, *, failing: bool) -> Target | None:
         """Handle a URL whose robots.txt could not be fetched; return the URL to try instead, if any."""
         failure = self._robots_check.failures.get(target.url.origin)
         if is_wrong_guess(target, failure):
             return await self._try_http(target)
-        if failure is not None and not _may_recover(failure):
-            self._settle(target, UrlState.FAILED, failure.kind.value)
-        else:
+        if failure is None or is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES:
             self._defer(target, seconds, attempts=target.attempts, failing=failing)
+        else:
+            self._settle(target, UrlState.FAILED, failure.kind.value)
         return None
 
     async def _handle(self, target: Target, outcome: Outcome) -> Target | None:
         """Handle the outcome of a request; return the URL to request next, if any."""
         match outcome:
-            case Fetched() if target.sitemap_of:
-                await self._read_sitemap(target, outcome)
             case Fetched():
-                await self._read_page(target, outcome)
+                read = self._read_sitemap if target.sitemap_of else self._read_page
+                try:
+                    await read(target, outcome)
+                except asyncio.CancelledError:
+                    self._record.note_unread(FailureKind.ABORTED)
+                    raise
             case Redirected(location=location):
                 return await self._redirect(target, location)
             case WrongType(response=response):
@@ -203,31 +202,23 @@ class Visit:
         if document is not None:
             return document
         self._record.note_body(fetched)
-        try:
-            return await reader.read_apart(source, is_plain_text=is_plain_text)
-        except asyncio.CancelledError:
-            self._record.note_unread(FailureKind.ABORTED)
-            raise
+        return await reader.read_apart(source, is_plain_text=is_plain_text)
 
     async def _read_sitemap(self, target: Target, fetched: Fetched) -> None:
         """Take the URLs from a sitemap, in slices, because there may be tens of thousands."""
         host, url = target.sitemap_of, target.url.text
         self._record.note_body(fetched)
-        try:
-            sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
-            if isinstance(sitemap, Unread):
-                self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
-                return
-            for urls in sitemap.urls():
-                self._add_links(urls, target.url, depth=1)
-                await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            self._record.note_unread(FailureKind.ABORTED)
-            raise
+        sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
+        if isinstance(sitemap, Unread):
+            self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
+            return
+        for urls in sitemap.urls():
+            self._add_links(urls, target.url, depth=1)
+            await asyncio.sleep(0)
         if not target.depth:
             # Only an index that robots.txt names may name further sitemaps.
             for child in sitemap.sitemaps:
-                self._add_link(child, target.url, depth=1, sitemap_of=host)
+                self._add_link(Target(url=child, depth=1, sitemap_of=host), target.url)
         self._settle(target, UrlState.READ)
 
     def _leave_unread(self, target: Target, reason: Unread, mark: str) -> None:
@@ -261,15 +252,8 @@ class Visit:
             sitemap_of=target.sitemap_of,
             came_from=(*target.came_from, target.url.fingerprint),
         )
-        is_accepted = self._add_link(
-            url,
-            target.url,
-            depth=following.depth,
-            hops=following.hops,
-            sitemap_of=following.sitemap_of,
-        )
         may_follow = (
-            is_accepted
+            self._add_link(following, target.url)
             and url.domain == self._record.lease.domain
             and len(target.came_from) < self._context.settings.redirect_hops
             and len(self._record.requests) < MAX_REQUESTS_PER_VISIT
@@ -280,7 +264,7 @@ class Visit:
     def _resolve(self, url: CrawlUrl, location: str) -> CrawlUrl | None:
         """Return the URL that a redirect leads to.
 
-        A server that redirects a URL to itself with a session id added gets the session id, which is removed otherwise.
+        Session ids are removed, unless the server redirects the URL to itself plus a session id.
         """
         base = parse_base(url.text)
         target = canonical(location, base, self._context.reader.ignored_params)
@@ -288,7 +272,7 @@ class Visit:
         return canonical(location, base) if is_same else target
 
     async def _try_http(self, target: Target) -> Target | None:
-        """Return the http URL to request in place of an https URL that cannot be reached."""
+        """Return the http URL to request instead of an https URL that cannot be reached."""
         guess = self._guess = HttpsGuess(target)
         state = await self._state_of(guess.http.url)
         if state is UrlState.PENDING:
@@ -328,26 +312,23 @@ class Visit:
 
     def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool) -> None:
         if self._guess is not None and target is self._guess.http:
-            target = self._guess.https  # neither answered, so the guess stays
+            target = self._guess.https  # neither server responded, so the guess stays open
         self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing)
 
     def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
         """Record the links of a page that may be new to the frontier; most are known."""
         record = self._record
         record.links += self._context.gate.admitted(
-            self._context.seen.unseen(links),
-            depth=depth,
-            source=source,
-            refused=record.not_accepted,
+            self._context.seen.unseen(links), depth=depth, source=source, refused=record.not_accepted
         )
 
-    def _add_link(self, url: CrawlUrl, source: CrawlUrl, *, depth: int, hops: int = 0, sitemap_of: str = "") -> bool:
+    def _add_link(self, link: Target, source: CrawlUrl) -> bool:
         """Record a URL to add to the frontier, if the gate accepts it; return whether it does."""
-        admitted = self._context.gate.admits(url, depth=depth, hops=hops, source=source)
-        if not isinstance(admitted, int):
-            self._record.not_accepted[admitted] += 1
+        penalty = self._context.gate.admits(link.url, depth=link.depth, hops=link.hops, source=source)
+        if not isinstance(penalty, int):
+            self._record.not_accepted[penalty] += 1
             return False
-        self._record.links.append(url.new_url(depth=depth, hops=hops, sitemap_of=sitemap_of, penalty=admitted))
+        self._record.links.append(link.as_new_url(penalty))
         return True
 
     async def _state_of(self, url: CrawlUrl) -> UrlState:
@@ -355,7 +336,3 @@ class Visit:
         key = (url.domain, url.fingerprint)
         states = await self._context.frontier.states([key])
         return states.get(key, UrlState.PENDING)
-
-
-def _may_recover(failure: Failed) -> bool:
-    return is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES

@@ -6,31 +6,13 @@ import sys
 import time
 from collections import Counter
 
-from rove.crawl.held_lease import HeldLease
-from rove.model.ledger import (
-    Content,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    WrongType,
-)
+import msgspec
+
+from rove.model.ledger import Content, RequestKind, RequestRow, Settlement
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, WrongType
 from rove.model.reasons import RequestError, status_error
 from rove.model.urls import NewUrl, UrlState
-from rove.model.visits import (
-    Deferred,
-    OriginRecord,
-    RobotsStatus,
-    Settled,
-    VisitResult,
-)
+from rove.model.visits import Deferred, Lease, OriginRecord, RobotsStatus, Settled, VisitResult
 from rove.policy.pacing import Answers, PacingDecision, decide_pacing
 from rove.resources.memory import Share
 from rove.store.contract import Page, Stored
@@ -39,6 +21,18 @@ from rove.urls.fingerprint import fingerprint_bytes
 
 LINK_BYTES = 320
 """Memory that a link takes while it waits to be added."""
+
+
+class HeldLease(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A lease, and what this process needs to use it."""
+
+    lease: Lease
+    deadline: float
+    """No request starts after this, by the process's steady clock."""
+    clock_offset: float = 0.0
+    """Seconds by which the crawl's clock is ahead of the process's steady clock."""
+    origins: dict[str, OriginRecord | None]
+    """The robots.txt records of the origins of the lease's URLs, None where the frontier has none."""
 
 
 class VisitRecord:
@@ -127,7 +121,7 @@ class VisitRecord:
         return [origin.replace(valid_for=origin.valid_for - (now - at)) for origin, at in self._origins]
 
     def note_unread(self, kind: FailureKind) -> None:
-        """Record that the answer to the last request could not be read."""
+        """Record that the response to the last request could not be read."""
         self.requests[-1] = self.requests[-1].replace(error=kind)
 
     def note_page(self, page: Page, *, title: str, content_hash: int) -> None:
@@ -137,7 +131,7 @@ class VisitRecord:
         self.requests[-1] = self.requests[-1].replace(title=title, content_hash=content_hash)
 
     def mark(self, *names: str) -> None:
-        """Record what was cut, dropped or doubtful about the answer to the last request."""
+        """Record what was cut, dropped or doubtful about the response to the last request."""
         if not names:
             return
         row = self.requests[-1]
@@ -158,16 +152,13 @@ class VisitRecord:
     def note_body(self, fetched: Fetched) -> None:
         """Account for a decoded body that waits to be read."""
         if self.share is not None:
-            is_coded = fetched.body is not fetched.wire_body
-            self.share.keep(len(fetched.body) + (len(fetched.wire_body) if is_coded else 0))
+            self.share.keep(_body_bytes(fetched))
 
     def update_memory(self) -> None:
         """Account for the pages and links that are held until the visit is written."""
         if self.share is not None:
-            size = LINK_BYTES * len(self.links)
-            for page in self.pages:
-                size += _memory_of(page)
-            self.share.keep(size)
+            pages = sum(sys.getsizeof(page.text) + _body_bytes(page.source) for page in self.pages)
+            self.share.keep(LINK_BYTES * len(self.links) + pages)
 
     def release(self) -> None:
         """Free the memory of a visit that is written."""
@@ -186,7 +177,7 @@ class VisitRecord:
         )
 
     def pacing(self, delay: float) -> PacingDecision:
-        """Decide by the answers so far how long to leave the domain alone; `delay` is the chosen delay."""
+        """Decide from the responses so far how long to leave the domain alone; `delay` is the chosen delay."""
         return decide_pacing(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))
 
     def result(self, now: float, delay: float) -> VisitResult:
@@ -209,32 +200,20 @@ class VisitRecord:
     def requests_only(self, now: float, delay: float) -> VisitResult:
         """Return a result that settles no URL, for a visit whose pages could not be written."""
         requests = [row.replace(settlement=Settlement.LOST) for row in self.requests]
-        return self.result(now, delay).replace(
-            settled=(),
-            deferred=(),
-            requests=requests,
-            not_accepted={},
-            contents=(),
-        )
+        return self.result(now, delay).replace(settled=(), deferred=(), requests=requests, not_accepted={}, contents=())
 
 
-def _memory_of(page: Page) -> int:
-    size = sys.getsizeof(page.text)
-    if page.source is not None:
-        size += len(page.source.wire_body)
-        if page.source.body is not page.source.wire_body:
-            size += len(page.source.body)
-    return size
+def _body_bytes(fetched: Fetched | None) -> int:
+    if fetched is None:
+        return 0
+    is_coded = fetched.body is not fetched.wire_body
+    return len(fetched.body) + (len(fetched.wire_body) if is_coded else 0)
 
 
 def _with_outcome(row: RequestRow, outcome: Outcome, ended: int) -> RequestRow:
     if isinstance(outcome, Failed):
         return row.replace(
-            ended=ended,
-            status=outcome.status,
-            error=outcome.kind.value,
-            address=outcome.address,
-            marks=outcome.marks,
+            ended=ended, status=outcome.status, error=outcome.kind.value, address=outcome.address, marks=outcome.marks
         )
     response = outcome.response
     row = row.replace(

@@ -80,7 +80,7 @@ class BatchWriter:
                 await settling
 
     async def salvage(self) -> None:
-        """After a failure, tell the frontier at least which domains were visited, so that their delay is kept."""
+        """After a failure, record at least which domains were visited, so that their delay is respected."""
         now = self._context.clock()
         visits = [record.requests_only(now, self._delay) for record in self._unsettled]
         try:
@@ -135,7 +135,7 @@ class BatchWriter:
         await self._give_up_domains(batch)
 
     async def _give_up_domains(self, batch: Sequence[VisitRecord]) -> None:
-        """Fail all URLs of domains that have not answered for too long."""
+        """Fail all URLs of domains that have not responded for too long."""
         for record in batch:
             if record.answers.has_answered:
                 continue
@@ -167,9 +167,7 @@ class BatchWriter:
         for start in range(0, len(urls), LINKS_PER_ADD):
             part = fingerprints[start : start + LINKS_PER_ADD]
             added = await self._frontier.add(
-                urls[start : start + LINKS_PER_ADD],
-                only_known_domains=self._context.settings.seeds_only,
-                exempt=exempt,
+                urls[start : start + LINKS_PER_ADD], only_known_domains=self._context.settings.seeds_only, exempt=exempt
             )
             refused = added.refused
             seen.update([f for f in part if f not in refused] if refused else part)

@@ -57,9 +57,7 @@ def html_page(plan: SitePlan, profile: Profile, host: Host, spot: Spot, draw: Dr
     heading = title(draw, language)
     links = "</li>\n<li>".join(anchors)
     length = draw.between(profile.page_bytes) - len(links)
-    prose = "</p>\n<p>".join(
-        [escape(host.name + spot.path), *paragraphs(draw, language, length)],
-    )
+    prose = "</p>\n<p>".join([escape(host.name + spot.path), *paragraphs(draw, language, length)])
     html = (
         f'<!DOCTYPE html>\n<html lang="{language}">\n<head>\n'
         + "\n".join([*head, f"<title>{heading} - {spot.entry.word}</title>"])
@@ -79,11 +77,7 @@ def error_page(status: int) -> PageContent:
 def text_page(plan: SitePlan, host: Host, spot: Spot, draw: Draw) -> PageContent:
     """Make a plain text page. The URL in it is not a link."""
     language = _language(plan, host)
-    lines = [
-        title(draw, language),
-        f"http://{host.name}{spot.path}",
-        *paragraphs(draw, language, 500),
-    ]
+    lines = [title(draw, language), f"http://{host.name}{spot.path}", *paragraphs(draw, language, 500)]
     return PageContent("text/plain; charset=utf-8", "\n\n".join(lines).encode())
 
 

@@ -1,7 +1,7 @@
-"""The settings of the small web, and three named profiles.
+"""The settings of the small web, and two named profiles.
 
 FULL has everything that the real web does to a crawler. CALM never fails and is finite, so that a complete crawl stores
-an exactly known set of pages. BENCH has large, cheap pages.
+an exactly known set of pages.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rove.errors import UsageError
 
@@ -47,7 +47,7 @@ class RobotsKind(enum.StrEnum):
 
 
 class EntryKind(enum.StrEnum):
-    """What the server answers for an entry of a host."""
+    """How the server responds to a request for an entry."""
 
     PAGE = "page"
     TEXT = "text"
@@ -79,7 +79,7 @@ class EntryKind(enum.StrEnum):
     """503 for the first request, a page afterwards."""
     SLOW = "slow"
     STALLED = "stalled"
-    """Never answers."""
+    """The response never comes."""
     CUT = "cut"
     """The connection is closed in the middle of the page."""
 
@@ -99,7 +99,7 @@ class Profile:
     """The settings. Ranges include both ends, shares are from 0 to 1, weights may have any sum."""
 
     pages_per_host: tuple[int, int]
-    """Number of entries per host, whatever they answer."""
+    """Number of entries per host, of any kind."""
     page_bytes: tuple[int, int]
     """Minimum length of a page before it is encoded."""
     links_per_page: tuple[int, int]
@@ -110,9 +110,6 @@ class Profile:
     shapes: Mapping[SiteShape, float]
     crawl_delay: float
     """Seconds of Crawl-delay in the DELAYED robots.txt."""
-    plain: bool
-    """For speed, all entries are similar open UTF-8 pages. Of the settings for pages, links and entries, only numbers,
-    lengths and `offsite_share` apply."""
     restricted: float
     """Share of entries under /private/ or /archive/, which some robots.txt files close."""
     odd_links: float
@@ -127,11 +124,9 @@ class Profile:
     slow_seconds: tuple[float, float]
     latency: tuple[float, float]
     """Seconds before every response, robots.txt included."""
-    secure: bool
-    """Links of plain pages are https. The server then needs a certificate."""
-    linked_hosts: float
-    """If not 0, all links of plain pages lead to the first `linked_hosts` hosts."""
 
+
+P = TypeVar("P", bound=Profile)
 
 CALM = Profile(
     pages_per_host=(3, 12),
@@ -169,14 +164,8 @@ CALM = Profile(
         RobotsKind.MOVED: 5,
         RobotsKind.HTML: 4,
     },
-    shapes={
-        SiteShape.BARE: 70,
-        SiteShape.BARE_AND_BLOG: 10,
-        SiteShape.BARE_AND_WWW: 10,
-        SiteShape.AT_WWW: 10,
-    },
+    shapes={SiteShape.BARE: 70, SiteShape.BARE_AND_BLOG: 10, SiteShape.BARE_AND_WWW: 10, SiteShape.AT_WWW: 10},
     crawl_delay=3.0,
-    plain=False,
     restricted=0.2,
     odd_links=0.5,
     odd_pages=0.2,
@@ -185,8 +174,6 @@ CALM = Profile(
     foreign_charsets=0.5,
     slow_seconds=(0.2, 2.0),
     latency=(0.0, 0.0),
-    secure=False,
-    linked_hosts=0,
 )
 
 FULL = replace(
@@ -207,26 +194,10 @@ FULL = replace(
     robots={**CALM.robots, RobotsKind.BROKEN: 2},
 )
 
-BENCH = replace(
-    CALM,
-    pages_per_host=(200, 200),
-    page_bytes=(40_000, 40_000),
-    links_per_page=(60, 60),
-    offsite_share=0.2,
-    robots={RobotsKind.PRIVATE: 1},
-    shapes={SiteShape.BARE: 1},
-    plain=True,
-    odd_links=0.0,
-    odd_pages=0.0,
-    chunked=0.0,
-    encoded=0.0,
-    foreign_charsets=0.0,
-)
-
-PROFILES: Mapping[str, Profile] = {"full": FULL, "calm": CALM, "bench": BENCH}
+PROFILES = {"full": FULL, "calm": CALM}
 
 
-def adjusted(profile: Profile, settings: Iterable[str]) -> Profile:
+def adjusted(profile: P, settings: Iterable[str]) -> P:
     """Apply settings such as `crawl_delay=1`, `pages_per_host=3,12` or `entries.slow=0` to a profile."""
     for setting in settings:
         name, _, text = setting.partition("=")
@@ -237,9 +208,9 @@ def adjusted(profile: Profile, settings: Iterable[str]) -> Profile:
     return profile
 
 
-def _with_setting(profile: Profile, name: str, text: str) -> Profile:
+def _with_setting(profile: P, name: str, text: str) -> P:
     name, _, option = name.partition(".")
-    if name not in {field.name for field in fields(Profile)}:
+    if name not in {field.name for field in fields(profile)}:
         raise ValueError(f"there is no setting called {name!r}")
     before = getattr(profile, name)
     value: Any

@@ -26,11 +26,7 @@ class Language(enum.StrEnum):
 
 
 LANGUAGES = tuple(Language)
-LEGACY_CHARSETS = {
-    Language.FRENCH: "iso-8859-1",
-    Language.RUSSIAN: "windows-1251",
-    Language.JAPANESE: "shift_jis",
-}
+LEGACY_CHARSETS = {Language.FRENCH: "iso-8859-1", Language.RUSSIAN: "windows-1251", Language.JAPANESE: "shift_jis"}
 _WORDS = {
     Language.ENGLISH: words.ENGLISH.split(),
     Language.FRENCH: words.FRENCH.split(),

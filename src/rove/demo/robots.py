@@ -1,7 +1,4 @@
-"""The robots.txt files of the small web, and which paths they allow to a crawler called `rove`.
-
-The answer follows from how a file was made, not from parsing it. So it is an oracle that shares no code with a parser.
-"""
+"""The robots.txt files of the small web."""
 
 from __future__ import annotations
 
@@ -45,18 +42,6 @@ _TEXTS = {
         "<body><h1>Nothing here</h1><p>The page you want is somewhere else.</p></body></html>\n"
     ),
 }
-_CLOSED_PREFIXES: dict[RobotsKind, tuple[str, ...]] = {
-    RobotsKind.PRIVATE: ("/private/",),
-    RobotsKind.CLOSED: ("/",),
-    RobotsKind.STRICTER: ("/private/", "/archive/"),
-    RobotsKind.SHUT_OUT: ("/",),
-    RobotsKind.LAXER: ("/private/",),
-    RobotsKind.WILDCARD: ("/private/",),
-    RobotsKind.DELAYED: ("/private/",),
-    RobotsKind.MESSY: ("/private/",),
-    RobotsKind.MOVED: ("/private/",),
-    RobotsKind.BROKEN: ("/",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +55,3 @@ class RobotsPlan:
     def text(self) -> bytes:
         """Return the content of the file, for the kinds that have one."""
         return _TEXTS[self.kind].format(crawl_delay=self.crawl_delay).encode()
-
-    def allows(self, path: str) -> bool:
-        """Whether rove may fetch a canonical path, with its query, of the host."""
-        if path == ROBOTS_PATH:
-            return True
-        if self.kind is RobotsKind.STRICTER and path.startswith("/archive/open/"):
-            return True
-        if self.kind is RobotsKind.WILDCARD and "?" in path:
-            return False
-        return not path.startswith(_CLOSED_PREFIXES.get(self.kind, ()))
-
-
-def robots_plan(kind: RobotsKind, crawl_delay: float) -> RobotsPlan:
-    """Return the robots.txt of a kind. Only one kind has a Crawl-delay."""
-    return RobotsPlan(kind, crawl_delay if kind is RobotsKind.DELAYED else 0.0)

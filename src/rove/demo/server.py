@@ -1,4 +1,4 @@
-"""Serve the small web on a port of this machine, from one or more processes.
+"""Serve the small web on a port of this machine.
 
 All hosts share one port of loopback; the Host header tells them apart.
 
@@ -12,51 +12,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import mmap
 import os
 import resource
 import signal
 import socket
-import ssl
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self, cast
 
 import uvloop
 
-from rove.demo.answer import SiteAnswer, refusal
-from rove.demo.draw import number
 from rove.demo.log import LoggedRequest, LogKind, RequestLog
 from rove.demo.profile import PROFILES, adjusted
-from rove.demo.secured import Secured, server_context
+from rove.demo.response import WebResponse, refusal
 from rove.demo.web import SmallWeb
 from rove.demo.wire import BLANK_LINE, RequestHead, frame, is_not_http, parse_head
 from rove.errors import RoveError
 
 ADDRESS = "127.0.0.1"
 _BACKLOG = 4_096
-
-
-class FirstFailures:
-    """Remembers which flaky pages have failed once, in memory that forked processes share.
-
-    If two pages have the same slot, the second one does not fail. That does no harm.
-    """
-
-    _SIZE = 1 << 16
-
-    def __init__(self) -> None:
-        self._failed = mmap.mmap(-1, self._SIZE)
-
-    def fail_now(self, host: str, path: str) -> bool:
-        """Whether this is the first request for a page, which must fail."""
-        slot = number(0, host + path) % self._SIZE
-        first = not self._failed[slot]
-        self._failed[slot] = 1
-        return first
 
 
 class SmallWebServer:
@@ -67,21 +43,21 @@ class SmallWebServer:
         web: SmallWeb,
         *,
         log: Path | None = None,
-        failures: FirstFailures | None = None,
-        tls: ssl.SSLContext | None = None,
+        secured: Callable[[asyncio.Protocol], asyncio.Protocol] | None = None,
     ) -> None:
-        """With `tls` the server speaks only https."""
+        """`secured` adds TLS to the protocol of a connection."""
         self.web = web
         self.log = None if log is None else RequestLog(log)
         self.connections: set[_Connection] = set()
         self.port = 0
-        self._failures = failures or FirstFailures()
-        self._tls = tls
+        self._failed: set[tuple[str, str]] = set()
+        """Flaky pages that have failed once."""
+        self._secured = secured
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket | None = None) -> None:
         """Listen on a free port of loopback, or on a bound socket."""
-        listener = listener or bound_sockets(0, 1)[0]
+        listener = listener or bound_socket(0)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._client, sock=listener, backlog=_BACKLOG)
         self.port = listener.getsockname()[1]
@@ -98,30 +74,28 @@ class SmallWebServer:
 
     def _client(self) -> asyncio.Protocol:
         connection = _Connection(self)
-        return connection if self._tls is None else Secured(connection, self._tls)
+        return connection if self._secured is None else self._secured(connection)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def answer(self, request: RequestHead) -> SiteAnswer:
+    def respond(self, request: RequestHead) -> WebResponse:
         """Return the response to a request."""
         if request.method not in ("GET", "HEAD"):
             request.keep_alive = False
             return refusal(405)
         host, target, codings = request.host, request.target, request.codings
-        answer = self.web.answer(host, target, codings=codings)
-        if answer.fails_first and not self._failures.fail_now(host, target):
-            return self.web.answer(host, target, codings=codings, again=True)
-        return answer
+        response = self.web.respond(host, target, codings=codings)
+        if not response.fails_first:
+            return response
+        if (host, target) in self._failed:
+            return self.web.respond(host, target, codings=codings, again=True)
+        self._failed.add((host, target))
+        return response
 
 
 class _Connection(asyncio.Protocol):
@@ -134,8 +108,8 @@ class _Connection(asyncio.Protocol):
         self._received = b""
         self._arrived = 0.0
         self._request: RequestHead | None = None
-        """The request that is being answered."""
-        self._answer: SiteAnswer | None = None
+        """The request that is being served."""
+        self._response: WebResponse | None = None
         self._sent = 0
         """Bytes of the response given to the transport; 0 while the response is delayed."""
         self._timer: asyncio.TimerHandle | None = None
@@ -188,17 +162,17 @@ class _Connection(asyncio.Protocol):
             self._refuse()
             return
         self._request = request
-        self._answer = self._server.answer(request)
+        self._response = self._server.respond(request)
         self._sent = 0
-        delay = self._answer.delay + self._server.web.latency(request.host, request.target)
+        delay = self._response.delay + self._server.web.latency(request.host, request.target)
         if delay:
             self._timer = asyncio.get_running_loop().call_later(delay, self._send)
         else:
             self._send()
 
     def _send(self) -> None:
-        assert self._request is not None and self._answer is not None
-        data = frame(self._answer, self._request)
+        assert self._request is not None and self._response is not None
+        data = frame(self._response, self._request)
         self._sent = len(data)
         # Taken before the write. Otherwise a client that counts its delay from the end of the response could seem to
         # be early if this process is interrupted after the write.
@@ -209,11 +183,11 @@ class _Connection(asyncio.Protocol):
 
     def _finish(self, ended: float) -> bool:
         """Log the request once the kernel has the whole response; return True if the connection must be closed."""
-        assert self._request is not None and self._answer is not None
-        cut = self._answer.cut_after is not None
+        assert self._request is not None and self._response is not None
+        cut = self._response.cut_after is not None
         keep_alive = self._request.keep_alive and not cut
         self._log_request(ended, complete=not cut)
-        self._request = self._answer = None
+        self._request = self._response = None
         if keep_alive and self._received:
             asyncio.get_running_loop().call_soon(self._take_request)
         return not keep_alive
@@ -228,16 +202,16 @@ class _Connection(asyncio.Protocol):
     def _log_request(self, ended: float, *, complete: bool) -> None:
         if self._server.log is None:
             return
-        assert self._request is not None and self._answer is not None
+        assert self._request is not None and self._response is not None
         self._server.log.add(
             LoggedRequest(
                 start=self._arrived,
                 end=ended,
                 host=self._request.host,
                 path=self._request.target,
-                status=self._answer.status if self._sent else 0,
+                status=self._response.status if self._sent else 0,
                 agent=self._request.agent,
-                location=self._answer.location if self._sent else "",
+                location=self._response.location if self._sent else "",
                 size=self._sent,
                 complete=complete,
                 connected=not self._served,
@@ -246,25 +220,26 @@ class _Connection(asyncio.Protocol):
         self._served += 1
 
 
-def bound_sockets(port: int, count: int) -> list[socket.socket]:
-    """Bind sockets to one port of loopback. The kernel distributes connections among them."""
-    listeners: list[socket.socket] = []
-    with ExitStack() as opened:
-        for _ in range(count):
-            listener = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if count > 1:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            listener.setblocking(False)
-            listener.bind((ADDRESS, port))
-            port = listener.getsockname()[1]
-            listeners.append(listener)
-        opened.pop_all()
-    return listeners
+def bound_socket(port: int, *, shared: bool = False) -> socket.socket:
+    """Bind a socket to a port of loopback; 0 means a free port. Several sockets can have one port if it is shared."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+    listener.setblocking(False)
+    try:
+        listener.bind((ADDRESS, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
-async def serve(server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None, announce: bool) -> None:
+async def serve(
+    server: SmallWebServer, listener: socket.socket, *, stop_at_eof: int | None = None, announce: bool = True
+) -> None:
     """Serve until a signal or the end of a pipe or terminal, given by its file descriptor."""
+    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -286,46 +261,26 @@ def _stop_if_ended(pipe: int, stop: asyncio.Event) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a small web from one or more processes."""
+    """Serve a small web."""
     options = _options().parse_args(arguments)
     try:
         web = SmallWeb(options.seed, options.hosts, adjusted(PROFILES[options.profile], options.set))
-        tls = None if options.certificate is None else server_context(options.certificate)
-        listeners = bound_sockets(options.port, options.processes)
+        listener = bound_socket(options.port)
     except RoveError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     except OSError as error:
         print(f"could not listen on port {options.port}: {error.strerror}", file=sys.stderr)
         return 1
-    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
-    failures = FirstFailures()
-    lifeline, lifeline_end = os.pipe()
-    children = []
-    for listener in listeners[1:]:
-        child = os.fork()
-        if child == 0:
-            # The pipe ends when the first process ends, for whatever reason.
-            os.close(lifeline_end)
-            server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
-            uvloop.run(serve(server, listener, stop_at_eof=lifeline, announce=False))
-            os._exit(0)
-        children.append(child)
-        listener.close()
-    server = SmallWebServer(web, log=options.log, failures=failures, tls=tls)
     stop_at_eof = sys.stdin.fileno() if options.stop_at_eof else None
-    uvloop.run(serve(server, listeners[0], stop_at_eof=stop_at_eof, announce=True))
-    os.close(lifeline_end)
-    for child in children:
-        os.waitpid(child, 0)
+    uvloop.run(serve(SmallWebServer(web, log=options.log), listener, stop_at_eof=stop_at_eof))
     return 0
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rove.demo.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: a free port")
-    parser.add_argument("--hosts", type=_at_least_one, default=1_000, help="number of domains")
+    parser.add_argument("--hosts", type=int, default=1_000, help="number of domains")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="full")
     parser.add_argument(
@@ -336,21 +291,8 @@ def _options() -> argparse.ArgumentParser:
         help="change a setting of the profile: crawl_delay=1, pages_per_host=3,12, entries.slow=0",
     )
     parser.add_argument("--log", type=Path, help="append a line per request to this file")
-    parser.add_argument(
-        "--certificate",
-        type=Path,
-        help="PEM file with certificate and key: speak https; use --set secure=true for https links",
-    )
-    parser.add_argument("--processes", type=_at_least_one, default=1, help="number of processes that share the port")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop at the end of standard input")
     return parser
-
-
-def _at_least_one(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
 
 
 if __name__ == "__main__":

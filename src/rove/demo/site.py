@@ -17,7 +17,7 @@ from rove.demo import words
 from rove.demo.draw import Weighted, number
 from rove.demo.names import domain_index, domain_name
 from rove.demo.profile import EntryKind, Profile, RobotsKind, SiteShape
-from rove.demo.robots import RobotsPlan, robots_plan
+from rove.demo.robots import RobotsPlan
 
 HUB_EVERY = 4
 _LABELS = {
@@ -54,12 +54,8 @@ class Host:
 
     name: str
     domain: str
-    index: int
-    """The number of its domain."""
-    label: str
-    """The prefix before the domain: '', `www.` or `blog.`"""
     siblings: tuple[str, ...]
-    """All labels of the domain."""
+    """The labels of all hosts of the domain: '', `www.` or `blog.`"""
     robots: RobotsPlan
     entries: int
     """The number of entries."""
@@ -97,7 +93,6 @@ class SitePlan:
         self.hosts = hosts
         self._pages_per_host = profile.pages_per_host
         self._crawl_delay = profile.crawl_delay
-        self._plain = profile.plain
         self._restricted = int(profile.restricted * 256)
         self._kinds = Weighted(profile.entries)
         self._robots = Weighted(profile.robots)
@@ -123,8 +118,6 @@ class SitePlan:
 
     def entry(self, host: Host, position: int) -> Entry:
         """Return the entry with this number."""
-        if self._plain:
-            return Entry(position, EntryKind.PAGE, f"/page-{position}" if position else "/", "", 0)
         bits = number(self.seed, f"{host.name} {position}")
         is_hub = position % HUB_EVERY == 0
         kind = EntryKind.PAGE if is_hub else self._kinds.pick(bits)
@@ -192,10 +185,8 @@ class SitePlan:
         return Host(
             name=name,
             domain=domain,
-            index=index,
-            label=label,
             siblings=labels,
-            robots=robots_plan(kind, self._crawl_delay),
+            robots=RobotsPlan(kind, self._crawl_delay if kind is RobotsKind.DELAYED else 0.0),
             entries=1 if at_www else low + number(self.seed, f"size of {name}") % (high - low + 1),
             at_www=at_www,
         )

@@ -1,8 +1,6 @@
 """The small web: each response is a pure function of a seed, the host and the path.
 
-Nothing is stored, so a web of a million hosts needs no memory. The web is also its own oracle: `allowed` and
-`expected_pages` know from its construction what a polite crawler called `rove` may fetch and must have stored at the
-end. server.py serves it.
+Nothing is stored, so a web of a million hosts needs no memory. server.py serves it.
 """
 
 from __future__ import annotations
@@ -12,14 +10,14 @@ from dataclasses import replace
 from typing import assert_never
 
 from rove.demo import page
-from rove.demo.answer import CODINGS, SiteAnswer, redirect, refusal, success
 from rove.demo.draw import Draw, number
 from rove.demo.links import Target, Viewpoint, odd_spelling, offsite
 from rove.demo.page import PageContent
-from rove.demo.plain_page import PlainPages
 from rove.demo.profile import FULL, EntryKind, Profile, RobotsKind
+from rove.demo.response import CODINGS, WebResponse, redirect, refusal, success
 from rove.demo.robots import MOVED_PATH, ROBOTS_PATH
-from rove.demo.site import Entry, Host, SitePlan, Spot
+from rove.demo.site import Host, SitePlan, Spot
+from rove.errors import UsageError
 from rove.urls.canonical import canonical
 
 STALL_SECONDS = 3_600.0
@@ -35,12 +33,11 @@ class SmallWeb:
 
     def __init__(self, seed: int, hosts: int, profile: Profile = FULL) -> None:
         if hosts < 1:
-            raise ValueError(f"a web needs at least one host, not {hosts}")
+            raise UsageError(f"a web needs at least one host, not {hosts}")
         self.seed = seed
         self.hosts = hosts
         self.profile = profile
         self.plan = SitePlan(seed, hosts, profile)
-        self._plain_pages = PlainPages(self.plan, profile)
 
     def host_name(self, index: int) -> str:
         """Return the name of the bare host of a domain."""
@@ -50,49 +47,17 @@ class SmallWeb:
         """Return the bare host of every domain, the seeds of a crawl of the whole web."""
         return map(self.plan.domain_name, range(self.hosts))
 
-    def all_hosts(self) -> Iterator[str]:
-        """Yield every host, including www. and blog. hosts."""
-        for index in range(self.hosts):
-            bare = self.plan.bare_host(index)
-            yield from (label + bare.domain for label in bare.siblings)
-
-    def allowed(self, host: str, path: str) -> bool:
-        """Whether the robots.txt of a host allows `rove` to fetch a path, with its query."""
-        site = self.plan.host(host)
-        return site is None or site.robots.allows(normal_path(path))
-
-    def crawl_delay(self, host: str) -> float:
-        """Return the Crawl-delay of a host for `rove`, or 0."""
-        site = self.plan.host(host)
-        return 0.0 if site is None else site.robots.crawl_delay
-
-    def expected_pages(self, host: str) -> frozenset[str]:
-        """Return the canonical URLs of a host that a complete crawl from all seeds stores.
-
-        These are all texts, empty ones included, that robots.txt allows, that can be reached without nofollow links,
-        that are not marked noindex, and that are answered in the end.
-        """
-        site = self.plan.host(host)
-        if site is None or not site.robots.allows("/"):
-            return frozenset()
-        spots = [
-            spot
-            for position in range(site.entries)
-            for spot in self._stored_spots(site, self.plan.entry(site, position))
-        ]
-        return frozenset(f"http://{host}{spot.path}" for spot in spots)
-
-    def answer(self, host: str, target: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> SiteAnswer:
-        """Answer a GET request for a path with query on a host, given by its lower-case name.
+    def respond(self, host: str, path: str, *, again: bool = False, codings: tuple[str, ...] = CODINGS) -> WebResponse:
+        """Return the response to a GET request for a path with query on a host, given by its lower-case name.
 
         `again` is for repeated requests; `codings` are the content codings that the client accepts.
         """
         site = self.plan.host(host)
         if site is None:
             return replace(refusal(404), body=b"No such host here.\n")
-        path = normal_path(target)
+        path = normal_path(path)
         if path == ROBOTS_PATH or (path == MOVED_PATH and site.robots.kind is RobotsKind.MOVED):
-            return _robots_answer(site, path)
+            return _robots_response(site, path)
         spot = self.plan.find(site, path)
         if spot is None:
             return refusal(404)
@@ -101,19 +66,19 @@ class SmallWeb:
         if hop is not None:
             return self._redirect(site, spot, hop, draw)
         if spot.step > 0:
-            return self._page(site, spot, draw, codings)
-        return self._entry_answer(site, spot, draw, again, codings)
+            return self.page(site, spot, draw, codings)
+        return self._entry_response(site, spot, draw, again, codings)
 
     def latency(self, host: str, target: str) -> float:
         """Return the seconds before the response to a request, without the delay of the page itself."""
         low, high = self.profile.latency
         return low if low == high else low + (high - low) * (number(self.seed, host + target) % 1_001) / 1_000
 
-    def _entry_answer(self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]) -> SiteAnswer:
+    def _entry_response(self, host: Host, spot: Spot, draw: Draw, again: bool, codings: tuple[str, ...]) -> WebResponse:
         kind = spot.entry.kind
         match kind:
             case EntryKind.PAGE | EntryKind.NOINDEX | EntryKind.NOFOLLOW:
-                return self._page(host, spot, draw, codings)
+                return self.page(host, spot, draw, codings)
             case EntryKind.TEXT:
                 return success(page.text_page(self.plan, host, spot, draw))
             case EntryKind.EMPTY:
@@ -134,16 +99,16 @@ class SmallWeb:
                 return refusal(503, retry_after=2)
             case EntryKind.FLAKY:
                 if again:
-                    return self._page(host, spot, draw, codings)
+                    return self.page(host, spot, draw, codings)
                 return replace(refusal(503), fails_first=True)
             case EntryKind.SLOW:
                 low, high = self.profile.slow_seconds
                 delay = low + (high - low) * draw.below(1_001) / 1_000
-                return replace(self._page(host, spot, draw, codings), delay=delay)
+                return replace(self.page(host, spot, draw, codings), delay=delay)
             case EntryKind.STALLED:
-                return replace(self._page(host, spot, draw, codings), delay=STALL_SECONDS)
+                return replace(self.page(host, spot, draw, codings), delay=STALL_SECONDS)
             case EntryKind.CUT:
-                whole = self._page(host, spot, draw, codings)
+                whole = self.page(host, spot, draw, codings)
                 return replace(whole, chunked=False, cut_after=len(whole.body) // 2)
             case (
                 EntryKind.CHAIN
@@ -173,43 +138,18 @@ class SmallWeb:
                 return None
         return Target(host.name, self.plan.step(entry, following).path)
 
-    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> SiteAnswer:
+    def _redirect(self, host: Host, spot: Spot, hop: Target, draw: Draw) -> WebResponse:
         location = f"http://{hop.host}{hop.path}"
         if draw.chance(self.profile.odd_links):
             view = Viewpoint(host.name, spot.path, utf8=False)
             location = odd_spelling(hop, view, draw.below(1 << 16)).strip()
         return redirect(draw.pick(_REDIRECT_STATUSES), location)
 
-    def _page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> SiteAnswer:
-        if self.profile.plain:
-            return success(self._plain_pages.page(host, spot.entry.number))
+    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
+        """Make the response for a page that is served without trouble."""
         content = page.html_page(self.plan, self.profile, host, spot, draw)
         coding = draw.pick(CODINGS) if draw.chance(self.profile.encoded) else ""
-        return success(
-            content,
-            coding=coding if coding in codings else "",
-            chunked=draw.chance(self.profile.chunked),
-        )
-
-    def _stored_spots(self, host: Host, entry: Entry) -> Iterator[Spot]:
-        """Yield the page that a crawler stores for an entry that it has found."""
-        spots = [self.plan.step(entry, step) for step in range(entry.steps + 1)]
-        match entry.kind:
-            case (
-                EntryKind.PAGE
-                | EntryKind.NOFOLLOW
-                | EntryKind.TEXT
-                | EntryKind.EMPTY
-                | EntryKind.SLOW
-                | EntryKind.FLAKY
-            ):
-                wanted, way = spots[0], spots[:1]
-            case EntryKind.NOINDEX | EntryKind.CHAIN | EntryKind.LONG_CHAIN | EntryKind.INWARD:
-                wanted, way = spots[-1], spots
-            case _:
-                return
-        if all(host.robots.allows(spot.path) for spot in way):
-            yield wanted
+        return success(content, coding=coding if coding in codings else "", chunked=draw.chance(self.profile.chunked))
 
 
 def normal_path(target: str) -> str:
@@ -220,7 +160,7 @@ def normal_path(target: str) -> str:
     return target if url is None else url.text.removeprefix(_ANY_HOST)
 
 
-def _robots_answer(host: Host, path: str) -> SiteAnswer:
+def _robots_response(host: Host, path: str) -> WebResponse:
     plan = host.robots
     match plan.kind:
         case RobotsKind.NONE:

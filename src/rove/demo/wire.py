@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from rove.demo.answer import CODINGS, SiteAnswer
+from rove.demo.response import CODINGS, WebResponse
 
 BLANK_LINE = b"\r\n\r\n"
 _MAX_HEAD = 65_536
@@ -60,12 +60,12 @@ def parse_head(head: bytes) -> RequestHead | None:
     )
 
 
-def frame(answer: SiteAnswer, request: RequestHead) -> bytes:
-    """Return the bytes that are sent to the client, cut short if the answer says so."""
-    body = answer.body
-    chunked = answer.chunked and request.chunks
-    lines = [f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}", "Server: small-web"]
-    lines.extend(f"{name}: {value}" for name, value in answer.headers)
+def frame(response: WebResponse, request: RequestHead) -> bytes:
+    """Return the bytes that are sent to the client, cut short if the response says so."""
+    body = response.body
+    chunked = response.chunked and request.chunks
+    lines = [f"HTTP/1.1 {response.status} {_REASONS[response.status]}", "Server: small-web"]
+    lines.extend(f"{name}: {value}" for name, value in response.headers)
     lines.append("Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}")
     lines.append("Connection: keep-alive" if request.keep_alive else "Connection: close")
     head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -73,7 +73,7 @@ def frame(answer: SiteAnswer, request: RequestHead) -> bytes:
         return head
     if chunked:
         return head + _chunks(body)
-    return head + (body if answer.cut_after is None else body[: answer.cut_after])
+    return head + (body if response.cut_after is None else body[: response.cut_after])
 
 
 def _chunks(body: bytes) -> bytes:

@@ -53,11 +53,7 @@ def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
 
 
 def backend_for(
-    data: DataDir,
-    remote: Remote | None,
-    *,
-    read_only: bool = False,
-    on_news: Callable[[str], None] | None = None,
+    data: DataDir, remote: Remote | None, *, read_only: bool = False, on_news: Callable[[str], None] | None = None
 ) -> Backend:
     """Return the database of a crawl. `on_news` is told about outages and upgrades."""
     if remote is None:
@@ -65,11 +61,7 @@ def backend_for(
     from rove.frontier.postgres.backend import PostgresBackend  # its driver loads slowly
 
     return PostgresBackend(
-        remote.url,
-        remote.crawl_name,
-        node_of(data, remote),
-        register=not read_only,
-        on_news=on_news,
+        remote.url, remote.crawl_name, node_of(data, remote), register=not read_only, on_news=on_news
     )
 
 

@@ -6,7 +6,7 @@ waits for long. If the process is killed in between, running it again continues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from rove.model.urls import UrlState
@@ -19,21 +19,13 @@ _LOWEST = -(1 << 63)
 class UrlSlices(Protocol):
     """The URLs of a domain in one database, read and changed in slices."""
 
-    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> Sequence[Sequence[Any]]:
-        """Return fingerprint, URL, priority and position of pending URLs."""
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        """Return the rows of pending_after or blocked_after."""
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         """Settle pending URLs in one transaction, unless `after` is given and is not the domain's last visit."""
-
-    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> Sequence[Sequence[Any]]:
-        """Return fingerprint and URL of all URLs, and whether an exclusion blocked each of them."""
 
     async def reopen(self, domain: int, fingerprints: list[int]) -> int:
         """Make blocked URLs pending in one transaction."""
@@ -48,18 +40,14 @@ class BulkSettling:
         self._limit = limit
 
     async def withdraw(
-        self,
-        domain: int,
-        state: UrlState,
-        reason: str,
-        matching: Callable[[str], bool],
-        *,
-        after: int | None = None,
+        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool], *, after: int | None = None
     ) -> int:
         """Settle the pending URLs of a domain that match; return their number."""
         priority, position, settled = _FIRST, _LOWEST, 0
         while True:
-            rows = await self._slices.pending_after(domain, priority, position, self._limit)
+            rows = await self._slices.fetch(
+                "pending_after", domain=domain, priority=priority, position=position, limit=self._limit
+            )
             matches = [fingerprint for fingerprint, url, _, _ in rows if matching(url)]
             if matches:
                 settled += await self._slices.settle(domain, matches, state, reason, after)
@@ -75,7 +63,7 @@ class BulkSettling:
         """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
         last, reopened = _LOWEST, 0
         while True:
-            rows = await self._slices.blocked_after(domain, last, self._limit)
+            rows = await self._slices.fetch("blocked_after", domain=domain, fingerprint=last, limit=self._limit)
             matches = [fingerprint for fingerprint, url, blocked in rows if blocked and matching(url)]
             if matches:
                 reopened += await self._slices.reopen(domain, matches)

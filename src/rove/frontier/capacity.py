@@ -46,11 +46,7 @@ class FullDomains:
     """The budget of each domain, and a bounded memory of domains that were full."""
 
     def __init__(
-        self,
-        budget: DomainBudget,
-        steady: Callable[[], float],
-        *,
-        memory_domains: int = MEMORY_DOMAINS,
+        self, budget: DomainBudget, steady: Callable[[], float], *, memory_domains: int = MEMORY_DOMAINS
     ) -> None:
         self._budget = budget
         self._steady = steady

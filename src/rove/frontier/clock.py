@@ -1,7 +1,7 @@
 """The crawl's clock, which decides when a domain may be visited again (SQLite).
 
 The wall clock can be set back, which would stall the crawl, or forward, which would cut delays short. So the crawl's
-time follows the machine's boot-time clock, which nobody sets and which runs during suspend. The frontier stores the
+time follows the machine's boot-time clock, which is never set and runs during suspend. The frontier stores the
 offset between the two. After a reboot, or on another machine, the wall clock tells how much time has passed, and the
 crawl's clock never goes back.
 """

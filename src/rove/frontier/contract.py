@@ -38,8 +38,8 @@ class Policy:
 
     @property
     def delay_ms(self) -> int:
-        """The minimum delay in milliseconds."""
-        return round(self.delay * 1000)
+        """The minimum delay in milliseconds, rounded up."""
+        return math.ceil(self.delay * 1000)
 
     @property
     def domain_budget(self) -> DomainBudget:
@@ -185,11 +185,7 @@ class Frontier(Protocol):
         """End the leases whose token is still valid; return their number. May be repeated."""
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
     ) -> Added:
         """Insert the unseen URLs and wake their domains.
 
@@ -218,13 +214,7 @@ class Frontier(Protocol):
         """Allow excluded domains to be leased again."""
 
     async def withdraw(
-        self,
-        domain: int,
-        state: UrlState,
-        reason: str,
-        matching: Callable[[str], bool],
-        *,
-        after: int | None = None,
+        self, domain: int, state: UrlState, reason: str, matching: Callable[[str], bool], *, after: int | None = None
     ) -> int:
         """Settle the pending URLs of a domain that match, without a visit; return their number.
 

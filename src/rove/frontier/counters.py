@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from rove.frontier.rows.visits import Closing
 from rove.model.ledger import Counts, Settlement
 from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
@@ -31,7 +32,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         failures=_family(counters, "errors."),
         blocked=_family(counters, "blocked."),
         leases=counters.get("leases", 0),
-        unasked=_family(counters, "unasked."),
+        without_request=_family(counters, "no_request."),
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
     )
@@ -42,7 +43,7 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
     for visit in visits:
         changes["leases"] += 1
         if not visit.requested:
-            changes[f"unasked.{visit.no_request_reason}"] += 1
+            changes[f"no_request.{visit.no_request_reason}"] += 1
         for reason, count in visit.not_accepted.items():
             changes[f"not_accepted.{reason}"] += count
         for row in visit.requests:
@@ -58,7 +59,7 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
 def count_empty_leases(leases: int, changes: Counter[str]) -> None:
     """Count leases that are given back because their domain had no URL."""
     changes["leases"] += leases
-    changes["unasked.empty"] += leases
+    changes["no_request.empty"] += leases
 
 
 def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Counter[int]:
@@ -70,9 +71,10 @@ def count_settled(rows: Sequence[Sequence[int]], changes: Counter[str]) -> Count
 
 
 def count_closed(
-    rows: Iterable[tuple[int, int, int]], settled: Mapping[int, int], changes: Counter[str]
+    rows: Iterable[tuple[int, int, int]], closing: Iterable[Closing], changes: Counter[str]
 ) -> dict[int, int]:
     """Count domains that became idle, from the rows of close_leases; return the Crawl-delay of each domain."""
+    settled = {lease.domain: lease.settled for lease in closing}
     crawl_delays = {}
     for domain, pending, crawl_delay in rows:
         crawl_delays[domain] = crawl_delay

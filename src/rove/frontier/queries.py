@@ -35,10 +35,7 @@ def load_queries(backend: str) -> dict[str, str]:
     """Return the queries of a backend by name, with their fragments and without comments."""
     parts = _SECTION.split(_folder(backend).joinpath("queries.sql").read_text("utf-8"))
     sections = list(zip(parts[1::3], parts[2::3], map(_uncommented, parts[3::3]), strict=True))
-    fragments = {
-        **REQUEST_FRAGMENTS,
-        **{name: text for kind, name, text in sections if kind == "fragment"},
-    }
+    fragments = {**REQUEST_FRAGMENTS, **{name: text for kind, name, text in sections if kind == "fragment"}}
     return {name: _expanded(text, fragments) for kind, name, text in sections if kind == "name"}
 
 

@@ -34,9 +34,6 @@ class CrawlTables(Protocol):
     async def counts(self) -> Counts:
         """Return the counters."""
 
-    async def runs(self) -> list[Run]:
-        """Return all starts of the crawl."""
-
     async def participants(self) -> list[Participant]:
         """Return all processes that ever took part."""
 
@@ -59,9 +56,14 @@ class CrawlReader:
         self._limit = limit
         self._ledger_limit = ledger_limit
         self.counts = tables.counts
-        self.runs = tables.runs
         self.participants = tables.participants
         self.contents = tables.contents
+
+    async def runs(self) -> list[Run]:
+        return [
+            Run(id=id, started=wall, begin=started / 1000, end=seen / 1000)
+            for id, started, seen, wall in await self._tables.fetch("runs")
+        ]
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         rows = await self._tables.fetch("url_record", domain=domain, fingerprint=fingerprint)

@@ -14,14 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rove.frontier.contract import Exclusion, FrontierReader
-from rove.inspect.audit_checks import (
-    DelayCheck,
-    ExclusionCheck,
-    RepeatCheck,
-    VisitOrderCheck,
-    VisitSoFar,
-)
-from rove.inspect.audit_findings import AuditReport, Check, Findings, Unverifiable
+from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
+from rove.inspect.audit_findings import AuditReport, Check
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import UNREACHABLE_FAILURES
@@ -40,26 +34,21 @@ class Auditor:
     """Takes the requests of a ledger one by one, in the ledger's order."""
 
     def __init__(self, exclusions: Sequence[Exclusion], robots_text: RobotsText) -> None:
-        self._findings = Findings()
-        self._delays = DelayCheck(self._findings)
-        self._order = VisitOrderCheck(self._findings)
-        self._exclusions = ExclusionCheck(self._findings, exclusions)
-        self._repeats = RepeatCheck(self._findings, self._exclusions)
-        self._robots = RobotsReplay(self._findings, robots_text)
+        self._report = AuditReport()
+        self._delays = DelayCheck(self._report)
+        self._exclusions = ExclusionCheck(self._report, exclusions)
+        self._repeats = RepeatCheck(self._report, self._exclusions)
+        self._robots = RobotsReplay(self._report, robots_text)
         self._visit: VisitSoFar | None = None
-        self._requests = 0
-        self._visits = 0
-        self._domains = 0
-        self._elsewhere = 0
 
     async def take(self, row: RequestRow) -> None:
         """Check the next request; this waits only to read a robots.txt that is not cached."""
-        self._requests += 1
+        self._report.requests += 1
         visit = self._visit_with(row)
         if row.error in UNREACHABLE_FAILURES:
-            visit.note_unreachable(origin_of(row.url))
+            visit.unreachable = {*visit.unreachable, origin_of(row.url)}
         if row.other_domain is not None:
-            self._elsewhere += 1
+            self._report.elsewhere += 1
         self._exclusions.take(row, visit.first)
         if row.kind is RequestKind.ROBOTS:
             self._robots.take_robots(row, visit.first)
@@ -68,32 +57,22 @@ class Auditor:
         await self._robots.judge(row, visit.first)
         if row.other_domain is not None:
             what = "a page of another domain, requested out of that domain's turn"
-            self._findings.add(Check.DELAY, visit.first, what, row)
+            self._report.add(Check.DELAY, visit.first, what, row)
 
     def report(self) -> AuditReport:
         """Return the result, after the last request."""
         if self._visit is not None:
             self._end_visit(self._visit)
             self._visit = None
-        findings = self._findings
-        return AuditReport(
-            requests=self._requests,
-            visits=self._visits,
-            domains=self._domains,
-            elsewhere=self._elsewhere,
-            checked={check: findings.checked[check] for check in Check},
-            violations={check: findings.violations[check] for check in Check},
-            findings=tuple(findings.first),
-            unverifiable={reason: findings.unverifiable[reason] for reason in Unverifiable},
-            smallest_margin=self._delays.smallest_margin,
-        )
+        self._report.smallest_margin = self._delays.smallest_margin
+        return self._report
 
     def _visit_with(self, row: RequestRow) -> VisitSoFar:
         """Add a request to its visit, which may be a new one, and return the visit."""
         visit = self._visit
         if visit is None or row.visit != visit.first.visit or row.domain != visit.first.domain:
             return self._begin_visit(row)
-        self._order.take(row, visit.last, visit.first)
+        check_order(self._report, row, visit.last, visit.first)
         visit.add(row)
         return visit
 
@@ -102,16 +81,16 @@ class Auditor:
         if ended is not None:
             self._end_visit(ended)
         if ended is None or row.domain != ended.first.domain:
-            self._domains += 1
+            self._report.domains += 1
             self._delays.begin_domain()
             self._repeats.begin_domain()
             self._robots.begin_domain()
-        self._visits += 1
+        self._report.visits += 1
         visit = self._visit = VisitSoFar(row, row, row, row)
         self._delays.begin_visit(visit)
-        self._order.begin_visit(row)
+        check_order(self._report, row, None, row)
         return visit
 
     def _end_visit(self, visit: VisitSoFar) -> None:
         self._delays.end_visit(visit)
-        self._order.end_visit(visit)
+        check_length(self._report, visit)

@@ -8,25 +8,13 @@ from functools import lru_cache
 
 from rove.frontier.contract import Exclusion
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import (
-    Check,
-    Findings,
-    Margin,
-    Unverifiable,
-    domain_name,
-)
-from rove.model.ledger import DelaySource, RequestRow, Settlement
-from rove.model.outcomes import (
-    UNREACHABLE_FAILURES,
-    Failed,
-    FailureKind,
-    Refused,
-    Response,
-)
+from rove.inspect.audit_findings import AuditReport, Check, Margin, Unverifiable, domain_name
+from rove.model.ledger import RequestRow, Settlement
+from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind
 from rove.model.reasons import is_status_error
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
-from rove.policy.retry import is_temporary
+from rove.policy.retry import is_temporary_status
 from rove.urls.canonical import canonical, parse_base
 from rove.urls.origin import host_and_port, origin_of
 
@@ -36,7 +24,6 @@ DRIFT = 0.001
 """Tolerated relative drift between two clocks during a delay; quartz drifts by at most a tenth of this."""
 NOTICE_MS = 5_000
 """Time within which all processes of a crawl learn of an exclusion."""
-_FAILURES = frozenset(kind.value for kind in FailureKind)
 
 
 @dataclass(slots=True)
@@ -54,7 +41,6 @@ class VisitSoFar:
     """Origins that could not be reached in this visit."""
 
     def add(self, row: RequestRow) -> None:
-        """Add a request."""
         self.last = row
         self.requests += 1
         if row.ended > self.latest.ended:
@@ -62,16 +48,12 @@ class VisitSoFar:
         if row.delay > self.longest.delay:
             self.longest = row
 
-    def note_unreachable(self, origin: str) -> None:
-        """Note that an origin could not be reached."""
-        self.unreachable = {*self.unreachable, origin}
-
 
 class DelayCheck:
     """Was every domain left alone for long enough, from the end of one visit to the beginning of the next?"""
 
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
+    def __init__(self, report: AuditReport) -> None:
+        self._report = report
         self._before: VisitSoFar | None = None
         self._smallest: tuple[float, VisitSoFar, RequestRow] | None = None
 
@@ -86,14 +68,14 @@ class DelayCheck:
             return
         delay_ms = round(before.longest.delay * 1000)
         if not delay_ms and before.latest.settlement is Settlement.LOST:
-            self._findings.unverifiable[Unverifiable.NO_DELAY] += 1
+            self._report.unverifiable[Unverifiable.NO_DELAY] += 1
             return
-        self._findings.checked[Check.DELAY] += 1
+        self._report.checked[Check.DELAY] += 1
         gap = visit.first.began - before.latest.ended
         if self._smallest is None or gap - delay_ms < self._smallest[0]:
             self._smallest = gap - delay_ms, before, visit.first
         if gap < delay_ms - ROUNDING_MS - delay_ms * DRIFT:
-            self._report(_margin(before, visit.first), before, visit)
+            self._add_violation(_margin(before, visit.first), before, visit)
 
     def end_visit(self, visit: VisitSoFar) -> None:
         """Remember the visit; of overlapping visits, the one that ended last counts."""
@@ -105,13 +87,13 @@ class DelayCheck:
         """The gap that kept its delay by the least, or broke it by the most."""
         return None if self._smallest is None else _margin(*self._smallest[1:])
 
-    def _report(self, margin: Margin, before: VisitSoFar, visit: VisitSoFar) -> None:
+    def _add_violation(self, margin: Margin, before: VisitSoFar, visit: VisitSoFar) -> None:
         how = (
             f"began {margin.gap:.3f} s after the end of visit {before.first.visit}"
             if margin.gap >= 0
             else f"began {-margin.gap:.3f} s before visit {before.first.visit} had ended"
         )
-        self._findings.add(
+        self._report.add(
             Check.DELAY,
             visit.first,
             f"visit {visit.first.visit} {how}; {margin.delay_text}",
@@ -131,46 +113,35 @@ def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
         later=later,
         gap=(later.began - before.latest.ended) / 1000,
         delay=before.longest.delay,
-        delay_from=DelaySource(before.longest.delay_from),
+        delay_from=before.longest.delay_from,
     )
 
 
-class VisitOrderCheck:
-    """Are the requests of a visit complete, one after the other, and not too many?"""
+def check_order(report: AuditReport, row: RequestRow, before: RequestRow | None, first: RequestRow) -> None:
+    """Check that the requests of a visit are complete and follow each other.
 
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
-
-    def begin_visit(self, row: RequestRow) -> None:
-        """Check the first request of a visit."""
-        self._findings.checked[Check.ORDER] += 1
-        if row.seq != 0 and row.settlement is not Settlement.LOST:
-            self._findings.add(Check.ORDER, row, f"the visit begins with request {row.seq}", row)
-        if row.ended < row.began:
-            self._ends_early(row, row)
-
-    def take(self, row: RequestRow, before: RequestRow, first: RequestRow) -> None:
-        """Check a further request."""
-        self._findings.checked[Check.ORDER] += 1
-        if row.seq != before.seq + 1 and row.settlement is not Settlement.LOST:
-            what = f"request {row.seq} follows request {before.seq}"
-            self._findings.add(Check.ORDER, first, what, before, row)
-        if row.ended < row.began:
-            self._ends_early(first, row)
-        if row.began < before.ended - ROUNDING_MS:
-            early = (before.ended - row.began) / 1000
-            what = f"began {early:.3f} s before the previous request had ended"
-            self._findings.add(Check.ORDER, first, what, before, row, overlap_s=early)
-
-    def end_visit(self, visit: VisitSoFar) -> None:
-        """Check the number of requests of a complete visit."""
-        if visit.requests > MAX_REQUESTS_PER_VISIT:
-            what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
-            self._findings.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
-
-    def _ends_early(self, first: RequestRow, row: RequestRow) -> None:
+    `before` is the previous request of the visit, None for the first.
+    """
+    report.checked[Check.ORDER] += 1
+    if row.seq != (0 if before is None else before.seq + 1) and row.settlement is not Settlement.LOST:
+        if before is None:
+            report.add(Check.ORDER, first, f"the visit begins with request {row.seq}", row)
+        else:
+            report.add(Check.ORDER, first, f"request {row.seq} follows request {before.seq}", before, row)
+    if row.ended < row.began:
         what = f"it ended {(row.began - row.ended) / 1000:.3f} s before it began"
-        self._findings.add(Check.ORDER, first, what, row)
+        report.add(Check.ORDER, first, what, row)
+    if before is not None and row.began < before.ended - ROUNDING_MS:
+        early = (before.ended - row.began) / 1000
+        what = f"began {early:.3f} s before the previous request had ended"
+        report.add(Check.ORDER, first, what, before, row, overlap_s=early)
+
+
+def check_length(report: AuditReport, visit: VisitSoFar) -> None:
+    """Check that a complete visit does not have too many requests."""
+    if visit.requests > MAX_REQUESTS_PER_VISIT:
+        what = f"a visit of {visit.requests:,} requests; {MAX_REQUESTS_PER_VISIT} are allowed"
+        report.add(Check.ORDER, visit.first, what, visit.first, visit.last, requests=visit.requests)
 
 
 class RepeatCheck:
@@ -183,8 +154,8 @@ class RepeatCheck:
     its last request, packed into one number. At 120 bytes a page this is the most memory that an audit needs.
     """
 
-    def __init__(self, findings: Findings, exclusions: ExclusionCheck) -> None:
-        self._findings = findings
+    def __init__(self, report: AuditReport, exclusions: ExclusionCheck) -> None:
+        self._report = report
         self._exclusions = exclusions
         self._final: dict[int, int] = {}
 
@@ -195,28 +166,24 @@ class RepeatCheck:
 
     def take(self, row: RequestRow, visit: VisitSoFar) -> None:
         """Check a request for a page or a sitemap."""
-        self._findings.checked[Check.TWICE] += 1
+        self._report.checked[Check.TWICE] += 1
         earlier = self._final.get(row.fingerprint)
         if earlier is not None:
             before = _unpacked(earlier, row)
             if not self._exclusions.held_between(row.url, before.began, row.began):
-                self._report(before, row, visit)
+                self._add_violation(before, row, visit)
         if not may_be_repeated(row, visit.unreachable):
             self._final[row.fingerprint] = _packed(row)
         elif earlier is not None:
             del self._final[row.fingerprint]
 
-    def _report(self, earlier: RequestRow, row: RequestRow, visit: VisitSoFar) -> None:
+    def _add_violation(self, earlier: RequestRow, row: RequestRow, visit: VisitSoFar) -> None:
         apart = (row.began - earlier.began) / 1000
-        self._findings.add(
-            Check.TWICE,
-            visit.first,
+        what = (
             f"requested again {seconds_text(apart)} after request {earlier.seq} of visit {earlier.visit}, "
-            "whose outcome gave no reason to",
-            earlier,
-            row,
-            apart_s=apart,
+            "whose outcome gave no reason to"
         )
+        self._report.add(Check.TWICE, visit.first, what, earlier, row, apart_s=apart)
 
 
 def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
@@ -225,8 +192,7 @@ def may_be_repeated(row: RequestRow, unreachable: Collection[str]) -> bool:
     `unreachable` are the origins that could not be reached in the same visit. The reasons:
 
     - The visit was lost with its process or settled too late, so its results do not count.
-    - The request was cut short or failed temporarily (`retry.is_temporary`: timeouts, resets, DNS errors, 5xx, 408,
-      425, 429).
+    - The request was cut short or failed temporarily (timeouts, resets, DNS errors, 5xx, 408, 425, 429).
     - The request was for `https://host/` and https does not work there. For a seed that is only a domain, https is a
       guess, which rove repeats if http does not answer either.
     - The request was for `http://host/` instead of such a guess and redirected to the https that cannot be reached.
@@ -253,15 +219,10 @@ def _is_front_page(url: str, scheme: str) -> bool:
     return url.startswith(scheme) and url.find("/", len(scheme)) == len(url) - 1
 
 
-@lru_cache(maxsize=1_024)
 def _failed_temporarily(error: str, status: int) -> bool:
-    """Whether a request with this error in the ledger may be retried."""
     if is_status_error(error):
-        response = Response(url="", status=status, status_line="", headers=(), address="")
-        return is_temporary(Refused(response=response))
-    if error == FailureKind.ABORTED:
-        return True
-    return error in _FAILURES and is_temporary(Failed(kind=FailureKind(error), detail=""))
+        return is_temporary_status(status)
+    return error == FailureKind.ABORTED or error in TEMPORARY_FAILURES
 
 
 def _packed(row: RequestRow) -> int:
@@ -287,8 +248,8 @@ def _unpacked(number: int, again: RequestRow) -> RequestRow:
 class ExclusionCheck:
     """Was any request made to a host that was excluded at the time?"""
 
-    def __init__(self, findings: Findings, exclusions: Sequence[Exclusion]) -> None:
-        self._findings = findings
+    def __init__(self, report: AuditReport, exclusions: Sequence[Exclusion]) -> None:
+        self._report = report
         self._any = Exclusions(exclusion.pattern for exclusion in exclusions)
         # A file may add thousands at once; those that held during the same time are matched together.
         spans: dict[tuple[int, int | None], dict[str, Exclusion]] = {}
@@ -300,12 +261,12 @@ class ExclusionCheck:
 
     def take(self, row: RequestRow, visited: RequestRow) -> None:
         """Check a request to any domain."""
-        self._findings.checked[Check.EXCLUDED] += 1
+        self._report.checked[Check.EXCLUDED] += 1
         if not self._spans:
             return
         for exclusion in self._of_origin(origin_of(row.url)):
             if _held(exclusion, row.began):
-                self._report(exclusion, row, visited)
+                self._add_violation(exclusion, row, visited)
                 return
 
     def held_between(self, url: str, since: int, until: int) -> bool:
@@ -323,18 +284,13 @@ class ExclusionCheck:
         matches = ((span, covered.covering(host)) for covered, span in self._spans)
         return [span[pattern] for span, pattern in matches if pattern is not None]
 
-    def _report(self, exclusion: Exclusion, row: RequestRow, visited: RequestRow) -> None:
+    def _add_violation(self, exclusion: Exclusion, row: RequestRow, visited: RequestRow) -> None:
         since = (row.began - exclusion.at) / 1000
         when = f"{seconds_text(since)} before" if exclusion.at else "before the first request"
-        self._findings.add(
-            Check.EXCLUDED,
-            visited,
-            f"{exclusion.pattern} had been excluded {when}",
-            row,
-            pattern=exclusion.pattern,
-            excluded_at_ms=exclusion.at,
-            **({"lifted_at_ms": exclusion.lifted_at} if exclusion.lifted_at is not None else {}),
-        )
+        numbers: dict[str, int | str] = {"pattern": exclusion.pattern, "excluded_at_ms": exclusion.at}
+        if exclusion.lifted_at is not None:
+            numbers["lifted_at_ms"] = exclusion.lifted_at
+        self._report.add(Check.EXCLUDED, visited, f"{exclusion.pattern} had been excluded {when}", row, **numbers)
 
 
 def _held(exclusion: Exclusion, began: int) -> bool:

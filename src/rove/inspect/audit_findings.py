@@ -36,7 +36,7 @@ class Unverifiable(enum.StrEnum):
     """Why something could not be checked."""
 
     NO_COPY = "robots-copy-missing"
-    """Pages whose robots.txt was read, but of which no copy was stored."""
+    """Pages whose robots.txt was read but not stored."""
     NO_DELAY = "delay-unknown"
     """Gaps after a visit that was lost with its process before its delay was recorded."""
 
@@ -81,57 +81,36 @@ class Margin:
         return f"the delay was {self.delay:.3f} s, {DELAY_REASONS[self.delay_from]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class AuditReport:
-    """The result of an audit."""
+    """The result of an audit, to which every check adds. Its size is bounded, however long the ledger is."""
 
-    requests: int
-    visits: int
-    domains: int
-    elsewhere: int
+    requests: int = 0
+    visits: int = 0
+    domains: int = 0
+    elsewhere: int = 0
     """Requests to another domain that a robots.txt redirected to."""
-    checked: Mapping[Check, int]
+    checked: Counter[Check] = field(default_factory=Counter)
     """Number of requests, or gaps between visits, that were checked."""
-    violations: Mapping[Check, int]
-    findings: Sequence[Finding]
+    violations: Counter[Check] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
     """The first violations of each check, at most MAX_FINDINGS of each."""
-    unverifiable: Mapping[Unverifiable, int]
-    smallest_margin: Margin | None
+    unverifiable: Counter[Unverifiable] = field(default_factory=Counter)
+    smallest_margin: Margin | None = None
 
     @property
     def total(self) -> int:
         """Number of all violations."""
-        return sum(self.violations.values())
-
-
-class Findings:
-    """Collects the findings of all checks in bounded memory."""
-
-    def __init__(self) -> None:
-        self.checked: Counter[Check] = Counter()
-        self.violations: Counter[Check] = Counter()
-        self.unverifiable: Counter[Unverifiable] = Counter()
-        self.first: list[Finding] = []
+        return self.violations.total()
 
     def add(
-        self,
-        check: Check,
-        visited: RequestRow,
-        what: str,
-        *requests: RequestRow,
-        **numbers: float | int | str,
+        self, check: Check, visited: RequestRow, what: str, *requests: RequestRow, **numbers: float | int | str
     ) -> None:
         """Add a violation; `visited` is any request of the visit to the domain concerned."""
         self.violations[check] += 1
         if self.violations[check] <= MAX_FINDINGS:
-            self.first.append(
-                Finding(
-                    check=check,
-                    domain=domain_name(visited.url),
-                    what=what,
-                    requests=requests,
-                    numbers=numbers,
-                )
+            self.findings.append(
+                Finding(check=check, domain=domain_name(visited.url), what=what, requests=requests, numbers=numbers)
             )
 
 

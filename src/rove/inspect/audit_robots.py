@@ -1,6 +1,6 @@
 """Was robots.txt obeyed? Replays the ledger and judges every page again by the stored copy of robots.txt.
 
-One domain is replayed at a time: an origin belongs to one domain, so its answers are in the visits to that domain.
+One domain is replayed at a time. An origin belongs to one domain, and only visits to it request the robots.txt.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from rove.humanize import seconds_text
-from rove.inspect.audit_findings import Check, Findings, Unverifiable
+from rove.inspect.audit_findings import AuditReport, Check, Unverifiable
 from rove.model.ledger import RequestKind, RequestRow, Settlement
 from rove.model.reasons import RequestError, is_status_error
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS, VISIT_BUDGET
@@ -31,6 +31,7 @@ FEW_ORIGINS = 4_096
 _PATH = "/robots.txt"
 _UNCHANGED = 304
 _UNSTORABLE = "\ufffd"
+_ALLOW_ALL = Rules(b"")
 
 
 class _Answer(enum.Enum):
@@ -49,6 +50,7 @@ class _Standing(NamedTuple):
 
     answer: _Answer
     hash: int | None
+    """Of the stored copy; None unless the answer is RULES."""
     visit: int
     seq: int
     domain: int
@@ -83,8 +85,8 @@ class _Chain(NamedTuple):
 class RobotsReplay:
     """Replays the requests of one domain after the other."""
 
-    def __init__(self, findings: Findings, robots_text: RobotsText) -> None:
-        self._findings = findings
+    def __init__(self, report: AuditReport, robots_text: RobotsText) -> None:
+        self._report = report
         self._robots_text = robots_text
         self._rules: OrderedDict[int, Rules | None] = OrderedDict()
         self._origins: dict[str, _Standing] = {}
@@ -107,12 +109,8 @@ class RobotsReplay:
             hops = 0
         else:
             if row.settlement is not Settlement.LOST:
-                self._findings.add(
-                    Check.ROBOTS,
-                    visited,
-                    "requested as a robots.txt, but it is not one, and no robots.txt redirects there",
-                    row,
-                )
+                what = "requested as a robots.txt, but it is not one, and no robots.txt redirects there"
+                self._report.add(Check.ROBOTS, visited, what, row)
             return
         answer, self._chain = _answer(row, origin, hops)
         hash = row.content_hash if answer is _Answer.RULES else None
@@ -124,51 +122,35 @@ class RobotsReplay:
         """Check a request for a page or a sitemap."""
         origin = origin_of(row.url)
         standing = self._origins.get(origin)
-        self._findings.checked[Check.PAGE_BEFORE_ROBOTS] += 1
+        self._report.checked[Check.PAGE_BEFORE_ROBOTS] += 1
         if standing is None:
-            self._findings.add(
-                Check.PAGE_BEFORE_ROBOTS,
-                visited,
-                f"{origin}{_PATH} had not been requested, or so long ago that it had expired",
-                row,
-            )
+            what = f"{origin}{_PATH} had not been requested, or so long ago that it had expired"
+            self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, row)
             return
-        age = row.began - standing.ended
-        if age > OLDEST_MS:
-            self._findings.add(
-                Check.PAGE_BEFORE_ROBOTS,
-                visited,
-                f"{origin}{_PATH} had been requested {seconds_text(age / 1000)} before",
-                standing.request(origin),
-                row,
-                age_s=age / 1000,
-            )
+        if row.began - standing.ended > OLDEST_MS:
+            age = (row.began - standing.ended) / 1000
+            what = f"{origin}{_PATH} had been requested {seconds_text(age)} before"
+            self._report.add(Check.PAGE_BEFORE_ROBOTS, visited, what, standing.request(origin), row, age_s=age)
         await self._check_rules(standing, origin, row, visited)
 
     async def _check_rules(self, standing: _Standing, origin: str, row: RequestRow, visited: RequestRow) -> None:
-        if standing.answer is _Answer.RULES and standing.hash is not None:
+        if standing.hash is not None:
             rules = await self._rules_of(standing.hash)
         else:
-            rules = None if standing.answer is _Answer.UNKNOWN else Rules.EMPTY
+            rules = None if standing.answer is _Answer.UNKNOWN else _ALLOW_ALL
         if rules is None:
-            self._findings.unverifiable[Unverifiable.NO_COPY] += 1
+            self._report.unverifiable[Unverifiable.NO_COPY] += 1
             return
-        self._findings.checked[Check.ROBOTS] += 1
+        self._report.checked[Check.ROBOTS] += 1
         if standing.answer is _Answer.NOTHING:
             what = f"{origin}{_PATH} could not be fetched"
-            self._findings.add(Check.ROBOTS, visited, what, standing.request(origin), row)
+            self._report.add(Check.ROBOTS, visited, what, standing.request(origin), row)
         elif not rules.allows(row.url):
             rule = rules.deciding_rule(row.url)
-            line, text = (rule.line, rule.text) if rule is not None else (0, "")
-            self._findings.add(
-                Check.ROBOTS,
-                visited,
-                f"forbidden by line {line} of {origin}{_PATH}: {text}",
-                standing.request(origin),
-                row,
-                line=line,
-                rule=text,
-            )
+            assert rule is not None, "only a line can forbid a URL"
+            what = f"forbidden by line {rule.line} of {origin}{_PATH}: {rule.text}"
+            evidence = standing.request(origin), row
+            self._report.add(Check.ROBOTS, visited, what, *evidence, line=rule.line, rule=rule.text)
 
     async def _rules_of(self, hash: int) -> Rules | None:
         try:
@@ -200,7 +182,7 @@ def _answer(row: RequestRow, origin: str, hops: int) -> tuple[_Answer, _Chain | 
     if row.content_hash is not None and (row.status == _UNCHANGED or not row.error):
         return _Answer.RULES, None
     if row.status == _UNCHANGED:
-        # Nobody asked whether it had changed. For a lost visit the ledger does not tell.
+        # The request was not conditional, so 304 is an error. For a lost visit the ledger does not tell.
         return (_Answer.UNKNOWN if row.settlement is Settlement.LOST else _Answer.NOTHING), None
     if 200 <= row.status < 300 and not row.error:
         return _Answer.UNKNOWN, None

@@ -25,7 +25,7 @@ _CHECKED = {
 }
 """What each check counts."""
 _UNVERIFIABLE = {
-    Unverifiable.NO_COPY: ("page", "whose robots.txt was read, but of which no copy was stored"),
+    Unverifiable.NO_COPY: ("page", "whose robots.txt was read but not stored"),
     Unverifiable.NO_DELAY: ("gap", "after a visit that was lost before its delay was recorded"),
 }
 
@@ -40,11 +40,7 @@ def as_json(report: AuditReport) -> dict[str, Any]:
         "requests_elsewhere": report.elsewhere,
         "violations_total": report.total,
         "checks": {
-            check.value: {
-                "checked": report.checked[check],
-                "violations": report.violations[check],
-            }
-            for check in Check
+            check.value: {"checked": report.checked[check], "violations": report.violations[check]} for check in Check
         },
         "unverifiable": {reason.value: report.unverifiable[reason] for reason in Unverifiable},
         "smallest_margin": None if report.smallest_margin is None else _margin_json(report.smallest_margin),
@@ -97,11 +93,9 @@ def _margin_lines(margin: Margin) -> Iterator[str]:
         f"{'smallest margin':<20}{margin.margin:.3f} s: {margin.domain} was left alone for {margin.gap:.3f} s; "
         f"{margin.delay_text}"
     )
-    for name, at, request in (
-        ("ended", margin.earlier.ended, margin.earlier),
-        ("began", margin.later.began, margin.later),
-    ):
-        yield f"{'':<20}visit {request.visit} {name} {_moment(request, at)}"
+    earlier, later = margin.earlier, margin.later
+    yield f"{'':<20}visit {earlier.visit} ended {_moment(earlier, earlier.ended)}"
+    yield f"{'':<20}visit {later.visit} began {_moment(later, later.began)}"
 
 
 def _request_line(request: RequestRow) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rove.frontier.backends import policy_of
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import seconds_text
 from rove.inspect.display import one_line, utc_text
@@ -60,23 +61,13 @@ _Answer = tuple[UrlVerdict, str]
 """A verdict, and the sentence for people, which continues after the URL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsFacts:
-    """What the robots.txt of a URL's origin says about the URL."""
+class RobotsAnswer(NamedTuple):
+    """Whether the robots.txt of a URL's origin allows the URL."""
 
-    record: OriginRecord | None
-    """None if robots.txt was never requested."""
     is_allowed: bool | None
     """None if that is not known."""
-    rule: Rule | None
+    rule: Rule | None = None
     """The line that decides; None if no line applies."""
-
-
-class Delay(NamedTuple):
-    """One reason to leave a domain alone after a visit."""
-
-    seconds: float
-    source: DelaySource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +89,9 @@ class Explanation:
     """The exclusion in force."""
     lifted: Exclusion | None
     """The last exclusion that was lifted."""
-    robots: RobotsFacts
-    delays: Sequence[Delay]
-    """Longest first: that one is in force."""
+    robots: RobotsAnswer
+    delays: Mapping[DelaySource, float]
+    """The reasons to leave the domain alone after a visit, in seconds. The longest comes first and is in force."""
 
     @property
     def penalty(self) -> int:
@@ -121,7 +112,7 @@ def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Ex
     year = time.gmtime(now).tm_year
     patterns = Exclusions(exclusion.pattern for exclusion in in_force)
     gate = Gate(patterns, max_depth=facts.settings.max_depth, year=year)
-    robots = robots_facts(url, facts.origin)
+    robots = _robots(url, facts.origin)
     verdict, sentence = _answer(url, facts, robots, gate)
     in_full = url_given(given).text
     return Explanation(
@@ -136,22 +127,21 @@ def explain_url(given: str, url: CrawlUrl, facts: UrlFacts, *, now: float) -> Ex
         exclusion=in_force[-1] if in_force else None,
         lifted=lifted[-1] if lifted else None,
         robots=robots,
-        delays=delays_of(facts),
+        delays=_delays(facts),
     )
 
 
-def robots_facts(url: CrawlUrl, origin: OriginRecord | None) -> RobotsFacts:
-    """Return what an origin's robots.txt says about a URL, even if the copy has expired."""
+def _robots(url: CrawlUrl, origin: OriginRecord | None) -> RobotsAnswer:
+    """Read a copy of robots.txt even if it has expired."""
     if origin is None or origin.status is RobotsStatus.UNREACHABLE:
-        return RobotsFacts(record=origin, is_allowed=None, rule=None)
+        return RobotsAnswer(is_allowed=None)
     if origin.status is RobotsStatus.NONE:
-        return RobotsFacts(record=origin, is_allowed=True, rule=None)
+        return RobotsAnswer(is_allowed=True)
     rules = Rules(origin.body)
-    return RobotsFacts(record=origin, is_allowed=rules.allows(url.text), rule=rules.deciding_rule(url.text))
+    return RobotsAnswer(rules.allows(url.text), rules.deciding_rule(url.text))
 
 
-def delays_of(facts: UrlFacts) -> list[Delay]:
-    """Return the delays of a domain, longest first."""
+def _delays(facts: UrlFacts) -> dict[DelaySource, float]:
     delay, crawl_delay = facts.settings.delay, facts.crawl_delay
     delays = {DelaySource.DELAY: delay, DelaySource.CRAWL_DELAY: crawl_delay}
     domain, last = facts.domain, facts.history.last_of_domain
@@ -163,11 +153,11 @@ def delays_of(facts: UrlFacts) -> list[Delay]:
         delays[DelaySource.REPEATS] = pause_for_repeats(domain.pace.repeats, longer)
         if last is not None and domain.free_in > 0:
             delays[last.delay_from] = max(last.delay, delays.get(last.delay_from, 0.0))
-    return [
-        Delay(seconds, source)
+    return {
+        source: seconds
         for source, seconds in sorted(delays.items(), key=lambda item: -item[1])
         if seconds > 0 or source is DelaySource.DELAY
-    ]
+    }
 
 
 def due_in(domain: DomainRecord | None) -> float:
@@ -177,7 +167,7 @@ def due_in(domain: DomainRecord | None) -> float:
     return max(0.0, domain.free_in if domain.ready_in is None else domain.ready_in)
 
 
-def _answer(url: CrawlUrl, facts: UrlFacts, robots: RobotsFacts, gate: Gate) -> _Answer:
+def _answer(url: CrawlUrl, facts: UrlFacts, robots: RobotsAnswer, gate: Gate) -> _Answer:
     domain, record = facts.domain, facts.record
     verdict = gate.judge(url, facts.origin, crawl_delay=domain.crawl_delay if domain else 0.0)
     if verdict == Blocked(BlockReason.EXCLUDED) or (domain is not None and domain.is_excluded):
@@ -193,7 +183,7 @@ def _answer(url: CrawlUrl, facts: UrlFacts, robots: RobotsFacts, gate: Gate) -> 
     return _settled(facts, record)
 
 
-def _pending(facts: UrlFacts, robots: RobotsFacts, verdict: Verdict) -> _Answer:
+def _pending(facts: UrlFacts, robots: RobotsAnswer, verdict: Verdict) -> _Answer:
     if verdict == Blocked(BlockReason.CRAWL_DELAY):
         return UrlVerdict.LEFT_ALONE, f"would not be fetched: {_LEFT_ALONE}"
     if facts.domain is not None and facts.domain.is_capped:
@@ -209,9 +199,9 @@ def _pending(facts: UrlFacts, robots: RobotsFacts, verdict: Verdict) -> _Answer:
         case Allowed():
             return UrlVerdict.FETCH, f"would be fetched {_when(facts)}"
         case NeedsRobots():
-            if robots.record is not None and robots.is_allowed is False:
+            if facts.origin is not None and robots.is_allowed is False:
                 return UrlVerdict.FORBIDDEN, (
-                    f"would not be fetched: robots.txt forbade it {seconds_text(robots.record.age)} ago; "
+                    f"would not be fetched: robots.txt forbade it {seconds_text(facts.origin.age)} ago; "
                     "rove fetches robots.txt again before it decides"
                 )
             return UrlVerdict.FETCH, (
@@ -245,7 +235,7 @@ def _settled(facts: UrlFacts, record: UrlRecord) -> _Answer:
             return UrlVerdict.FETCHED, f"{_fetched(facts)}; {_ONCE}"
 
 
-def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsFacts) -> _Answer:
+def _blocked(facts: UrlFacts, record: UrlRecord, robots: RobotsAnswer) -> _Answer:
     match record.reason:
         case BlockReason.ROBOTS if robots.is_allowed:
             return UrlVerdict.FORBIDDEN, (
@@ -287,17 +277,18 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
 
 
 def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
-    """Return why neither the gate nor the frontier would accept a link to a URL from a seed of another site."""
+    """Return why the gate or the frontier would refuse a link from a seed of another site, None if neither would."""
     admission = gate.admits(url, depth=1, source=_ANOTHER_SITE)
     if isinstance(admission, NotAccepted):
         return admission
     if facts.domain is None:
         return NotAccepted.OUT_OF_SCOPE if facts.settings.seeds_only else None
-    return NotAccepted.BUDGET if facts.domain.pending >= _room(facts, facts.domain) else None
-
-
-def _room(facts: UrlFacts, domain: DomainRecord) -> int:
-    return facts.settings.domain_budget.room(facts.crawl_delay, domain.pace.repeats)
+    budget = policy_of(facts.settings).domain_budget
+    return (
+        NotAccepted.BUDGET
+        if facts.domain.pending >= budget.room(facts.crawl_delay, facts.domain.pace.repeats)
+        else None
+    )
 
 
 def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:

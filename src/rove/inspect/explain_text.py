@@ -8,7 +8,7 @@ from typing import Any
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.humanize import counted, seconds_text
 from rove.inspect.display import iso_time, one_line, precise, utc_text
-from rove.inspect.explain import Explanation, RobotsFacts, due_in
+from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow
 from rove.model.visits import OriginRecord, RobotsStatus
@@ -103,25 +103,19 @@ def _trap(explanation: Explanation) -> list[str]:
 
 
 def _robots(explanation: Explanation) -> list[str]:
-    record = explanation.robots.record
+    record = explanation.facts.origin
     if record is None:
         return [f"never requested from {explanation.url.origin}"]
     failures = f" ({record.failures} failures in a row)" if record.failures > 1 else ""
-    return [
-        _STATUSES[record.status] + failures,
-        *_rule(explanation.robots),
-        *_robots_age(record, explanation.now),
-    ]
+    return [_STATUSES[record.status] + failures, *_rule(explanation, record), *_robots_age(record, explanation.now)]
 
 
-def _rule(robots: RobotsFacts) -> list[str]:
-    rule = robots.rule
+def _rule(explanation: Explanation, record: OriginRecord) -> list[str]:
+    is_allowed, rule = explanation.robots
     if rule is not None:
-        verb = "allows" if robots.is_allowed else "forbids"
+        verb = "allows" if is_allowed else "forbids"
         return [f"line {rule.line} {verb} it: {one_line(rule.text)} (User-agent: {rule.group})"]
-    if robots.record is not None and robots.record.status is RobotsStatus.RULES:
-        return ["no line applies to this URL: it is allowed"]
-    return []
+    return ["no line applies to this URL: it is allowed"] if record.status is RobotsStatus.RULES else []
 
 
 def _robots_age(record: OriginRecord, now: float) -> list[str]:
@@ -137,11 +131,11 @@ def _robots_age(record: OriginRecord, now: float) -> list[str]:
 
 
 def _delays(explanation: Explanation) -> list[str]:
-    in_force, *others = explanation.delays
-    lines = [f"{precise(in_force.seconds)}: {DELAY_REASONS[in_force.source]}"]
+    (source, seconds), *others = explanation.delays.items()
+    lines = [f"{precise(seconds)}: {DELAY_REASONS[source]}"]
     if explanation.is_left_alone:
         lines.append("a Crawl-delay of more than a day: rove does not visit the domain")
-    lines += [f"(shorter: {precise(delay.seconds)}, {DELAY_REASONS[delay.source]})" for delay in others]
+    lines += [f"(shorter: {precise(seconds)}, {DELAY_REASONS[source]})" for source, seconds in others]
     domain = explanation.facts.domain
     if domain is not None and domain.pace.failures:
         lines.append(f"{counted(domain.pace.failures, 'visit')} in a row without an answer")
@@ -192,8 +186,8 @@ def _request_line(row: RequestRow) -> str:
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
     """Return the object that `explain --json` prints."""
-    facts, in_force, url = explanation.facts, explanation.delays[0], explanation.url
-    exclusion = explanation.exclusion
+    facts, url, exclusion = explanation.facts, explanation.url, explanation.exclusion
+    delays = [(source.value, seconds) for source, seconds in explanation.delays.items()]
     return {
         "url": url.text,
         "given": explanation.given,
@@ -216,11 +210,11 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
             "refused": explanation.penalty >= REFUSED,
             "signs": [{"what": sign.what, "penalty": sign.penalty} for sign in explanation.trap_signs],
         },
-        "robots": _robots_json(explanation.robots, explanation.now),
+        "robots": _robots_json(explanation),
         "delay": {
-            "seconds": in_force.seconds,
-            "from": in_force.source.value,
-            "all": {delay.source.value: delay.seconds for delay in explanation.delays},
+            "seconds": delays[0][1],
+            "from": delays[0][0],
+            "all": dict(delays),
             "leaves_alone": explanation.is_left_alone,
             "failures": facts.domain.pace.failures if facts.domain else 0,
         },
@@ -252,13 +246,13 @@ def _record_json(record: UrlRecord) -> dict[str, Any]:
     }
 
 
-def _robots_json(robots: RobotsFacts, now: float) -> dict[str, Any]:
-    record, rule = robots.record, robots.rule
+def _robots_json(explanation: Explanation) -> dict[str, Any]:
+    record, (is_allowed, rule) = explanation.facts.origin, explanation.robots
     return {
         "status": "never-asked" if record is None else record.status.value,
-        "allowed": robots.is_allowed,
+        "allowed": is_allowed,
         "rule": None if rule is None else {"line": rule.line, "text": rule.text, "group": rule.group},
-        "asked": None if record is None else iso_time(now - record.age),
+        "asked": None if record is None else iso_time(explanation.now - record.age),
         "age_s": None if record is None else round(record.age, 3),
         "valid_for_s": None if record is None else round(record.valid_for, 3),
         "source": (record.source or None) if record else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
@@ -13,8 +13,7 @@ from rove.urls.ignored_params import IgnoredParams
 from rove.urls.seed import parse_seed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(NamedTuple):
     """A registrable domain with all its hosts."""
 
     name: str
@@ -26,9 +25,7 @@ def site_given(text: str) -> Site:
     seed = parse_seed(text)
     if seed is None:
         raise UsageError(f"{text!r} is not a domain")
-    url, _ = seed
-    name, id = domain_of(url.host)
-    return Site(name=name, id=id)
+    return Site(*domain_of(seed[0].host))
 
 
 def url_given(text: str, ignored: IgnoredParams | None = None) -> CrawlUrl:

@@ -115,9 +115,8 @@ def as_line(node: NodeStatus) -> str:
     if node.processes:
         what = (
             f"{len(node.processes)} process{'es' if len(node.processes) > 1 else ''}, "
-            f"up for {seconds_text(node.since)}, "
-            f"last seen {node.silent_for:.0f} s ago, {node.pages_per_second:.1f} pages/s, "
-            f"{node.in_flight:,} in flight, {node.pages:,} pages"
+            f"up for {seconds_text(node.since)}, last seen {node.silent_for:.0f} s ago, "
+            f"{node.pages_per_second:.1f} pages/s, {node.in_flight:,} in flight, {node.pages:,} pages"
         )
     else:
         what = f"{node.state} {seconds_text(node.silent_for)} ago, {node.pages:,} pages"

@@ -27,8 +27,8 @@ class StoredText:
     """For a copy: the stored text; None if it was deleted."""
 
     @property
-    def place(self) -> str:
-        """The machine and data directory that has it; '' is this one."""
+    def node(self) -> str:
+        """The machine and data directory that store it; '' means this one."""
         return self.row.node if self.content is None else self.content.node
 
     @property
@@ -51,7 +51,6 @@ class Archive:
     """A crawl that is open for reading."""
 
     data: DataDir
-    place: str
     reader: FrontierReader
     catalog: Catalog
     pages: WarcReader
@@ -88,10 +87,4 @@ async def opened(data_dir: Path) -> AsyncIterator[Archive]:
     """Open the crawl of a data directory."""
     data = DataDir(data_dir)
     async with opened_backend(data, read_only=True) as backend:
-        yield Archive(
-            data=data,
-            place=backend.location,
-            reader=backend.reader,
-            catalog=backend.catalog,
-            pages=WarcReader(data.warc),
-        )
+        yield Archive(data=data, reader=backend.reader, catalog=backend.catalog, pages=WarcReader(data.warc))

@@ -1,4 +1,4 @@
-"""Answers a webmaster: every request to a site, the robots.txt that was read, and whether the delays were kept.
+"""Reads the report for a webmaster: every request to a site, the robots.txt that was read, whether delays were kept.
 
 A site may have received a million requests. The ledger is therefore read twice, once for the totals and once for the
 requests, and never held in memory. report_text.py and report_html.py print the report.
@@ -18,12 +18,7 @@ from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
 from rove.inspect.lookup import Site
 from rove.inspect.report_chart import Timeline
 from rove.inspect.request_rows import is_stored, outcome_text
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.policy.exclusions import Exclusions, domain_around
 
 MOST_COPIES = 100
@@ -71,7 +66,7 @@ class RobotsCopy:
 
 
 class GapSample:
-    """Finds the shortest and the median of any number of gaps in bounded memory."""
+    """Finds the shortest and the median of any number of gaps, in seconds, in bounded memory."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
@@ -84,7 +79,6 @@ class GapSample:
         return len(self._sample)
 
     def add(self, gap: float) -> None:
-        """Add a gap in seconds."""
         self._shortest = min(self._shortest, gap)
         if self._seen % self._step == 0:
             self._sample.append(gap)
@@ -133,7 +127,6 @@ class Totals:
         return sorted(self._copies.values(), key=lambda copy: copy.first)
 
     def add_visit(self, visit: SiteVisit) -> None:
-        """Add a visit to the site."""
         self.visits += 1
         self.rows += len(visit.rows)
         if visit.gap is not None:
@@ -193,9 +186,8 @@ class SiteReport:
     @property
     def is_excluded(self) -> bool:
         """Whether the whole site is excluded at present."""
-        return any(
-            exclusion.lifted_at is None and _covers_all(exclusion.pattern, self.site) for exclusion in self.exclusions
-        ) or (self.domain is not None and self.domain.is_excluded)
+        in_force = Exclusions(exclusion.pattern for exclusion in self.exclusions if exclusion.lifted_at is None)
+        return in_force.covers_all_of(self.site.name) or (self.domain is not None and self.domain.is_excluded)
 
 
 async def read_report(
@@ -223,25 +215,22 @@ async def read_report(
     )
 
 
-async def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
+def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
     """Yield the visits that the totals of a report cover, oldest first, and no newer ones of a running crawl."""
-    async for visit in _grouped(_first(reader.visits(report.site.id), report.totals.rows)):
-        yield visit
+    return _grouped(_first(reader.visits(report.site.id), report.totals.rows))
 
 
-async def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
+def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
     """Yield the requests to the site during visits to others that the totals cover."""
-    async for row in _first(reader.elsewhere(report.site.id), report.totals.elsewhere):
-        yield row
+    return _first(reader.elsewhere(report.site.id), report.totals.elsewhere)
 
 
 async def _first(rows: AsyncIterator[RequestRow], count: int) -> AsyncIterator[RequestRow]:
-    left = count
     async for row in rows:
-        if left == 0:
+        if count == 0:
             return
         yield row
-        left -= 1
+        count -= 1
 
 
 async def _grouped(rows: AsyncIterator[RequestRow]) -> AsyncIterator[SiteVisit]:
@@ -265,25 +254,18 @@ def _end(rows: Sequence[RequestRow]) -> int:
 
 def _visit(rows: Sequence[RequestRow], before: Sequence[RequestRow]) -> SiteVisit:
     longest = max(before, key=lambda row: row.delay, default=None)
+    due = None if longest is None else longest.delay
+    if longest is not None and not due and longest.settlement is Settlement.LOST:
+        due = None  # the process was killed before it recorded the delay
     return SiteVisit(
         number=rows[0].visit,
         rows=tuple(rows),
         gap=(rows[0].began - _end(before)) / 1000 if before else None,
-        due=None if longest is None or _has_no_delay(longest) else longest.delay,
+        due=due,
         due_from=DelaySource.DELAY if longest is None else longest.delay_from,
     )
 
 
-def _has_no_delay(row: RequestRow) -> bool:
-    """Whether the process was killed before it recorded the delay."""
-    return not row.delay and row.settlement is Settlement.LOST
-
-
-def _covers_all(pattern: str, site: Site) -> bool:
-    """Whether an exclusion covers a site with all its hosts."""
-    return not pattern.startswith("=") and Exclusions([pattern]).covers(site.name)
-
-
 def _touches(pattern: str, site: Site) -> bool:
     """Whether an exclusion covers a site or some of its hosts."""
-    return _covers_all(pattern, site) or domain_around(pattern) == site.id
+    return Exclusions([pattern]).covers_all_of(site.name) or domain_around(pattern) == site.id

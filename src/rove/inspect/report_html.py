@@ -27,7 +27,7 @@ from rove.inspect.request_rows import outcome_text
 from rove.model.ledger import RequestRow
 
 MOST_ROWS = 10_000
-"""The newest requests are listed, as many as a browser shows without trouble."""
+"""Each table lists the newest requests, at most this many, so that a browser can show it."""
 
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -59,7 +59,7 @@ async def write_html(report: SiteReport, reader: FrontierReader, path: Path) -> 
 
 
 def _target(path: Path) -> Path:
-    """Follow symbolic links, which stay, and refuse to overwrite anything but an ordinary file."""
+    """Resolve symbolic links, so that the report replaces their target; refuse anything but an ordinary file."""
     target = path.resolve()
     if target.exists() and not target.is_file():
         raise UsageError(f"cannot write {path}: it is not an ordinary file")
@@ -86,14 +86,14 @@ def _replaced(path: Path) -> Iterator[TextIO]:
 async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS) -> AsyncIterator[str]:
     """Yield the file piece by piece, as it is read; each table lists at most `max_rows` requests."""
     heading = escape(report_parts.title(report))
-    yield _HEAD.format(title=heading, style=_style())
+    style = resources.files("rove.inspect").joinpath("report.css").read_text("utf-8")
+    yield _HEAD.format(title=heading, style=style)
     yield f'<header>\n<h1>{heading}</h1>\n<p class="soft">As of {utc_text(report.made)}. '
     yield "All times are UTC.</p>\n</header>\n<main>\n"
     for name, facts in report_parts.sections(report):
         yield _facts(name, facts, report)
-    spans = report.totals.timeline.spans()
-    if spans is not None:
-        yield _section("Visits over time", as_svg(spans))
+    if report.totals.visits:
+        yield _section("Visits over time", as_svg(report.totals.timeline))
     yield _opt_out(report)
     if report.totals.copies:
         yield f"<section>\n<h2>{report_parts.COPIES_TITLE}</h2>\n"
@@ -111,10 +111,6 @@ async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: in
             yield part
         yield _TABLE_END
     yield "</main>\n</body>\n</html>\n"
-
-
-def _style() -> str:
-    return resources.files("rove.inspect").joinpath("report.css").read_text("utf-8")
 
 
 def _section(name: str, content: str) -> str:
@@ -139,7 +135,7 @@ def _value(name: str, value: str, report: SiteReport) -> str:
 
 
 def _with_warning(text: str) -> str:
-    """Escape a sentence and make it stand out that a delay was not kept."""
+    """Escape a sentence and highlight that a delay was not kept."""
     return escape(text).replace(report_parts.NOT_KEPT, f'<strong class="bad">{report_parts.NOT_KEPT.lower()}</strong>')
 
 

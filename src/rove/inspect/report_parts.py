@@ -40,10 +40,7 @@ def sections(report: SiteReport) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _operator(report: SiteReport) -> list[tuple[str, str]]:
     settings = report.settings
-    facts = [
-        ("contact", settings.email),
-        ("User-Agent", user_agent(settings.email, settings.info_url)),
-    ]
+    facts = [("contact", settings.email), ("User-Agent", user_agent(settings.email, settings.info_url))]
     return [*facts, ("about", settings.info_url)] if settings.info_url else facts
 
 

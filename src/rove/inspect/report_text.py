@@ -70,13 +70,7 @@ def _request_line(row: RequestRow, *, is_here: bool) -> str:
     if not is_here:
         address += " (another site)"
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
-    parts = [
-        utc_text(row.started),
-        what,
-        f"{address:<15}",
-        one_line(row.url),
-        *report_parts.request_notes(row),
-    ]
+    parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *report_parts.request_notes(row)]
     return "      " + "  ".join(parts)
 
 

@@ -6,24 +6,21 @@ from typing import Any
 
 from rove.humanize import hash_text
 from rove.inspect.display import iso_time, local_text
-from rove.model.ledger import Content, DelaySource, Location, RequestRow, Settlement
+from rove.inspect.open_crawl import StoredText
+from rove.model.ledger import DelaySource, Location, RequestRow, Settlement
 from rove.model.reasons import status_error
 
 DELAY_REASONS = {
     DelaySource.DELAY: "set by the operator",
     DelaySource.CRAWL_DELAY: "the Crawl-delay of robots.txt",
-    DelaySource.RETRY_AFTER: "the Retry-After of its answer",
+    DelaySource.RETRY_AFTER: "the Retry-After of its response",
     DelaySource.BACKOFF: "it answered 429 or 503",
-    DelaySource.SLOW: "ten times as long as its last answer took",
+    DelaySource.SLOW: "ten times as long as its last response took",
     DelaySource.FAILURES: "it did not answer",
     DelaySource.REPEATS: "its pages repeat earlier texts",
 }
 
-_SETTLEMENTS = {
-    Settlement.SETTLED: "",
-    Settlement.LATE: "too late to count",
-    Settlement.LOST: "cut short by a crash",
-}
+_SETTLEMENTS = {Settlement.SETTLED: "", Settlement.LATE: "too late to count", Settlement.LOST: "cut short by a crash"}
 
 
 def outcome_text(row: RequestRow) -> str:
@@ -69,12 +66,12 @@ def page_json(row: RequestRow) -> dict[str, Any]:
     return record
 
 
-def copy_json(content: Content | None, row: RequestRow) -> dict[str, Any]:
+def copy_json(stored: StoredText) -> dict[str, Any]:
     """Return what `export` adds for a page whose text is stored with another page; {} for any other page."""
-    if content is None:
+    if stored.content is None:
         return {}
-    copy_of = {"copy_of": content.url} if content.url != row.url else {}
-    return {"text_record": _location_json(content.where), **copy_of}
+    copy_of = {"copy_of": stored.copy_of} if stored.copy_of else {}
+    return {"text_record": _location_json(stored.content.where), **copy_of}
 
 
 def request_json(row: RequestRow) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +66,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
         "leases": counts.leases,
-        "leases_without_request": dict(counts.unasked),
+        "leases_without_request": dict(counts.without_request),
     }
 
 
@@ -82,8 +83,8 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
-    if counts.unasked:
-        without = _largest_first(counts.unasked)
+    if counts.without_request:
+        without = _largest_first(counts.without_request)
         lines.append(f"leases     {counts.leases:,}; ended without a request: {without}")
     for name, reasons in (
         ("blocked", counts.blocked),
@@ -97,5 +98,4 @@ def as_lines(status: Status) -> list[str]:
 
 
 def _largest_first(counts: Mapping[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {count:,}" for name, count in ordered)
+    return ", ".join(f"{name} {count:,}" for name, count in Counter(counts).most_common())

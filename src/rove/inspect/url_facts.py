@@ -42,10 +42,7 @@ class UrlFacts:
     @property
     def crawl_delay(self) -> float:
         """The longest Crawl-delay known for the domain."""
-        return max(
-            self.domain.crawl_delay if self.domain else 0.0,
-            self.origin.crawl_delay if self.origin else 0.0,
-        )
+        return max(self.domain.crawl_delay if self.domain else 0.0, self.origin.crawl_delay if self.origin else 0.0)
 
     @property
     def settling_request(self) -> RequestRow | None:
@@ -58,12 +55,7 @@ class UrlFacts:
 
 
 async def read_url_facts(
-    reader: FrontierReader,
-    url: CrawlUrl,
-    *,
-    settings: Settings,
-    exclusions: Sequence[Exclusion],
-    is_running: bool,
+    reader: FrontierReader, url: CrawlUrl, *, settings: Settings, exclusions: Sequence[Exclusion], is_running: bool
 ) -> UrlFacts:
     """Read all records about a URL from the frontier."""
     origins = await reader.origins([(url.domain, url.origin)])

@@ -13,7 +13,7 @@ from rove.model.urls import UrlState
 
 
 class RequestKind(enum.StrEnum):
-    """The kind of document that a request asked for."""
+    """The kind of document that was requested."""
 
     PAGE = "page"
     ROBOTS = "robots"
@@ -28,9 +28,9 @@ class DelaySource(enum.StrEnum):
     CRAWL_DELAY = "crawl-delay"
     RETRY_AFTER = "retry-after"
     BACKOFF = "backoff"
-    """The domain answered 429 or 503 without a Retry-After."""
+    """The domain responded with 429 or 503 without a Retry-After."""
     SLOW = "slow"
-    """Ten times the response time of its last answer."""
+    """Ten times its last response time."""
     FAILURES = "failures"
     """Several visits in a row got no response."""
     REPEATS = "repeats"
@@ -76,7 +76,7 @@ class Content(Record, frozen=True, kw_only=True):
 
 
 class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """One request in the ledger. It is written once and kept for ever.
+    """One request in the ledger. It is written once and never deleted.
 
     Only the location of its page may change, when a domain is purged. A Struct, because every step of a request makes a
     new one, and a copy with changes takes 0.25 µs instead of the 12 µs of a dataclass.
@@ -147,7 +147,7 @@ class Counts:
     """Blocked URLs by reason."""
     leases: int = 0
     """Leases that have ended."""
-    unasked: Mapping[str, int] = field(default_factory=dict)
+    without_request: Mapping[str, int] = field(default_factory=dict)
     """Leases that ended without a request, by reason."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """How often something was cut, dropped or doubtful about a response, by name."""

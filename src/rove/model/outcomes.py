@@ -15,7 +15,7 @@ MAX_MEDIA_TYPE = 255
 
 
 class FailureKind(enum.StrEnum):
-    """Why a request brought no usable answer."""
+    """Why a request got no usable response."""
 
     DNS_NOT_FOUND = "dns-not-found"
     DNS = "dns"
@@ -27,14 +27,14 @@ class FailureKind(enum.StrEnum):
     TIMEOUT_FIRST_BYTE = "timeout-first-byte"
     TIMEOUT_TOTAL = "timeout-total"
     TOO_SLOW = "too-slow"
-    """The answer began and then came in too slowly."""
+    """The response began, but then arrived too slowly."""
     RESET = "reset"
     PROTOCOL = "protocol"
     ENCODING = "encoding"
     ABORTED = "aborted"
     BUSY = "busy"
-    """This process could not make the request: its other connections kept the address busy (--per-ip), or files, ports
-    or memory ran out."""
+    """This process could not make the request: its other connections used all slots of the address (--per-ip), or
+    files, ports or memory ran out."""
 
 
 TEMPORARY_FAILURES = frozenset(
@@ -52,19 +52,13 @@ TEMPORARY_FAILURES = frozenset(
 
 
 UNREACHABLE_FAILURES = frozenset(
-    {
-        FailureKind.CONNECT,
-        FailureKind.TLS,
-        FailureKind.TIMEOUT_CONNECT,
-        FailureKind.RESET,
-        FailureKind.PROTOCOL,
-    }
+    {FailureKind.CONNECT, FailureKind.TLS, FailureKind.TIMEOUT_CONNECT, FailureKind.RESET, FailureKind.PROTOCOL}
 )
 """Failures that suggest a server without https. A seed given as a bare domain is then tried over http."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """The head of an answer."""
+    """The head of a response."""
 
     url: str
     status: int
@@ -97,7 +91,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """A 2xx answer whose body was read."""
+    """A 2xx response whose body was read."""
 
     response: Response
     body: bytes
@@ -109,32 +103,32 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redirected(msgspec.Struct, frozen=True, kw_only=True):
-    """A 3xx answer with a Location, which may be relative."""
+    """A 3xx response with a Location, which may be relative."""
 
     response: Response
     location: str
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A 4xx or 5xx answer, or a 3xx answer without a usable Location."""
+    """A 4xx or 5xx response, or a 3xx response without a usable Location."""
 
     response: Response
 
 
 class WrongType(msgspec.Struct, frozen=True, kw_only=True):
-    """A 2xx answer of a type that rove does not read. The connection closes after the head."""
+    """A 2xx response of a type that rove does not read. The connection closes after the head."""
 
     response: Response
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without a usable answer."""
+    """A request without a usable response."""
 
     kind: FailureKind
     detail: str
     address: str = ""
     status: int = 0
-    """The status of the answer, if the request failed after it; otherwise 0."""
+    """The status of the response if the request failed after it; otherwise 0."""
     marks: tuple[str, ...] = ()
     """Names of what was doubtful."""
     waited: float = 0.0

@@ -33,7 +33,7 @@ class FailReason(enum.StrEnum):
 
 
 def refused_status(status: int) -> str:
-    """Return the reason of a URL whose server answered with an error status."""
+    """Return the reason of a URL whose server responded with an error status."""
     return f"status {status}"
 
 
@@ -43,7 +43,7 @@ def unread_type(media_type: str) -> str:
 
 
 def domain_given_up(failure: str) -> str:
-    """Return the reason of all URLs of a domain that has not answered for too long."""
+    """Return the reason of all URLs of a domain that has not responded for too long."""
     return f"domain given up: {failure}"
 
 
@@ -64,7 +64,7 @@ _STATUS = "status-"
 
 
 def status_error(status: int) -> str:
-    """Return the error of a request that was answered with an error status."""
+    """Return the error of a request whose response had an error status."""
     return f"{_STATUS}{status}"
 
 

@@ -14,12 +14,12 @@ from rove.model.urls import PendingUrl, UrlState
 
 
 class Pace(Record, frozen=True, kw_only=True, gc=False):
-    """What the answers of a domain say about how often it may be visited; saved with the domain."""
+    """How often a domain may be visited, judged by its responses; saved with the domain."""
 
     backoff: float = 0.0
-    """Seconds between visits because of 429 and 503 answers, 0 if there is no back-off."""
+    """Seconds between visits because of 429 and 503 responses, 0 if there is no back-off."""
     failures: int = 0
-    """Visits in a row without any answer."""
+    """Consecutive visits without a response."""
     repeats: float = 0.0
     """Share of the latest pages whose text the domain had given before."""
 
@@ -76,7 +76,7 @@ class VisitResult(Record, frozen=True, kw_only=True, gc=False):
     """Links that may not enter the frontier, counted by reason."""
     pace: Pace = Pace()
     pause: float = 0.0
-    """Seconds after the visit for which its answers ask to leave the domain alone."""
+    """Seconds to leave the domain alone after the visit, because its responses ask for it."""
     pause_from: DelaySource = DelaySource.DELAY
     contents: Sequence[Content] = ()
     """Locations of page texts that the frontier does not know yet."""

@@ -91,6 +91,7 @@ def list_sitemap_at_once(page: PageSource, host: str) -> Listing | None:
 def main() -> None:
     """Read pages until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     cpu_seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)

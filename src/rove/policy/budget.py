@@ -1,4 +1,4 @@
-"""How many URLs of one domain are worth keeping: a pure function of how long the crawl runs.
+"""Decides how many URLs of one domain are worth keeping. A pure function of how long the crawl runs.
 
 A domain that is visited every 70 s yields 1,234 pages a day, so a crawl of one day has no use for its ten millionth
 URL. Each domain therefore has a budget of visits, and the frontier keeps a few pending URLs for each of them. Further
@@ -37,7 +37,7 @@ class DomainBudget:
     """Maximum number of pages of one domain."""
 
     def visits(self, crawl_delay: float, repeats: float) -> int:
-        """Return the visits that a domain is worth, by its Crawl-delay and the share of its pages that are copies."""
+        """Return how many visits a domain may get, given its Crawl-delay and the share of its pages that are copies."""
         visits = self.horizon / max(self.delay, crawl_delay, LEAST_DELAY)
         visits *= max(1.0 - repeats, LEAST_YIELD)
         if self.max_pages is not None:

@@ -38,16 +38,11 @@ class Exclusions:
                 self._names.add(pattern)
         self._any_glob = re.compile("|".join(f"(?:{g.pattern})" for g in self._globs.values()))
 
-    def __len__(self) -> int:
-        return len(self._names) + len(self._hosts) + len(self._globs)
-
     def covers(self, host: str) -> bool:
         """Whether a host is excluded, by itself or by a parent domain."""
         if self._names and self._name_covering(host) is not None:
             return True
-        return (bool(self._hosts) and host in self._hosts) or (
-            bool(self._globs) and self._any_glob.fullmatch(host) is not None
-        )
+        return host in self._hosts or (bool(self._globs) and self._any_glob.fullmatch(host) is not None)
 
     def covers_all_of(self, name: str) -> bool:
         """Whether a name is excluded with all its subdomains."""
@@ -97,13 +92,9 @@ def parse_pattern(text: str) -> str:
     is_exact = given.startswith("=")
     host = given.removeprefix("=")
     url = canonical(host if "://" in host else f"http://{host}")
-    if url is None or _NO_PATTERN.search(given) or not _is_host(url.host):
+    if url is None or _NO_PATTERN.search(given) or not (is_address(url.host) or _HOST.fullmatch(url.host)):
         raise UsageError(f"{text!r} is not a domain")
     return f"={url.host}" if is_exact else url.host
-
-
-def _is_host(host: str) -> bool:
-    return is_address(host) or _HOST.fullmatch(host) is not None
 
 
 def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:

@@ -45,7 +45,7 @@ class Held:
 
     seconds: float
     failing: bool
-    """It has failed so often that the crawl may end without it."""
+    """robots.txt has failed so often that the crawl may end without this URL."""
 
 
 Verdict = Allowed | Blocked | NeedsRobots | Held
@@ -55,19 +55,15 @@ class Gate:
     """Makes the decisions of one crawl."""
 
     def __init__(self, exclusions: Exclusions, *, max_depth: int | None = None, year: int | None = None) -> None:
-        """`year` is the current one, with which calendar URLs are compared; None asks the clock."""
+        """`year` is the current one, with which calendar URLs are compared; None reads the clock."""
         self.exclusions = exclusions
         """May be replaced while the crawl runs."""
         self._max_depth = max_depth
         self._year = datetime.now(UTC).year if year is None else year
 
-    def excludes(self, url: CrawlUrl) -> bool:
-        """Whether the host of a URL is excluded."""
-        return self.exclusions.covers(url.host)
-
     def may_lead(self, target: CrawlUrl, source: CrawlUrl) -> bool:
         """Whether rove may follow a robots.txt redirect from one URL to another."""
-        return not self.excludes(target) and ports.may_lead(target.origin, source=source.origin)
+        return not self.exclusions.covers(target.host) and ports.may_lead(target.origin, source=source.origin)
 
     def refuses(
         self, url: CrawlUrl, *, depth: int, hops: int = 0, source: CrawlUrl | None = None
@@ -95,12 +91,7 @@ class Gate:
         return cost if cost < REFUSED else NotAccepted.TRAP
 
     def admitted(
-        self,
-        links: Sequence[CrawlUrl],
-        *,
-        depth: int,
-        source: CrawlUrl,
-        refused: MutableMapping[str, int],
+        self, links: Sequence[CrawlUrl], *, depth: int, source: CrawlUrl, refused: MutableMapping[str, int]
     ) -> list[NewUrl]:
         """Return the links of a page that may enter the frontier; count the reasons of the others in `refused`.
 

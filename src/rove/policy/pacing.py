@@ -1,10 +1,10 @@
-"""How long rove leaves a domain alone, judged by how it answers: pure functions of a visit's outcomes.
+"""Decides how long rove leaves a domain alone after a visit. Pure functions of the visit's outcomes.
 
 The operator's delay and the Crawl-delay of robots.txt are the minimum; these rules can only lengthen it
 (docs/politeness.md explains them):
 
 - After 429 or 503, rove obeys a Retry-After of up to a day. Without one the delay doubles, up to an hour, and halves
-  again after each visit that is answered well.
+  again after each visit without either status.
 - rove leaves a domain alone for at least ten times as long as its last answer took.
 - A domain that does not answer at all is visited less and less often, and given up after ten visits in a row.
 - A domain whose pages keep repeating texts that it has already served is visited less often.
@@ -19,16 +19,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rove.model.ledger import DelaySource
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.reasons import domain_given_up
 from rove.model.visits import Pace
 from rove.policy.constants import DAY, LEAST_DELAY, OVERLOADED
@@ -166,7 +157,7 @@ def pause_after(failures: int, delay: float) -> float:
 def pause_for_repeats(repeats: float, delay: float) -> float:
     """Return the seconds between visits to a domain, given the share of its pages that repeat earlier texts.
 
-    Above one half, rove visits the domain half as often as would bring one new text per delay.
+    Up to one half, repeats cost nothing. Above, the pause is inversely proportional to the share of new texts.
     """
     if repeats <= 0.5:
         return 0.0

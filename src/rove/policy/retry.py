@@ -25,8 +25,12 @@ def is_temporary(outcome: Failed | Refused) -> bool:
         case Failed():
             return outcome.kind in TEMPORARY_FAILURES
         case Refused():
-            status = outcome.response.status
-            return status >= 500 or status in _TEMPORARY_STATUSES
+            return is_temporary_status(outcome.response.status)
+
+
+def is_temporary_status(status: int) -> bool:
+    """Whether a request that was answered with this status may be retried."""
+    return status >= 500 or status in _TEMPORARY_STATUSES
 
 
 def retry_in(attempts: int, delay: float) -> float | None:
@@ -35,7 +39,7 @@ def retry_in(attempts: int, delay: float) -> float | None:
 
 
 def hold_for(failures: int, delay: float) -> float:
-    """Return the seconds until an origin is asked again after its n-th failure in a row to deliver robots.txt."""
+    """Return the seconds until a robots.txt is requested again after its n-th failure in a row."""
     return growing_wait(_FIRST_WAIT * max(delay, LEAST_DELAY), _GROWTH, failures)
 
 

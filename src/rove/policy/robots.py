@@ -1,8 +1,9 @@
 """What a robots.txt allows, to the letter of RFC 9309. Pure.
 
-Most files answer one question only, so parsing must be quick: one regular expression finds the lines that matter, and
-only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of a rule with
-`*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than 0.1 s.
+Most files are parsed to check a single URL, so parsing must be quick: one regular expression finds the lines that
+matter, and only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of
+a rule with `*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than
+0.1 s.
 
 Rules and URLs are compared in one spelling (section 2.2.2): octets that are neither reserved nor unreserved are
 escaped, unreserved ones are not, and other escapes have upper-case digits. `%2F` differs from `/` in a path. In a
@@ -29,7 +30,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rove.policy.constants import DAY
 
@@ -153,15 +154,14 @@ class _Pattern(NamedTuple):
 class Rules:
     """The rules of one robots.txt, as they apply to rove."""
 
-    EMPTY: ClassVar[Rules]
-    """Allows everything."""
-    __slots__ = ("_delay", "_group", "_lengths", "_patterns", "_prefixes", "_text")
+    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay")
 
     def __init__(self, body: bytes) -> None:
         """Parse a body as sent, which the fetch may have cut at MAX_ROBOTS_BYTES."""
         self._text = _readable(body)
         self._group = "*"
-        self._delay = 0.0
+        self.crawl_delay = 0.0
+        """Seconds between visits: the longest value for our group. May exceed MAX_CRAWL_DELAY, but is finite."""
         self._prefixes: dict[str, _Weight] = {}
         self._patterns: list[_Pattern] = []
         self._read()
@@ -186,14 +186,6 @@ class Rules:
             text=_as_sent(line).strip("\ufeff\xa0 \t\v\f")[:_MAX_SHOWN],
             group=self._group,
         )
-
-    @property
-    def crawl_delay(self) -> float:
-        """Seconds between visits that our group asks for: the longest value given, 0 if there is no valid one.
-
-        May exceed MAX_CRAWL_DELAY, but is always finite.
-        """
-        return self._delay
 
     @property
     def sitemaps(self) -> list[str]:
@@ -261,7 +253,7 @@ class Rules:
             elif kind in "cC":
                 after_delay = True
                 if ours_for_delays:
-                    self._delay = max(self._delay, _seconds(plain or other))
+                    self.crawl_delay = max(self.crawl_delay, _seconds(plain or other))
 
     def _add(self, plain: str, other: str, forbids: bool, number: int) -> None:
         """Add a rule; one that is empty or not a path matches nothing and is dropped."""
@@ -315,9 +307,6 @@ def _spellings(path: str) -> tuple[str, ...]:
         return (strict,)
     plain = head + mark + _QUERY_DATA.sub(lambda escape: chr(int(escape[1], 16)), query)
     return (strict,) if plain == strict else (strict, plain)
-
-
-Rules.EMPTY = Rules(b"")
 
 
 def rules_of(body: bytes) -> Rules:

@@ -238,10 +238,7 @@ def _of_noted(parameters: Sequence[str], names: Sequence[str], year: int) -> lis
 def _of_years(years: Sequence[int], year: int) -> list[Sign]:
     if not years:
         return []
-    return [
-        *CALENDAR_AHEAD.signs(max(years) - (year + YEARS_AHEAD)),
-        *CALENDAR_BEHIND.signs(FIRST_YEAR - min(years)),
-    ]
+    return [*CALENDAR_AHEAD.signs(max(years) - (year + YEARS_AHEAD)), *CALENDAR_BEHIND.signs(FIRST_YEAR - min(years))]
 
 
 def _nested(query: str) -> int:

@@ -1,1 +1,1 @@
-"""What a process takes from its machine: memory, open files, the interpreter's settings."""
+"""The resources of a process: memory, open files, caches, and the settings of the interpreter."""

@@ -3,16 +3,16 @@
 Every visit has a share: the bytes it has received, and later the bytes it holds until they are written. A small body
 is covered by an amount that is set aside for every fetch. Larger bodies grow freely while less than half of the room is
 used. Beyond that, a body must reserve the most it can still need. Reservations are granted in the order of the
-requests, and until then the transfer is paused.
+requests. Until then the transfer is paused.
 
-Nothing waits for ever. A body with a reservation ends without asking again. A page that is held is written without
-asking. And the paused bodies together hold at most half of the room, so that a reservation, which is at most the other
-half, always fits at some point.
+No transfer waits for ever. A body with a reservation needs no second one, and a page in memory needs none to be
+written. The paused bodies together hold at most half of the room, and no reservation is larger than the other half, so
+each one fits in the end.
 
-Decoding and reading a page takes much more memory for a moment. That happens in the event loop, so it is one page at a
-time, and room for it is set aside. It begins only while the account is not overdrawn. Large pages take turns, each in
-its own round of the event loop: several in a row would keep the loop from its sockets for so long that servers which
-have answered seem to have timed out.
+Decoding and parsing a page takes much more memory for a moment. The event loop does it for one page at a time, and room
+for one is set aside. It starts only while the account is not overdrawn. Large pages take turns, each in its own round
+of the event loop. Several in a row would keep the loop from its sockets for so long that responses which have arrived
+would count as timeouts.
 """
 
 from __future__ import annotations
@@ -20,46 +20,32 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 SMALL = 32 * 1024
 """Bytes of a body that are set aside for every fetch."""
 LARGE = 256 * 1024
-"""Bodies of more bytes take turns to be read."""
-
-
-@dataclass(slots=True)
-class _Waiter:
-    need: int
-    go_on: Callable[[], None]
+"""Pages with larger bodies take turns to be decoded and parsed."""
 
 
 class Memory:
     """The memory that all visits of a process may hold."""
 
     def __init__(
-        self,
-        room: int,
-        *,
-        on_short: Callable[[], None] = lambda: None,
-        on_eased: Callable[[], None] = lambda: None,
+        self, room: int, *, on_short: Callable[[], None] = lambda: None, on_eased: Callable[[], None] = lambda: None
     ) -> None:
         """`room` is in bytes. `on_short` and `on_eased` are called when memory gets short and when it no longer is."""
         self._room = room
-        self._used = 0
+        self.used = 0
+        """Bytes held and reserved, beyond the amount that is set aside for each fetch."""
         self.held = 0
-        """Bytes that are really held, without reservations."""
-        self._waiting: dict[Share, _Waiter] = {}
+        """Bytes held, without reservations."""
+        self._waiting: dict[Share, tuple[int, Callable[[], None]]] = {}
+        """For each share that waits, the bytes to reserve and a function to call when they are reserved."""
         self._on_short = on_short
         self._on_eased = on_eased
         self._was_short = False
         self._readers: deque[asyncio.Future[None]] = deque()
         self._is_turn_scheduled = False
-
-    @property
-    def used(self) -> int:
-        """Bytes held and reserved, beyond what is set aside for each fetch."""
-        return self._used
 
     @property
     def room(self) -> int:
@@ -79,15 +65,15 @@ class Memory:
     @property
     def is_short(self) -> bool:
         """Whether nothing new should begin."""
-        return bool(self._waiting) or self._used > self._room
+        return bool(self._waiting) or self.used > self._room
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more is used than there is room: a page can take more memory than its body."""
-        return self._used > self._room
+        """Whether more than the room is used, which happens because a page can take more memory than its body."""
+        return self.used > self._room
 
     async def turn(self) -> None:
-        """Wait for the turn to decode and read a page. The caller does that before its next await."""
+        """Wait for the turn to decode and parse a page. The caller must do both before its next await."""
         turn = asyncio.get_running_loop().create_future()
         self._readers.append(turn)
         self._schedule_turn()
@@ -110,22 +96,22 @@ class Memory:
         self._schedule_turn()
 
     def _may_grow_freely(self, size: int) -> bool:
-        return not self._waiting and self._used + size <= self._room // 2
+        return not self._waiting and self.used + size <= self._room // 2
 
     def _reserve(self, share: Share, need: int, go_on: Callable[[], None]) -> bool:
         """Reserve memory now, or call `go_on` when it is reserved."""
         need = min(need, self._room // 2)
-        if not self._waiting and self._used + need <= self._room:
+        if not self._waiting and self.used + need <= self._room:
             share._take_reservation(need)
             return True
-        self._waiting[share] = _Waiter(need, go_on)
+        self._waiting[share] = need, go_on
         self._report()
         return False
 
     def _change(self, size: int) -> None:
         if not size:
             return
-        self._used += size
+        self.used += size
         if size < 0:
             self._grant()
         else:
@@ -138,12 +124,12 @@ class Memory:
     def _grant(self) -> None:
         """Grant reservations for which there is room now, in the order of the requests."""
         while self._waiting:
-            share, waiter = next(iter(self._waiting.items()))
-            if self._used + min(waiter.need, self._room // 2) > self._room:
+            share, (need, go_on) = next(iter(self._waiting.items()))
+            if self.used + min(need, self._room // 2) > self._room:
                 break
             del self._waiting[share]
-            share._take_reservation(waiter.need)
-            waiter.go_on()
+            share._take_reservation(need)
+            go_on()
         self._schedule_turn()
         self._report()
 

@@ -12,13 +12,7 @@ MiB = 1 << 20
 
 @pytest.mark.parametrize(
     ("wanted", "cores", "is_sqlite", "expected"),
-    [
-        (None, 2, True, 2),
-        (None, 16, True, 3),
-        (None, 16, False, 16),
-        (8, 2, True, 8),
-        (1, 16, False, 1),
-    ],
+    [(None, 2, True, 2), (None, 16, True, 3), (None, 16, False, 16), (8, 2, True, 8), (1, 16, False, 1)],
 )
 def test_one_process_per_core_unless_the_user_says_otherwise(
     wanted: int | None, cores: int, is_sqlite: bool, expected: int

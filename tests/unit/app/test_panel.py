@@ -15,49 +15,27 @@ from rich.console import Console
 from rove.app.panel import Panel, View, frame, plain_line
 from rove.config import Limits
 from rove.crawl.limits import RemainingLimits
-from rove.crawl.progress import Progress
+from rove.crawl.progress import Counters, Progress
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
 COUNTS = Counts(
-    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567},
-    domains=DOMAINS,
-    pages=7,
-    bytes=8,
-    requests=9,
+    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567}, domains=DOMAINS, pages=7, bytes=8, requests=9
 )
-EMPTY_COUNTS = Counts(
-    urls=dict.fromkeys(UrlState, 0),
-    domains=dict.fromkeys(DOMAINS, 0),
-    pages=0,
-    bytes=0,
-    requests=0,
-)
+EMPTY_COUNTS = Counts(urls=dict.fromkeys(UrlState, 0), domains=dict.fromkeys(DOMAINS, 0), pages=0, bytes=0, requests=0)
 TYPICAL = View(
+    counters=Counters(
+        pages=98_765, bytes=5 * 1024**3, in_flight=432, errors=Counter({"status-404": 1_200, "timeout-connect": 30})
+    ),
+    counts=COUNTS,
     rate=12.34,
     average=5.67,
-    pages=98_765,
-    bytes=5 * 1024**3,
-    in_flight=432,
-    counts=COUNTS,
     share=0.456,
-    errors=Counter({"status-404": 1_200, "timeout-connect": 30}),
     left="12 min 05 s, 100 pages",
     seconds=3_700.0,
 )
-EMPTY = View(
-    rate=0.0,
-    average=0.0,
-    pages=0,
-    bytes=0,
-    in_flight=0,
-    counts=EMPTY_COUNTS,
-    share=None,
-    errors=Counter(),
-    left="",
-    seconds=0.0,
-)
+EMPTY = View(counters=Counters(), counts=EMPTY_COUNTS, rate=0.0, average=0.0, share=None, left="", seconds=0.0)
 
 
 def rendered(view: View, width: int = 100) -> str:
@@ -119,12 +97,7 @@ def test_a_typical_view_as_a_panel() -> None:
 
 def test_an_empty_view_as_a_panel() -> None:
     text = words(rendered(EMPTY))
-    for part in (
-        "pages 0",
-        "errors none",
-        "left until all URLs are done",
-        "ceiling used -",
-    ):
+    for part in ("pages 0", "errors none", "left until all URLs are done", "ceiling used -"):
         assert part in text, part
 
 
@@ -169,14 +142,14 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     progress.errors.update({"dns": 3, "reset": 5})
     progress.mark(150.0)
     view = await panel.view()
-    assert (view.pages, view.bytes, view.in_flight) == (100, 12, 3)
+    assert (view.counters.pages, view.counters.bytes, view.counters.in_flight) == (100, 12, 3)
     assert view.rate == pytest.approx(10.0)
     assert view.average == pytest.approx(2.0)
     assert view.seconds == 50.0
     assert view.counts is COUNTS
     # 29 visits/s, where politeness allows (2,000 + 30 + 4) / 70.
     assert view.share == pytest.approx(29 / (2034 / 70))
-    assert view.errors == {"reset": 5, "dns": 3}
+    assert view.counters.errors == {"reset": 5, "dns": 3}
     assert view.left == ""
 
 
@@ -255,7 +228,7 @@ async def test_on_a_terminal_a_panel_is_shown() -> None:
 
 
 def test_what_slows_the_crawl_down_is_shown() -> None:
-    slowed = replace(TYPICAL, trouble="paused: no room")
+    slowed = replace(TYPICAL, counters=Counters(trouble="paused: no room"))
     assert plain_line(slowed).endswith(", paused: no room")
     assert "state paused: no room" in words(rendered(slowed))
     assert "state" not in words(rendered(TYPICAL))

@@ -191,10 +191,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"email": "nobody"}}, "not an e-mail"),
     ({"settings": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
-    (
-        {"seeds": "."},
-        "the seed file . is not a regular file; to read seeds from a pipe, use 'rove crawl -'",
-    ),
+    ({"seeds": "."}, "the seed file . is not a regular file; to read seeds from a pipe, use 'rove crawl -'"),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
     ({"resume": True}, "holds no crawl to resume"),
     ({"resume": True, "seeds": None}, "holds no crawl to resume"),
@@ -229,10 +226,7 @@ async def test_bad_seeds_on_resume_do_not_change_the_crawl(data: DataDir, seeds:
     with pytest.raises(UsageError, match="holds no domain"):
         async with prepared(options_for(data, bad, resume=True, settings={"max_depth": 9}), data):
             pytest.fail("prepared")
-    async with prepared(options_for(data, None, resume=True, settings={}), data) as (
-        saved,
-        backend,
-    ):
+    async with prepared(options_for(data, None, resume=True, settings={}), data) as (saved, backend):
         assert saved.max_depth is None
         assert len(await backend.catalog.seed_sources()) == 1
     assert [p.name for p in data.seeds.iterdir()] == ["0001.txt"]
@@ -259,11 +253,7 @@ async def test_a_bad_exclusion_file_is_refused_before_anything_is_created(
     ],
 )
 async def test_settings_that_cannot_work_are_refused_before_anything_is_created(
-    data: DataDir,
-    seeds: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, Any],
-    complaint: str,
+    data: DataDir, seeds: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], complaint: str
 ) -> None:
     monkeypatch.setattr("rove.fetch.tls.find_authorities", lambda bundles: None)
     options = options_for(data, seeds, settings=EMAIL | settings)

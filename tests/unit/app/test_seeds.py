@@ -118,11 +118,7 @@ class Loading:
         await self.catalog.save("{}", SeedSource(id=0, path="seeds.txt", name="mine"))
 
     async def load(
-        self,
-        *,
-        frontier: Any = None,
-        ignored_params: IgnoredParams | None = None,
-        sizes: BatchSizes | None = None,
+        self, *, frontier: Any = None, ignored_params: IgnoredParams | None = None, sizes: BatchSizes | None = None
     ) -> SeedSource:
         loader = SeedLoader(
             frontier=frontier or self.world.frontier,
@@ -177,15 +173,8 @@ async def test_good_lines_become_seeds(loading: Loading) -> None:
     assert (source.lines, source.good, source.bad, source.finished) == (6, 3, 1, True)
     assert source.offset == loading.path.stat().st_size
     rows = await loading.world.rows("SELECT url, depth, hops, assume_https FROM url ORDER BY url")
-    assert rows == [
-        ("http://b.test/x", 0, 0, 0),
-        ("https://a.test/", 0, 0, 1),
-        ("https://c.test/y", 0, 0, 0),
-    ]
-    assert loading.said == [
-        "mine, line 5: 'bad line' is not a domain or URL",
-        "mine: 3 seeds, 1 bad line skipped",
-    ]
+    assert rows == [("http://b.test/x", 0, 0, 0), ("https://a.test/", 0, 0, 1), ("https://c.test/y", 0, 0, 0)]
+    assert loading.said == ["mine, line 5: 'bad line' is not a domain or URL", "mine: 3 seeds, 1 bad line skipped"]
 
 
 async def test_lines_that_are_not_text_are_shown_too(loading: Loading) -> None:
@@ -277,9 +266,7 @@ async def test_excluded_seeds_are_good_lines_but_not_accepted(loading: Loading) 
     assert counts.not_accepted == {"excluded": 2}
 
 
-async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(
-    loading: Loading,
-) -> None:
+async def test_ignored_parameters_are_removed_from_seeds_and_seeds_are_never_traps(loading: Loading) -> None:
     await loading.open(b"a.test\nhttps://a.test/?utm_source=x\nb.test/x/x/x/x/x?sid=1&mark=2\n")
     await loading.load(ignored_params=ignored_params_with(("mark",)))
     assert await loading.world.rows("SELECT url, assume_https, priority FROM url ORDER BY url") == [

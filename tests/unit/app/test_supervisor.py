@@ -121,11 +121,7 @@ def hire(tmp_path: Path) -> Hire:
     """Make a team whose processes read their order and then run the lines given."""
 
     def make(
-        *lines: str,
-        processes: int = 1,
-        pause: float = 0.01,
-        clock: Callable[[], float] = lambda: 0.0,
-        **timing: float,
+        *lines: str, processes: int = 1, pause: float = 0.01, clock: Callable[[], float] = lambda: 0.0, **timing: float
     ) -> Team:
         script = tmp_path / "python"
         number = "number=${order#*'\"number\":'}; number=${number%%,*}"
@@ -242,8 +238,7 @@ async def test_exiting_before_reading_the_order_is_a_death(hire: Hire) -> None:
 
 async def test_a_worker_that_somebody_stopped_is_restarted(hire: Hire) -> None:
     team = hire(
-        f"if {FIRST_TIME}; then {says(pages=2, ending='stopped')}; exit 0; fi",
-        says(pages=3, ending="exhausted"),
+        f"if {FIRST_TIME}; then {says(pages=2, ending='stopped')}; exit 0; fi", says(pages=3, ending="exhausted")
     )
     assert await team.run() is Ending.EXHAUSTED
     assert team.progress.pages == 5
@@ -251,10 +246,7 @@ async def test_a_worker_that_somebody_stopped_is_restarted(hire: Hire) -> None:
 
 async def test_the_other_workers_continue_when_one_dies(hire: Hire) -> None:
     team = hire(
-        f"if [ $number = 2 ] && {FIRST_TIME}; then exit 1; fi",
-        says(pages=1, process=10),
-        UNTIL_STOPPED,
-        processes=3,
+        f"if [ $number = 2 ] && {FIRST_TIME}; then exit 1; fi", says(pages=1, process=10), UNTIL_STOPPED, processes=3
     )
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 3)
@@ -287,11 +279,7 @@ async def test_after_a_long_life_the_pause_is_short_again(hire: Hire) -> None:
 async def test_a_worker_that_exits_to_try_later_is_not_reported_as_dead(hire: Hire) -> None:
     """Its news has said why already."""
     team = hire(
-        f"if {FIRST_TIME}; then",
-        says(news="the database is away"),
-        f"exit {TRY_LATER}",
-        "fi",
-        says(ending="exhausted"),
+        f"if {FIRST_TIME}; then", says(news="the database is away"), f"exit {TRY_LATER}", "fi", says(ending="exhausted")
     )
     assert await team.run() is Ending.EXHAUSTED
     assert (team.said, team.news) == ([], ["the database is away"])
@@ -450,11 +438,7 @@ async def test_lines_that_are_not_reports_are_ignored(hire: Hire, rubbish: str) 
 
 
 async def test_a_line_that_is_too_long_is_ignored(hire: Hire) -> None:
-    team = hire(
-        "head -c 200000 /dev/zero",
-        "echo",
-        says(pages=1, ending="exhausted"),
-    )
+    team = hire("head -c 200000 /dev/zero", "echo", says(pages=1, ending="exhausted"))
     assert await team.run() is Ending.EXHAUSTED
 
 

@@ -36,12 +36,7 @@ def test_a_report_survives_encoding() -> None:
         errors=Counter({"dns": 6, "ä\n": 7}),
     )
     report = WorkerReport(
-        process=7,
-        counters=counters,
-        news="two\nlines",
-        ending=Ending.MAX_PAGES,
-        failure="it is “full”",
-        exit_code=8,
+        process=7, counters=counters, news="two\nlines", ending=Ending.MAX_PAGES, failure="it is “full”", exit_code=8
     )
     line = msgspec.json.encode(report)
     assert b"\n" not in line
@@ -58,19 +53,14 @@ def test_every_ending_survives_encoding(ending: Ending) -> None:
     assert Ending(decode_report(line).ending) is ending
 
 
-def test_a_report_is_one_line_and_may_have_no_reader(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_report_is_one_line_and_may_have_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     with io.FileIO(reader) as readable, io.FileIO(writer, "w") as writable:
         monkeypatch.setattr(sys, "stdout", writable)
         worker.send(WorkerReport(process=1))
         worker.send(WorkerReport(news="x"))
         lines = readable.read(1000).splitlines()
-        assert [decode_report(line) for line in lines] == [
-            WorkerReport(process=1),
-            WorkerReport(news="x"),
-        ]
+        assert [decode_report(line) for line in lines] == [WorkerReport(process=1), WorkerReport(news="x")]
         readable.close()
         worker.send(WorkerReport(process=2))  # no error without a reader
         monkeypatch.undo()

@@ -13,26 +13,16 @@ from msgspec.structs import replace
 
 from rove.config import Settings
 from rove.crawl.context import CrawlContext
-from rove.crawl.held_lease import HeldLease
 from rove.crawl.inflight_log import InflightLog
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Ending, Shutdown
 from rove.crawl.visit import Visit
-from rove.crawl.visit_record import VisitRecord
+from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.fetch.contract import Request
 from rove.frontier.contract import Frontier
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused, Response, WrongType
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.parse.reader import PageReader
@@ -46,18 +36,12 @@ from tests.contract.harness import SqliteHarness
 
 DELAY = 70.0
 Script = Mapping[str, Any]
-"""For each URL its answer, or a list of answers that are given one after the other; each is an Outcome."""
+"""For each URL its Outcome, or a list of Outcomes that are returned one after the other."""
 
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
-    """Return the head of an answer; the fetcher fills in the URL."""
-    return Response(
-        url="",
-        status=status,
-        status_line=f"HTTP/1.1 {status}",
-        headers=headers,
-        address="192.0.2.7",
-    )
+    """Return the head of a response; the fetcher fills in the URL."""
+    return Response(url="", status=status, status_line=f"HTTP/1.1 {status}", headers=headers, address="192.0.2.7")
 
 
 def page(html: str = "<title>A page</title><p>Some text.", media_type: str = "text/html") -> Fetched:
@@ -83,22 +67,22 @@ def redirect(location: str, status: int = 301) -> Redirected:
 
 
 def refused(status: int, *headers: tuple[str, str]) -> Refused:
-    """Return an answer with an error status."""
+    """Return a response with an error status."""
     return Refused(response=response(status, *headers))
 
 
 def wrong_type(media_type: str = "image/png") -> WrongType:
-    """Return an answer of a type that rove does not read."""
+    """Return a response of a type that rove does not read."""
     return WrongType(response=response(200, ("Content-Type", media_type)))
 
 
 def failed(kind: FailureKind = FailureKind.CONNECT) -> Failed:
-    """Return a failure without an answer."""
+    """Return a failure without a response."""
     return Failed(kind=kind, detail="as scripted")
 
 
 class ScriptedFetcher:
-    """Replaces the network: gives each URL its answer, or the next one of its list of answers.
+    """Replaces the network: returns the outcome of each URL, or the next one of its list of outcomes.
 
     A robots.txt that is not in the script is a 404. Any other URL that is not in the script fails the test.
     """
@@ -125,16 +109,16 @@ class ScriptedFetcher:
         return
 
     def _answer(self, url: str) -> Outcome:
-        answer = self.script.get(url)
-        if answer is None:
+        outcome = self.script.get(url)
+        if outcome is None:
             assert url.endswith("/robots.txt"), f"{url} must not be requested"
-            answer = refused(404)
-        if isinstance(answer, Sequence):
-            assert answer, f"{url} was requested too often"
-            answer, self.script[url] = answer[0], answer[1:]
-        if isinstance(answer, Failed):
-            return answer
-        return replace(answer, response=replace(answer.response, url=url))
+            outcome = refused(404)
+        if isinstance(outcome, Sequence):
+            assert outcome, f"{url} was requested too often"
+            outcome, self.script[url] = outcome[0], outcome[1:]
+        if isinstance(outcome, Failed):
+            return outcome
+        return replace(outcome, response=replace(outcome.response, url=url))
 
 
 class World:
@@ -215,13 +199,7 @@ class World:
             gate=self.gate,
             reader=self.reader,
             inflight_log=self.inflight_log,
-            pressure=Pressure(
-                settings,
-                concurrency=1,
-                directory=self._folder,
-                clock=self.now,
-                on_news=lambda _: None,
-            ),
+            pressure=Pressure(settings, concurrency=1, directory=self._folder, clock=self.now, on_news=lambda _: None),
             progress=Progress(started=0.0),
             shutdown=self._shutdown,
             clock=self.now,
@@ -241,10 +219,7 @@ class World:
         origins |= {record.origin: record for record in await self.frontier.origins(keys)}
         now = self.now()
         return HeldLease(
-            lease=lease,
-            deadline=now + VISIT_BUDGET,
-            clock_offset=lease.claimed_ms / 1000 - now,
-            origins=origins,
+            lease=lease, deadline=now + VISIT_BUDGET, clock_offset=lease.claimed_ms / 1000 - now, origins=origins
         )
 
     def start(self, held: HeldLease) -> tuple[VisitRecord, Visit]:
@@ -281,11 +256,7 @@ class World:
         """Put a robots.txt record into the frontier."""
         url = crawl_url(origin + "/")
         record = OriginRecord(
-            domain=url.domain,
-            origin=url.origin,
-            status=RobotsStatus.RULES,
-            body=body.encode(),
-            valid_for=valid_for,
+            domain=url.domain, origin=url.origin, status=RobotsStatus.RULES, body=body.encode(), valid_for=valid_for
         )
         await self.frontier.put_origins([record])
 
@@ -334,3 +305,9 @@ def new_url(text: str, depth: int = 0, **more: Any) -> NewUrl:
 def bare_domain(name: str) -> NewUrl:
     """Return the URL to add for a bare domain in the seeds."""
     return new_url(f"https://{name}/", assume_https=True)
+
+
+A = "http://a.test"
+ROBOTS = f"{A}/robots.txt"
+NOTHING_ALLOWED = robots("User-agent: *\nDisallow: /\n")
+NOTHING_PRIVATE = robots("User-agent: *\nDisallow: /private\n")

@@ -16,12 +16,7 @@ import pytest
 from rove.app.recovery import recover_requests
 from rove.crawl.inflight_log import FILE_BYTES, InflightLog, Note, inflight_files, lost_visits
 from rove.errors import DiskFull, StoreError
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from tests.unit.crawl.scripted import World
 
 DELAY = 70.0
@@ -46,18 +41,18 @@ def row(visit: int = 1, seq: int = 0, **more: object) -> RequestRow:
 
 def begun(visit: int = 1, seq: int = 0) -> Note:
     """Return the note of a request that is about to be sent."""
-    return Note(visit=visit, domain=-5, row=row(visit, seq))
+    return Note(row=row(visit, seq))
 
 
 def ended(visit: int = 1, seq: int = 0, *, after: int = 500, **more: object) -> Note:
     """Return the note of a request that has ended."""
     done = row(visit, seq, ended=T0 + after, error="", status=200)
-    return Note(visit=visit, domain=-5, row=done, **more)  # type: ignore[arg-type]
+    return Note(row=done, **more)  # type: ignore[arg-type]
 
 
 def long(visit: int, size: int = 100_000) -> Note:
     """Return a long note."""
-    return Note(visit=visit, domain=-5, robots=b"x" * size)
+    return Note(row=row(visit), robots=b"x" * size)
 
 
 @pytest.fixture
@@ -212,20 +207,10 @@ class TestFiles:
     def test_they_are_sorted_by_process_and_number_and_others_are_ignored(self, folder: Path) -> None:
         folder.mkdir()
         names = ["requests-2-10.jsonl", "requests-2-9.jsonl", "requests-10-1.jsonl"]
-        for name in (
-            *names,
-            "requests-1.jsonl",
-            "notes.txt",
-            "xrequests-1-1.jsonl",
-            "requests-1-1.jsonl~",
-        ):
+        for name in (*names, "requests-1.jsonl", "notes.txt", "xrequests-1-1.jsonl", "requests-1-1.jsonl~"):
             (folder / name).touch()
         names_found = [(process, path.name) for process, path in inflight_files(folder)]
-        assert names_found == [
-            (2, "requests-2-9.jsonl"),
-            (2, "requests-2-10.jsonl"),
-            (10, "requests-10-1.jsonl"),
-        ]
+        assert names_found == [(2, "requests-2-9.jsonl"), (2, "requests-2-10.jsonl"), (10, "requests-10-1.jsonl")]
 
     @pytest.mark.parametrize(
         ("processes", "except_process", "expected"),
@@ -264,23 +249,15 @@ class TestReading:
         first, second = lost_visits(7, [path], DELAY)
         assert (first.domain, first.visit) == (-5, 1)
         assert first.rows == [
-            row(
-                1,
-                ended=T0 + 500,
-                error="",
-                status=200,
-                delay=DELAY,
-                process=7,
-                settlement=Settlement.LOST,
-            )
+            row(1, ended=T0 + 500, error="", status=200, delay=DELAY, process=7, settlement=Settlement.LOST)
         ]
         assert second.rows == [row(2, delay=DELAY, process=7, settlement=Settlement.LOST)]
         assert second.rows[0].error == Settlement.LOST
 
     def test_the_domain_may_be_visited_again_after_its_delay(self, path: Path) -> None:
         first, second = lost_visits(7, [path], DELAY)
-        assert first.earliest == T0 + 500 + 70_000
-        assert second.earliest == T0 + 70_000, "the end of the request is unknown"
+        assert first.earliest == T0 + 500 + 70_001
+        assert second.earliest == T0 + 70_001, "the end of the request is unknown"
 
     def test_an_incomplete_line_is_ignored(self, path: Path) -> None:
         whole = path.read_bytes().rstrip(b"\0")
@@ -292,8 +269,7 @@ class TestReading:
         assert [lost.visit for lost in lost_visits(7, [path], DELAY)] == [1, 2]
 
     @pytest.mark.parametrize(
-        "garbage",
-        [b"\n", b"{}\n", b"null\n", b"\0" * 100 + b"\n", b"\xff\xfe\n", b'{"visit":"x"}\n'],
+        "garbage", [b"\n", b"{}\n", b"null\n", b"\0" * 100 + b"\n", b"\xff\xfe\n", b'{"visit":"x"}\n']
     )
     def test_garbage_is_ignored(self, path: Path, garbage: bytes) -> None:
         path.write_bytes(garbage + path.read_bytes() + garbage)
@@ -311,11 +287,7 @@ class TestReading:
             ([(70.0, DelaySource.FAILURES)], DELAY, DelaySource.DELAY),
             ([(300.5, DelaySource.RETRY_AFTER)], 300.5, DelaySource.RETRY_AFTER),
             (
-                [
-                    (300.0, DelaySource.RETRY_AFTER),
-                    (500.0, DelaySource.CRAWL_DELAY),
-                    (1.0, DelaySource.SLOW),
-                ],
+                [(300.0, DelaySource.RETRY_AFTER), (500.0, DelaySource.CRAWL_DELAY), (1.0, DelaySource.SLOW)],
                 500.0,
                 DelaySource.CRAWL_DELAY,
             ),
@@ -335,23 +307,23 @@ class TestReading:
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert {(row.delay, row.delay_from) for row in lost.rows} == {(delay, source)}
         last = T0 + (1_000 if pauses else 0)
-        assert lost.earliest == last + round(1_000 * delay)
+        assert lost.earliest == last + round(1_000 * delay) + 1
 
     def test_the_delay_counts_from_the_end_of_the_last_request(self, inflight_log: InflightLog, folder: Path) -> None:
         inflight_log.note(ended(1, 0, after=9_000))
         inflight_log.note(ended(1, 1, after=4_000))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
-        assert lost.earliest == T0 + 9_000 + 70_000
+        assert lost.earliest == T0 + 9_000 + 70_001
         assert [row.seq for row in lost.rows] == [0, 1]
 
     def test_robots_txts_are_included(self, inflight_log: InflightLog, folder: Path) -> None:
         texts = [b"", b"User-agent: *\n", bytes(range(256))]
         for text in texts:
-            inflight_log.note(Note(visit=1, domain=-5, robots=text))
-        inflight_log.note(Note(visit=1, domain=-5, robots=None, pause=500.0))
+            inflight_log.note(Note(row=ROW, robots=text))
+        inflight_log.note(Note(row=ROW, pause=500.0))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.robots == texts
-        assert (lost.rows, lost.earliest) == ([], 0), "no request is known"
+        assert lost.earliest == T0 + 500_001
 
     @file_bytes(10)
     def test_a_visit_in_two_files_is_read_as_one(self, inflight_log: InflightLog, folder: Path) -> None:
@@ -373,7 +345,7 @@ class TestReading:
             truncated=True,
             address="::1",
         )
-        inflight_log.note(Note(visit=1, domain=-5, row=odd))
+        inflight_log.note(Note(row=odd))
         (lost,) = lost_visits(7, [folder / "requests-7-1.jsonl"], DELAY)
         assert lost.rows == [odd.replace(delay=DELAY, process=7, settlement=Settlement.LOST)]
 
@@ -426,7 +398,7 @@ settled = 0
 for visit in range(1, 1_000_000):
     row = RequestRow(visit=visit, seq=0, domain=visit, kind=RequestKind.PAGE, url="http://a.test/" + "x" * (visit % 50),
                      fingerprint=1, started=1.0, began=visit, ended=visit)
-    inflight_log.note(Note(visit=visit, domain=visit, row=row))
+    inflight_log.note(Note(row=row))
     os.write(1, b"%d\\n" % visit)
     if visit % 30 == 0:
         settled = visit - 17
@@ -464,9 +436,7 @@ async def test_a_request_whose_end_is_in_another_file_enters_the_ledger_with_its
     inflight_log = InflightLog(folder, world.frontier.process, file_bytes=10)
     lease = held.lease
     for note in (begun(lease.token), ended(lease.token, pause=900.0)):
-        assert note.row is not None
-        whose = note.row.replace(domain=lease.domain)
-        inflight_log.note(msgspec.structs.replace(note, domain=lease.domain, row=whose))
+        inflight_log.note(msgspec.structs.replace(note, row=note.row.replace(domain=lease.domain)))
     assert len(files(folder)) == 2
     next_start = await world.harness.open(delay=DELAY)
     await recover_requests(next_start, folder, delay=DELAY)

@@ -35,13 +35,7 @@ def page(hash: int | None, name: str = "") -> Page:
 
 def content(hash: int, *, domain: int = 1, visit: int = 1, sha1_64: int = 7) -> Content:
     return Content(
-        hash=hash,
-        sha1_64=sha1_64,
-        domain=domain,
-        visit=visit,
-        where=PLACE,
-        url="http://a.test/",
-        fetched_at=5.0,
+        hash=hash, sha1_64=sha1_64, domain=domain, visit=visit, where=PLACE, url="http://a.test/", fetched_at=5.0
     )
 
 

@@ -39,10 +39,7 @@ def test_time_of_earlier_runs_counts(now: float, before: float, left: float) -> 
 def test_the_clock_is_read_at_every_call() -> None:
     now = iter([100.0, 101.0, 105.0])
     limited = RemainingLimits(
-        limits=Limits(max_duration=10.0),
-        seconds_before=0.0,
-        started=100.0,
-        clock=lambda: next(now),
+        limits=Limits(max_duration=10.0), seconds_before=0.0, started=100.0, clock=lambda: next(now)
     )
     assert [limited.seconds_left() for _ in range(3)] == [10.0, 9.0, 5.0]
 

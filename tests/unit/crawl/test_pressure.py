@@ -65,9 +65,7 @@ def test_a_limit_of_zero_is_never_reached() -> None:
     assert not watch.update(0) and not watch.is_short
 
 
-def test_the_user_is_told_once_that_the_disk_is_full_and_once_that_it_is_not(
-    tmp_path: Path,
-) -> None:
+def test_the_user_is_told_once_that_the_disk_is_full_and_once_that_it_is_not(tmp_path: Path) -> None:
     free = 0
     here = Here(tmp_path, min_free_disk=GiB, measure_disk=lambda _: free)
     for _ in range(3):
@@ -129,9 +127,7 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     assert not here.news, "the user is not told"
 
 
-def test_pages_that_wait_to_be_written_shut_the_slots_and_do_not_lower_their_number(
-    tmp_path: Path,
-) -> None:
+def test_pages_that_wait_to_be_written_shut_the_slots_and_do_not_lower_their_number(tmp_path: Path) -> None:
     pressure = Here(tmp_path, max_memory=LEAST_MEMORY).pressure
     page = Share(pressure.memory)
     page.keep(pressure.memory.room + 1)

@@ -12,12 +12,7 @@ from msgspec import structs
 from rove.crawl.requests import Requester
 from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, origin_record, valid_for
 from rove.crawl.robots_check import request_robots
-from rove.model.outcomes import (
-    FailureKind,
-    Fetched,
-    Outcome,
-    Refused,
-)
+from rove.model.outcomes import FailureKind, Fetched, Outcome, Refused
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.exclusions import Exclusions
@@ -25,15 +20,7 @@ from rove.policy.gate import Gate
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
-from tests.unit.crawl.scripted import (
-    crawl_url,
-    failed,
-    redirect,
-    refused,
-    response,
-    robots,
-    wrong_type,
-)
+from tests.unit.crawl.scripted import crawl_url, failed, redirect, refused, response, robots, wrong_type
 
 PAGE = crawl_url("https://www.a.test:8443/some/page?q")
 ROBOTS = "https://www.a.test:8443/robots.txt"
@@ -100,10 +87,7 @@ KNOWN = OriginRecord(
     etag='W/"abc"',
     last_modified="Wed, 21 Oct 2015 07:28:00 GMT",
 )
-CONDITIONS = [
-    ("If-None-Match", 'W/"abc"'),
-    ("If-Modified-Since", "Wed, 21 Oct 2015 07:28:00 GMT"),
-]
+CONDITIONS = [("If-None-Match", 'W/"abc"'), ("If-Modified-Since", "Wed, 21 Oct 2015 07:28:00 GMT")]
 
 
 async def test_an_excluded_host_gets_no_request() -> None:
@@ -284,11 +268,7 @@ async def test_a_304_may_set_the_validity() -> None:
 
 @pytest.mark.parametrize(
     ("etag", "last_modified", "conditions"),
-    [
-        ('"e"', "", [("If-None-Match", '"e"')]),
-        ("", "d", [("If-Modified-Since", "d")]),
-        ("", "", []),
-    ],
+    [('"e"', "", [("If-None-Match", '"e"')]), ("", "d", [("If-Modified-Since", "d")]), ("", "", [])],
 )
 async def test_only_known_validators_are_sent(etag: str, last_modified: str, conditions: list[tuple[str, str]]) -> None:
     script = Script(refused(404))

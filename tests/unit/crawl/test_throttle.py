@@ -74,10 +74,10 @@ def test_the_limit_drops_to_one_at_least_and_never_rises() -> None:
 def test_a_second_drop_within_the_cooldown_is_ignored() -> None:
     clock = Clock()
     throttle = Throttle(100, clock=clock)
-    assert throttle.lower(50, cooldown=2.0)
-    assert not throttle.lower(25, cooldown=2.0)
+    assert throttle.lower(50)
+    assert not throttle.lower(25)
     clock.now += 2.0
-    assert throttle.lower(25, cooldown=2.0)
+    assert throttle.lower(25)
 
 
 def test_the_limit_rests_before_it_rises_again() -> None:

@@ -8,29 +8,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from rove.crawl.held_lease import HeldLease
-from rove.crawl.visit_record import VisitRecord
-from rove.model.ledger import (
-    Content,
-    DelaySource,
-    Location,
-    RequestKind,
-    Settlement,
-)
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-)
+from rove.crawl.visit_record import HeldLease, VisitRecord
+from rove.model.ledger import Content, DelaySource, Location, RequestKind, Settlement
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome
 from rove.model.urls import UrlState
-from rove.model.visits import (
-    Lease,
-    OriginRecord,
-    Pace,
-    RobotsStatus,
-    Settled,
-)
+from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus, Settled
 from rove.policy.pacing import REPEATS_MEMORY
 from rove.store.contract import Page, Stored
 from rove.urls.fingerprint import fingerprint_bytes
@@ -70,14 +52,8 @@ def gzipped() -> Fetched:
         (redirect("/y", 302), {"status": 302, "target": "/y", "error": "", "size": 0}),
         (refused(404), {"status": 404, "error": "status-404"}),
         (refused(503), {"status": 503, "error": "status-503"}),
-        (
-            wrong_type("Image/PNG; x=y"),
-            {"status": 200, "error": "wrong-type", "media_type": "image/png"},
-        ),
-        (
-            Failed(kind=FailureKind.RESET, detail="x", status=200),
-            {"status": 200, "error": "reset"},
-        ),
+        (wrong_type("Image/PNG; x=y"), {"status": 200, "error": "wrong-type", "media_type": "image/png"}),
+        (Failed(kind=FailureKind.RESET, detail="x", status=200), {"status": 200, "error": "reset"}),
         (Failed(kind=FailureKind.DNS, detail="x"), {"status": 0, "error": "dns", "media_type": ""}),
     ],
 )
@@ -172,9 +148,7 @@ def test_every_page_needs_exactly_one_location(record: VisitRecord, locations: i
         record.note_stored([Stored(text=None, raw=None)] * locations)
 
 
-def test_a_visit_that_could_not_be_written_still_reports_its_requests(
-    record: VisitRecord,
-) -> None:
+def test_a_visit_that_could_not_be_written_still_reports_its_requests(record: VisitRecord) -> None:
     note(record, page(), now=12.0)
     record.settle(URL.fingerprint, UrlState.DONE)
     record.defer(5, 1.0, attempts=1, failing=False)
@@ -230,12 +204,7 @@ def test_no_request_ends_before_it_began_even_if_the_clock_goes_back(record: Vis
     [
         (refused(503), Pace(backoff=1000.0), 1000.0, DelaySource.BACKOFF),
         (page(), Pace(backoff=250.0), 250.0, DelaySource.BACKOFF),
-        (
-            Failed(kind=FailureKind.DNS, detail="x"),
-            Pace(backoff=500.0, failures=5),
-            16 * DELAY,
-            DelaySource.FAILURES,
-        ),
+        (Failed(kind=FailureKind.DNS, detail="x"), Pace(backoff=500.0, failures=5), 16 * DELAY, DelaySource.FAILURES),
     ],
 )
 def test_the_result_contains_the_pacing(outcome: Outcome, pace: Pace, pause: float, source: DelaySource) -> None:
@@ -257,11 +226,7 @@ def test_pacing_uses_the_crawl_delay_if_it_is_longer() -> None:
 
 def test_the_validity_of_a_robots_txt_shrinks_until_it_is_saved(record: VisitRecord) -> None:
     origin = OriginRecord(
-        domain=URL.domain,
-        origin=URL.origin,
-        status=RobotsStatus.RULES,
-        body=b"User-agent: *",
-        valid_for=100.0,
+        domain=URL.domain, origin=URL.origin, status=RobotsStatus.RULES, body=b"User-agent: *", valid_for=100.0
     )
     note(record, page(), now=12.0)
     record.note_robots(origin)

@@ -11,16 +11,7 @@ from rove.inspect.lookup import url_known
 from rove.model.outcomes import FailureKind
 from rove.parse.reader import PageReader
 from rove.urls.ignored_params import ignored_params_with
-from tests.unit.crawl.scripted import (
-    World,
-    bare_domain,
-    failed,
-    new_url,
-    page,
-    page_with_links,
-    redirect,
-    robots,
-)
+from tests.unit.crawl.scripted import World, bare_domain, failed, new_url, page, page_with_links, redirect, robots
 
 A = "http://a.test"
 DROPS = ignored_params_with(("mark",))
@@ -62,10 +53,7 @@ async def test_a_redirect_that_only_adds_an_ignored_parameter_keeps_it(world: Wo
 
 
 async def test_a_new_session_for_each_answer_is_a_loop(world: World) -> None:
-    script = {
-        f"{A}/x": redirect("/x;jsessionid=1"),
-        f"{A}/x;jsessionid=1": redirect("/x;jsessionid=2"),
-    }
+    script = {f"{A}/x": redirect("/x;jsessionid=1"), f"{A}/x;jsessionid=1": redirect("/x;jsessionid=2")}
     await world.open(f"{A}/x", script=script)
     await world.visit()
     assert world.fetcher.pages_requested == list(script)
@@ -73,9 +61,7 @@ async def test_a_new_session_for_each_answer_is_a_loop(world: World) -> None:
     assert await world.reason(f"{A}/x;jsessionid=1") == "redirect loop"
 
 
-async def test_a_redirect_back_to_https_is_recognized_without_ignored_parameters(
-    world: World,
-) -> None:
+async def test_a_redirect_back_to_https_is_recognized_without_ignored_parameters(world: World) -> None:
     script = {
         "https://a.test/robots.txt": failed(FailureKind.CONNECT),
         f"{A}/": redirect("https://a.test/?utm_source=http"),

@@ -8,14 +8,7 @@ from rove.demo.log import LoggedRequest, LogKind, decode, encode, read_log
 
 ENTRIES = [
     LoggedRequest(start=0.0, end=0.1, host="a.test", path="/robots.txt", status=200),
-    LoggedRequest(
-        start=0.2,
-        end=0.3,
-        host="a.test",
-        path='/caf\u00e9?q="x"\n',
-        status=302,
-        location="http://a.test/",
-    ),
+    LoggedRequest(start=0.2, end=0.3, host="a.test", path='/caf\u00e9?q="x"\n', status=302, location="http://a.test/"),
     LoggedRequest(kind=LogKind.NOT_HTTP, start=0.4, end=0.5),
 ]
 

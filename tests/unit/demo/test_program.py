@@ -1,4 +1,4 @@
-"""The small web as a program: start, several processes on one port, shutdown."""
+"""The small web as a program: start and shutdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rove.demo.log import read_log
@@ -53,7 +52,7 @@ class Program:
 def test_the_program_stops_and_has_logged_everything(how: signal.Signals | None, tmp_path: Path) -> None:
     log = tmp_path / "log"
     host = SmallWeb(3, 20, CALM).host_name(7)
-    options = f"--hosts 20 --seed 3 --processes 2 --stop-at-eof --log {log}"
+    options = f"--hosts 20 --seed 3 --stop-at-eof --log {log}"
     with Program(*options.split()) as program:
         for number in range(20):
             assert program.ask(host, f"/none-{number}") == 404
@@ -66,25 +65,14 @@ def test_the_program_stops_and_has_logged_everything(how: signal.Signals | None,
     assert {request.path for request in read_log(log)} == {f"/none-{n}" for n in range(20)}
 
 
-def test_other_processes_end_with_the_first_one(tmp_path: Path) -> None:
-    with Program("--hosts", "20", "--processes", "3", "--log", str(tmp_path / "log")) as program:
-        children = psutil.Process(program.process.pid).children()
-        assert len(children) == 2
-        program.process.kill()
-        _, left_behind = psutil.wait_procs(children, timeout=20)
-        assert not left_behind
-
-
 def test_an_invalid_setting_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--set", "colour=red"]) == 2
     assert "no setting called 'colour'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--hosts", "--processes"])
-def test_numbers_below_one_are_rejected(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([option, "0"])
-    assert f"{option}: 0 is not at least 1" in capsys.readouterr().err
+def test_a_web_without_hosts_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--hosts", "0"]) == 2
+    assert "at least one host, not 0" in capsys.readouterr().err
 
 
 def test_a_port_in_use_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ class Client:
         assert await self.reader.readexactly(2) == b"\r\n"
         return b"".join(parts)
 
-    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+    async def response(self) -> tuple[int, dict[str, str], bytes]:
         status, headers = await self.head()
         return status, headers, await self.body(headers)
 
@@ -120,8 +120,8 @@ def test_requests_of_one_connection_are_answered_and_logged_in_turn(told: Teller
         host = server.web.host_name(0)
         for path in ["/robots.txt", "/", "/none"]:
             client.ask(host, path)
-            status, headers, body = await client.answer()
-            expected = server.web.answer(host, path)
+            status, headers, body = await client.response()
+            expected = server.web.respond(host, path)
             assert (status, body) == (expected.status, expected.body)
             assert headers["connection"] == "keep-alive"
             assert ("content-type", headers["content-type"]) in {
@@ -155,7 +155,7 @@ def test_the_connection_is_closed_if_the_client_asks_for_it(told: Teller, tmp_pa
         ]:
             client = await Client.connect(server)
             client.ask(host, "/", header, line=line)
-            status, headers, _ = await client.answer()
+            status, headers, _ = await client.response()
             assert (status, headers["connection"]) == (200, "close")
             assert await client.rest() == b""
             await client.close()
@@ -169,7 +169,7 @@ def test_requests_sent_at_once_are_answered_in_turn(told: Teller, tmp_path: Path
         for number in range(1_500):
             client.ask(server.web.host_name(0), f"/none-{number}")
         for _ in range(1_500):
-            assert (await client.answer())[0] == 404
+            assert (await client.response())[0] == 404
         await client.close()
 
     paths = [request.path for request in told(story, tmp_path / "log")]
@@ -186,11 +186,11 @@ def test_a_request_in_pieces_starts_with_the_first_piece(told: Teller, tmp_path:
         # The response on another connection proves that the first piece has been read.
         other = await Client.connect(server)
         other.ask("nobody.test", "/first")
-        await other.answer()
+        await other.response()
         await other.close()
         moments.append(time.monotonic())
         client.writer.write(request[20:])
-        assert (await client.answer())[0] == 200
+        assert (await client.response())[0] == 200
         await client.close()
 
     (request,) = [r for r in told(story, tmp_path / "log") if r.path == "/"]
@@ -204,14 +204,14 @@ def test_chunked_responses(told: Teller, tmp_path: Path) -> None:
         host = server.web.host_name(0)
         client = await Client.connect(server)
         client.ask(host, "/")
-        _, headers, body = await client.answer()
+        _, headers, body = await client.response()
         assert headers["transfer-encoding"] == "chunked"
         assert "content-length" not in headers
-        assert body == server.web.answer(host, "/").body
+        assert body == server.web.respond(host, "/").body
         client.ask(host, "/", line="GET {} HTTP/1.0")
-        _, headers, body = await client.answer()
+        _, headers, body = await client.response()
         assert "transfer-encoding" not in headers
-        assert body == server.web.answer(host, "/").body
+        assert body == server.web.respond(host, "/").body
         await client.close()
 
     told(story, tmp_path / "log", chunked)
@@ -223,9 +223,9 @@ def test_the_host_header_selects_the_host_in_any_spelling(told: Teller, tmp_path
         client = await Client.connect(server)
         for spelling in [host.upper(), f"{host}:8080", host + "."]:
             client.ask(spelling, "/")
-            assert (await client.answer())[2] == server.web.answer(host, "/").body
+            assert (await client.response())[2] == server.web.respond(host, "/").body
         client.ask("unknown.test", "/")
-        assert (await client.answer())[0] == 404
+        assert (await client.response())[0] == 404
         await client.close()
 
     hosts = [request.host for request in told(story, tmp_path / "log")]
@@ -238,12 +238,9 @@ def test_other_methods_are_refused(told: Teller, tmp_path: Path) -> None:
         client = await Client.connect(server)
         client.ask(host, "/", line="HEAD {} HTTP/1.1")
         status, headers = await client.head()
-        assert (status, headers["content-length"]) == (
-            200,
-            str(len(server.web.answer(host, "/").body)),
-        )
+        assert (status, headers["content-length"]) == (200, str(len(server.web.respond(host, "/").body)))
         client.ask(host, "/", line="POST {} HTTP/1.1")
-        assert (await client.answer())[0] == 405
+        assert (await client.response())[0] == 405
         assert await client.rest() == b""
         await client.close()
 
@@ -280,7 +277,7 @@ def test_a_flaky_page_fails_once(told: Teller, tmp_path: Path) -> None:
         statuses = []
         for _ in range(3):
             client.ask(host.name, path)
-            statuses.append((await client.answer())[0])
+            statuses.append((await client.response())[0])
         assert statuses == [503, 200, 200]
         await client.close()
 
@@ -309,7 +306,7 @@ def test_a_slow_response_ends_when_it_is_sent(told: Teller, tmp_path: Path) -> N
         host = server.web.plan.bare_host(0)
         client = await Client.connect(server)
         client.ask(host.name, server.web.plan.entry(host, 1).path)
-        assert (await client.answer())[0] == 200
+        assert (await client.response())[0] == 200
         await client.close()
 
     (entry,) = told(story, tmp_path / "log", slow)
@@ -326,7 +323,7 @@ def test_a_request_that_the_client_gave_up_is_incomplete(told: Teller, leaves: b
         client.ask(host.name, server.web.plan.entry(host, 1).path)
         other = await Client.connect(server)
         other.ask(host.name, "/")
-        await other.answer()
+        await other.response()
         await other.close()
         if leaves:
             gone = Departures.watched(server)
@@ -370,7 +367,7 @@ def test_without_a_log_nothing_is_written(tmp_path: Path) -> None:
         async with SmallWebServer(SmallWeb(1, 5, TIDY)) as server:
             client = await Client.connect(server)
             client.ask(server.web.host_name(0), "/")
-            assert (await client.answer())[0] == 200
+            assert (await client.response())[0] == 200
             await client.close()
             garbage = await Client.connect(server)
             garbage.writer.write(TLS_HELLO)

@@ -9,13 +9,7 @@ import pytest
 
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.backends import (
-    DEFAULT_CRAWL_NAME,
-    backend_for,
-    node_of,
-    remote_for_move,
-    remote_given,
-)
+from rove.frontier.backends import DEFAULT_CRAWL_NAME, backend_for, node_of, remote_for_move, remote_given
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.sqlite.backend import SqliteBackend
 

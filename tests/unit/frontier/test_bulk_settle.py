@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -26,7 +26,12 @@ class Rows:
         self.slices: list[int] = []
         self.before = before
 
-    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> Sequence[Sequence[Any]]:
+    async def fetch(self, query: str, /, **parameters: Any) -> list[Any]:
+        if query == "pending_after":
+            return self._pending_after(**parameters)
+        return self._blocked_after(**parameters)
+
+    def _pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Any]:
         behind = sorted(
             (self.order[i], i)
             for i, (state, _) in self.states.items()
@@ -35,19 +40,14 @@ class Rows:
         self.slices.append(min(limit, len(behind)))
         return [(i, f"http://a.test/{i}", *position) for position, i in behind[:limit]]
 
-    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> Sequence[Sequence[Any]]:
+    def _blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
         behind = sorted(i for i in self.states if i > fingerprint)
         self.slices.append(min(limit, len(behind)))
         blocked = (BLOCKED, "excluded")
         return [(i, f"http://a.test/{i}", self.states[i] == blocked) for i in behind[:limit]]
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         return self._move(fingerprints, PENDING, (state, reason))
 

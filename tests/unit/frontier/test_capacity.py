@@ -31,12 +31,7 @@ def new_url(fingerprint: int, depth: int, *, domain: int = 1, penalty: int = 0) 
 
 
 def test_only_domains_over_their_budget_are_returned(domains: FullDomains) -> None:
-    raised = [
-        Raised(1, ROOM, 0, 0),
-        Raised(2, ROOM + 3, 0, 0),
-        Raised(3, ROOM, 2_000, 0),
-        Raised(4, ROOM, 0, 500),
-    ]
+    raised = [Raised(1, ROOM, 0, 0), Raised(2, ROOM + 3, 0, 0), Raised(3, ROOM, 2_000, 0), Raised(4, ROOM, 0, 500)]
     assert domains.excess(raised) == {2: 3, 3: ROOM // 2, 4: ROOM // 2}
 
 

@@ -10,15 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.frontier.clock import (
-    Anchor,
-    CrawlClock,
-    MachineTime,
-    anchor_for,
-    boot_by_time,
-    machine_time,
-    steady_seconds,
-)
+from rove.frontier.clock import Anchor, CrawlClock, MachineTime, anchor_for, boot_by_time, machine_time, steady_seconds
 
 
 class Machine:

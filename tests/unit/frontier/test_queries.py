@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from rove.frontier import queries
-from rove.frontier.queries import (
-    NumberedQuery,
-    load_migrations,
-    load_numbered_queries,
-    load_queries,
-)
+from rove.frontier.queries import NumberedQuery, load_migrations, load_numbered_queries, load_queries
 from rove.frontier.rows.requests import REQUEST_COLUMNS
 
 SOURCES = Path(queries.__file__).parent
@@ -59,11 +54,7 @@ def test_migrations_come_in_the_order_of_their_numbers(folder: Path) -> None:
     place.mkdir()
     for name in ("0010_later.sql", "0002_second.sql", "0001_first.sql", "readme.md"):
         (place / name).write_text(name)
-    assert load_migrations("some") == [
-        (1, "0001_first.sql"),
-        (2, "0002_second.sql"),
-        (10, "0010_later.sql"),
-    ]
+    assert load_migrations("some") == [(1, "0001_first.sql"), (2, "0002_second.sql"), (10, "0010_later.sql")]
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
@@ -72,7 +63,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_that_is_asked_for_exists_and_every_one_is_asked_for() -> None:
-    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py"]
+    files = [*SOURCES.glob("sqlite/*.py"), SOURCES / "reader.py", SOURCES / "bulk_settle.py"]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("sqlite"))
     asked = set(re.findall(r"""\.(?:execute|batch|insert|fetch)\(\s*"([a-z]\w*)""", text))
@@ -135,10 +126,15 @@ def test_the_queries_of_postgresql_are_numbered_without_gaps() -> None:
 
 
 def test_every_query_to_postgresql_exists_and_is_asked_for() -> None:
-    files = [*SOURCES.glob("postgres/*.py"), *SOURCES.glob("move/*.py"), SOURCES / "reader.py"]
+    files = [
+        *SOURCES.glob("postgres/*.py"),
+        *SOURCES.glob("move/*.py"),
+        SOURCES / "reader.py",
+        SOURCES / "bulk_settle.py",
+    ]
     text = "".join(path.read_text() for path in files)
     known = set(load_queries("postgres"))
-    asked = set(re.findall(r"""\.(?:fetch|value)\(\s*"([a-z]\w*)""", text))
+    asked = set(re.findall(r"""\.(?:fetch|value|batch)\(\s*"([a-z]\w*)""", text))
     assert asked and asked <= known
     assert {name for name in known if f'"{name}"' not in text} == set()
 

@@ -12,6 +12,7 @@ import pytest
 
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
+from rove.frontier.postgres.session import Session
 from rove.frontier.timing import BOUNDS, Histogram, Timings
 
 SHORT = 0.01
@@ -71,10 +72,7 @@ def test_each_name_has_its_own_histogram() -> None:
     timings.add("a", 1.0)
     timings.add("b", 2.0)
     timings.add("a", 3.0)
-    assert {name: (h.count, h.total) for name, h in timings.by_name.items()} == {
-        "a": (2, 4.0),
-        "b": (1, 2.0),
-    }
+    assert {name: (h.count, h.total) for name, h in timings.by_name.items()} == {"a": (2, 4.0), "b": (1, 2.0)}
 
 
 def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +84,7 @@ def test_a_block_is_timed_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(RuntimeError), timings.measured("work"):
         raise RuntimeError
     histogram_of_work = timings.by_name["work"]
-    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (
-        2,
-        0.75,
-        0.5,
-    )
+    assert (histogram_of_work.count, histogram_of_work.total, histogram_of_work.longest) == (2, 0.75, 0.5)
 
 
 def test_lines_come_with_the_costliest_first() -> None:
@@ -108,8 +102,10 @@ def test_nothing_timed_is_no_line() -> None:
     assert Timings().lines() == []
 
 
-def holder(query: str = "claim") -> postgres_watch.Holder:
-    return SimpleNamespace(query=query)
+def session_running(query: str) -> Session:
+    session = Session(None, Timings())
+    session.query = query
+    return session
 
 
 @pytest.fixture
@@ -119,16 +115,14 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 async def held(watch: HeldWatch, what: str, query: str = "claim", *, seconds: float = LONG) -> None:
-    with watch.over(what, holder(query)):
+    with watch.over(what, session_running(query)):
         await asyncio.sleep(seconds)
 
 
-async def test_a_connection_given_back_in_time_is_not_logged(
-    said: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_connection_given_back_in_time_is_not_logged(said: pytest.LogCaptureFixture) -> None:
     watch = HeldWatch(threshold=LONG)
     await held(watch, "add", seconds=0.0)
-    with pytest.raises(RuntimeError), watch.over("add", holder()):
+    with pytest.raises(RuntimeError), watch.over("add", session_running("claim")):
         raise RuntimeError
     await asyncio.sleep(2 * LONG)
     assert said.messages == [], "nor is one that was given back because of an error"
@@ -162,10 +156,8 @@ async def test_a_connection_without_a_query_yet(said: pytest.LogCaptureFixture) 
     assert "in query (none yet)" in text
 
 
-async def test_the_query_is_the_one_at_the_time_of_the_complaint(
-    said: pytest.LogCaptureFixture,
-) -> None:
-    session = SimpleNamespace(query="first")
+async def test_the_query_is_the_one_at_the_time_of_the_complaint(said: pytest.LogCaptureFixture) -> None:
+    session = session_running("first")
     with HeldWatch(threshold=SHORT).over("settle", session):
         session.query = "second"
         await asyncio.sleep(LONG)

@@ -8,24 +8,9 @@ from typing import Any
 import pytest
 
 from rove.inspect.audit_findings import Check, Unverifiable
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.urls.canonical import canonical
-from tests.unit.inspect.test_audit_ledger import (
-    RULES,
-    T0,
-    A,
-    Ledger,
-    ask,
-    ask_robots,
-    exclusion,
-    hop,
-    polite,
-)
+from tests.unit.inspect.test_audit_ledger import RULES, T0, A, Ledger, ask, ask_robots, exclusion, hop, polite
 
 
 @pytest.fixture
@@ -39,19 +24,14 @@ def ledger() -> Ledger:
 
 def test_a_visit_too_early(ledger: Ledger) -> None:
     ledger.visit(60, ask(f"{A}/b"))
-    found = ledger.violation()
-    assert found.check is Check.DELAY and found.domain == "a.test"
-    assert found.numbers == {
-        "gap_s": 59.8,
-        "delay_s": 70.0,
-        "delay_from": "delay",
-        "margin_s": -10.2,
-    }
-    earlier, later = found.requests
+    violation = ledger.violation()
+    assert violation.check is Check.DELAY and violation.domain == "a.test"
+    assert violation.numbers == {"gap_s": 59.8, "delay_s": 70.0, "delay_from": "delay", "margin_s": -10.2}
+    earlier, later = violation.requests
     assert (earlier.visit, earlier.seq, earlier.url) == (1, 1, f"{A}/")
     assert (later.visit, later.seq, later.url) == (2, 0, f"{A}/b")
     assert (earlier.ended, later.began) == (T0 + 200, T0 + 60_000)
-    assert "visit 2 began 59.800 s after the end of visit 1" in found.what
+    assert "visit 2 began 59.800 s after the end of visit 1" in violation.what
 
 
 @pytest.mark.parametrize(("at", "is_found"), [(70.125, False), (70.124, True)])
@@ -150,10 +130,10 @@ def test_a_lost_visit_whose_delay_is_not_known(ledger: Ledger) -> None:
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP])
 def test_a_page_that_is_forbidden(ledger: Ledger, kind: RequestKind) -> None:
     ledger.visit(100, ask(f"{A}/private/x", kind=kind))
-    found = ledger.violation()
-    assert found.check is Check.ROBOTS
-    assert found.numbers == {"line": 2, "rule": "Disallow: /private"}
-    robots, page = found.requests
+    violation = ledger.violation()
+    assert violation.check is Check.ROBOTS
+    assert violation.numbers == {"line": 2, "rule": "Disallow: /private"}
+    robots, page = violation.requests
     assert (robots.visit, robots.seq, robots.kind) == (1, 0, RequestKind.ROBOTS)
     assert (page.visit, page.url) == (2, f"{A}/private/x")
 
@@ -188,9 +168,9 @@ TROUBLE = [
 def test_a_robots_txt_that_cannot_be_had_forbids_all(ledger: Ledger, answer: dict[str, Any]) -> None:
     ledger.visit(100, ask_robots(A, **answer))
     ledger.visit(200, ask(f"{A}/open"))
-    found = ledger.violation()
-    assert found.check is Check.ROBOTS and "could not be fetched" in found.what
-    assert found.requests[0].visit == 2
+    violation = ledger.violation()
+    assert violation.check is Check.ROBOTS and "could not be fetched" in violation.what
+    assert violation.requests[0].visit == 2
     ledger.visit(150, ledger.robots(A, RULES))
     ledger.rows[-1] = ledger.rows[-1].replace(visit=2, seq=1)
     assert not {Check.ROBOTS} & ledger.checks(), "it was asked for again in between"
@@ -255,12 +235,7 @@ def test_a_redirect_that_was_not_followed_leaves_nothing_to_go_by() -> None:
 def test_after_a_redirect_that_was_not_followed_another_origin_may_be_asked() -> None:
     ledger = Ledger()
     www = "https://www.a.test"
-    ledger.visit(
-        0,
-        ask_robots(A, status=301, target="https://x.test/robots.txt"),
-        ledger.robots(www),
-        ask(f"{www}/"),
-    )
+    ledger.visit(0, ask_robots(A, status=301, target="https://x.test/robots.txt"), ledger.robots(www), ask(f"{www}/"))
     assert not ledger.checks()
 
 
@@ -293,10 +268,10 @@ def test_a_copy_that_is_missing_is_counted(ledger: Ledger, hash: int | None) -> 
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP])
 def test_a_page_of_an_origin_that_was_never_asked(ledger: Ledger, kind: RequestKind) -> None:
     ledger.visit(100, ask("http://a.test/", kind=kind), ledger.robots("http://a.test"))
-    found = ledger.violation()
-    assert found.check is Check.PAGE_BEFORE_ROBOTS
-    assert found.requests[0].url == "http://a.test/"
-    assert "http://a.test/robots.txt" in found.what
+    violation = ledger.violation()
+    assert violation.check is Check.PAGE_BEFORE_ROBOTS
+    assert violation.requests[0].url == "http://a.test/"
+    assert "http://a.test/robots.txt" in violation.what
 
 
 @pytest.mark.parametrize(("at", "is_found"), [(86_580.1, False), (86_580.101, True)])
@@ -331,11 +306,11 @@ def test_a_request_to_what_is_excluded(ledger: Ledger, at: float, is_found: bool
     excluded = exclusion("a.test", 100, lifted=200)
     assert (Check.EXCLUDED in ledger.checks(excluded)) is is_found
     if is_found:
-        found = ledger.violation(excluded)
-        assert found.numbers["pattern"] == "a.test"
-        assert found.numbers["excluded_at_ms"] == T0 + 100_000
-        assert found.numbers["lifted_at_ms"] == T0 + 200_000
-        assert found.requests[0].url == f"{A}/b"
+        violation = ledger.violation(excluded)
+        assert violation.numbers["pattern"] == "a.test"
+        assert violation.numbers["excluded_at_ms"] == T0 + 100_000
+        assert violation.numbers["lifted_at_ms"] == T0 + 200_000
+        assert violation.requests[0].url == f"{A}/b"
 
 
 def test_what_is_excluded_before_anything_was_asked(ledger: Ledger) -> None:
@@ -377,8 +352,8 @@ def test_an_exclusion_that_was_made_lifted_and_made_again(ledger: Ledger) -> Non
 def test_a_robots_txt_that_leads_to_what_is_excluded() -> None:
     ledger, to = Ledger(), "https://b.test/robots.txt"
     ledger.visit(100, ask_robots(A, status=301, target=to), hop(to, status=404))
-    found = ledger.violation(exclusion("b.test", 0))
-    assert (found.check, found.domain, found.requests[0].url) == (Check.EXCLUDED, "a.test", to)
+    violation = ledger.violation(exclusion("b.test", 0))
+    assert (violation.check, violation.domain, violation.requests[0].url) == (Check.EXCLUDED, "a.test", to)
 
 
 def test_thousands_of_exclusions(ledger: Ledger) -> None:
@@ -412,9 +387,9 @@ AGAIN = [
 def test_a_page_that_is_asked_for_twice(ledger: Ledger, answer: dict[str, Any]) -> None:
     ledger.visit(100, ask(f"{A}/b", **answer))
     ledger.visit(200, ask(f"{A}/b"))
-    found = ledger.violation()
-    assert found.check is Check.TWICE and found.numbers == {"apart_s": 100.0}
-    earlier, later = found.requests
+    violation = ledger.violation()
+    assert violation.check is Check.TWICE and violation.numbers == {"apart_s": 100.0}
+    earlier, later = violation.requests
     assert (earlier.visit, earlier.seq, earlier.began) == (2, 0, T0 + 100_000)
     assert (later.visit, later.seq, later.url) == (3, 0, f"{A}/b")
 
@@ -498,9 +473,9 @@ def test_http_that_leads_elsewhere_or_to_an_https_that_was_reached(target: str, 
 def test_a_request_that_is_missing(ledger: Ledger) -> None:
     ledger.visit(100, ask(f"{A}/b"), ask(f"{A}/c"), ask(f"{A}/d"))
     del ledger.rows[-2]
-    found = ledger.violation()
-    assert found.check is Check.ORDER
-    assert [request.seq for request in found.requests] == [0, 2]
+    violation = ledger.violation()
+    assert violation.check is Check.ORDER
+    assert [request.seq for request in violation.requests] == [0, 2]
 
 
 def test_a_visit_without_a_beginning(ledger: Ledger) -> None:
@@ -529,9 +504,9 @@ def test_a_visit_of_too_many_requests(ledger: Ledger, count: int, is_found: bool
     ledger.visit(100, *(ask(f"{A}/{number}") for number in range(count)))
     assert (Check.ORDER in ledger.checks()) is is_found
     if is_found:
-        found = ledger.violation()
-        assert found.numbers == {"requests": 9}
-        assert [request.seq for request in found.requests] == [0, 8]
+        violation = ledger.violation()
+        assert violation.numbers == {"requests": 9}
+        assert [request.seq for request in violation.requests] == [0, 8]
 
 
 @pytest.mark.parametrize(("early", "is_found"), [(5, False), (6, True)])

@@ -29,12 +29,7 @@ class Ledger:
         self._visits = 0
 
     def visit(
-        self,
-        at: float,
-        *requests: RequestRow,
-        delay: float = 70.0,
-        domain: str = "a.test",
-        **changes: Any,
+        self, at: float, *requests: RequestRow, delay: float = 70.0, domain: str = "a.test", **changes: Any
     ) -> int:
         """Add a visit that begins `at` seconds after T0; its requests follow each other."""
         self._visits += 1

@@ -79,10 +79,7 @@ class Scheduler:
             first = ask_robots(origin, status=301, target=to)
             return [first, self.ledger.robots(origin, BODY).replace(url=to)], True
         if way == 3:
-            return [
-                ask_robots(origin, status=301, target="/x"),
-                hop(f"{origin}/x", status=500),
-            ], False
+            return [ask_robots(origin, status=301, target="/x"), hop(f"{origin}/x", status=500)], False
         return [self.ledger.robots(origin, BODY)], True
 
     def _page(self, url: str) -> tuple[RequestRow, bool]:
@@ -194,10 +191,10 @@ def held(auditor: Auditor) -> tuple[int, int]:
     seen: dict[int, Any] = {}
     waiting: list[Any] = [auditor]
     while waiting:
-        found = waiting.pop()
-        if id(found) not in seen and not isinstance(found, shared):
-            seen[id(found)] = found
-            waiting += gc.get_referents(found)
+        item = waiting.pop()
+        if id(item) not in seen and not isinstance(item, shared):
+            seen[id(item)] = item
+            waiting += gc.get_referents(item)
     return len(seen), sum(map(sys.getsizeof, seen.values()))
 
 

@@ -77,7 +77,7 @@ def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
     text = lines(ledger)
     assert [line.removeprefix("not verifiable").strip() for line in text if "verifiable" in line] == [
-        "2 pages whose robots.txt was read, but of which no copy was stored",
+        "2 pages whose robots.txt was read but not stored",
         "1 gap after a visit that was lost before its delay was recorded",
     ]
     assert "out of turn         1 request to another domain that a robots.txt redirected to" in text
@@ -169,8 +169,8 @@ def test_the_command_ends_well_if_nothing_is_found(crawl: Ledger) -> None:
 def test_the_command_ends_with_1_if_something_is_found(crawl: Ledger, options: list[str]) -> None:
     c = "https://c.test"
     crawl.visit(100, crawl.robots(c), domain="c.test")
-    result = CliRunner().invoke(audit, ["--data-dir", "here", *options])
-    assert result.exit_code == 1
+    result = CliRunner().invoke(audit, ["--data-dir", "here", *options], standalone_mode=False)
+    assert result.return_value == 1
     if options:
         assert msgspec.json.decode(result.output)["checks"]["excluded"]["violations"] == 1
     else:

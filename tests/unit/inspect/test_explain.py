@@ -23,12 +23,7 @@ from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import HISTORY_SHOWN, UrlFacts, UrlHistory, read_url_facts
-from rove.model.ledger import (
-    DelaySource,
-    RequestKind,
-    RequestRow,
-    Settlement,
-)
+from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
 from rove.policy.robots import MAX_CRAWL_DELAY
@@ -84,13 +79,7 @@ ROW = RequestRow(
     delay=70.0,
 )
 FACTS = UrlFacts(
-    settings=SETTINGS,
-    record=RECORD,
-    domain=DOMAIN,
-    origin=ORIGIN,
-    exclusions=(),
-    history=UrlHistory(),
-    is_running=True,
+    settings=SETTINGS, record=RECORD, domain=DOMAIN, origin=ORIGIN, exclusions=(), history=UrlHistory(), is_running=True
 )
 
 
@@ -136,11 +125,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s (but the crawl is not running)",
         ),
-        (
-            {"origin": None},
-            UrlVerdict.FETCH,
-            f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}",
-        ),
+        ({"origin": None}, UrlVerdict.FETCH, f"would be fetched when its domain is due, in 43.0 s, {FALLBACK}"),
         (
             {"origin": ORIGIN.replace(valid_for=0.0)},
             UrlVerdict.FETCH,
@@ -151,11 +136,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.FETCH,
             "would be fetched when its domain is due, in 43.0 s",
         ),
-        (
-            {"origin": FORBIDDING},
-            UrlVerdict.FORBIDDEN,
-            "would not be fetched: robots.txt forbids it",
-        ),
+        ({"origin": FORBIDDING}, UrlVerdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"),
         (
             {"origin": FORBIDDING.replace(valid_for=-1.0)},
             UrlVerdict.FORBIDDEN,
@@ -189,37 +170,17 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.CAPPED,
             "would not be fetched: its domain has reached --max-pages-per-domain",
         ),
-        (
-            {"exclusions": [EXCLUSION]},
-            UrlVerdict.EXCLUDED,
-            "is excluded and would not be fetched",
-        ),
-        (
-            {"domain": replace(DOMAIN, is_excluded=True)},
-            UrlVerdict.EXCLUDED,
-            "is excluded and would not be fetched",
-        ),
-        (
-            settled(UrlState.DONE, exclusions=[EXCLUSION]),
-            UrlVerdict.EXCLUDED,
-            f"is excluded, but {FETCHED_ON}",
-        ),
+        ({"exclusions": [EXCLUSION]}, UrlVerdict.EXCLUDED, "is excluded and would not be fetched"),
+        ({"domain": replace(DOMAIN, is_excluded=True)}, UrlVerdict.EXCLUDED, "is excluded and would not be fetched"),
+        (settled(UrlState.DONE, exclusions=[EXCLUSION]), UrlVerdict.EXCLUDED, f"is excluded, but {FETCHED_ON}"),
         (
             {"exclusions": [EXCLUSION], "record": None, "domain": None},
             UrlVerdict.EXCLUDED,
             "is excluded and would not be fetched",
         ),
         (settled(UrlState.DONE), UrlVerdict.FETCHED, f"{FETCHED_ON}; a URL is fetched only once"),
-        (
-            settled(UrlState.DONE, history=UrlHistory()),
-            UrlVerdict.FETCHED,
-            "was fetched; a URL is fetched only once",
-        ),
-        (
-            settled(UrlState.READ),
-            UrlVerdict.FETCHED,
-            f"{FETCHED_ON} as a sitemap; a URL is fetched only once",
-        ),
+        (settled(UrlState.DONE, history=UrlHistory()), UrlVerdict.FETCHED, "was fetched; a URL is fetched only once"),
+        (settled(UrlState.READ), UrlVerdict.FETCHED, f"{FETCHED_ON} as a sitemap; a URL is fetched only once"),
         (
             settled(UrlState.REDIRECTED, "https://b.test/"),
             UrlVerdict.REDIRECTED,
@@ -231,11 +192,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             "was replaced by http://www.a.test/x",
         ),
         (settled(UrlState.FAILED, "status 404"), UrlVerdict.FAILED, "was given up: status 404"),
-        (
-            settled(UrlState.FAILED),
-            UrlVerdict.FAILED,
-            "was given up: it could not be fetched",
-        ),
+        (settled(UrlState.FAILED), UrlVerdict.FAILED, "was given up: it could not be fetched"),
         (
             settled(UrlState.BLOCKED, "robots.txt", origin=FORBIDDING),
             UrlVerdict.FORBIDDEN,
@@ -251,21 +208,13 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.BLOCKED,
             f"{FETCHED_ON} but not stored: the page says noindex",
         ),
-        (
-            settled(UrlState.BLOCKED, "excluded"),
-            UrlVerdict.BLOCKED,
-            "was not fetched: it was excluded at that time",
-        ),
+        (settled(UrlState.BLOCKED, "excluded"), UrlVerdict.BLOCKED, "was not fetched: it was excluded at that time"),
         (
             settled(UrlState.BLOCKED, "Crawl-delay over a day"),
             UrlVerdict.LEFT_ALONE,
             "was not fetched: its domain asks for a Crawl-delay of more than a day",
         ),
-        (
-            settled(UrlState.BLOCKED, "why\x1b[2J"),
-            UrlVerdict.BLOCKED,
-            r"was not fetched: why\x1b[2J",
-        ),
+        (settled(UrlState.BLOCKED, "why\x1b[2J"), UrlVerdict.BLOCKED, r"was not fetched: why\x1b[2J"),
         ({"record": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         ({"record": None, "domain": None, "origin": None}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
@@ -273,11 +222,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
             UrlVerdict.ACCEPTED,
             f"{ACCEPTED} from pages less than 3 links away from a seed",
         ),
-        (
-            {"record": None, "settings": replace(SETTINGS, seeds_only=True)},
-            UrlVerdict.ACCEPTED,
-            ACCEPTED,
-        ),
+        ({"record": None, "settings": replace(SETTINGS, seeds_only=True)}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
             {"record": None, "domain": None, "settings": replace(SETTINGS, seeds_only=True)},
             UrlVerdict.REFUSED,
@@ -301,11 +246,7 @@ REFUSED = "is not known to this crawl; a link to it would be refused"
                 "only a link nearer to a seed than the last of them would be accepted"
             ),
         ),
-        (
-            {"record": None, "domain": replace(DOMAIN, pending=148_111)},
-            UrlVerdict.ACCEPTED,
-            ACCEPTED,
-        ),
+        ({"record": None, "domain": replace(DOMAIN, pending=148_111)}, UrlVerdict.ACCEPTED, ACCEPTED),
         (
             {"record": None, "domain": DAY_LONG},
             UrlVerdict.ACCEPTED,
@@ -432,10 +373,7 @@ def test_an_exclusion_in_force_goes_before_one_that_was_lifted() -> None:
         ({}, ["depth 2 (no limit)"]),
         ({"settings": replace(SETTINGS, max_depth=3)}, ["depth 2 (at most 3)"]),
         ({"record": None}, ["links are followed to any depth"]),
-        (
-            {"record": None, "settings": replace(SETTINGS, max_depth=3)},
-            ["links are followed to depth 3"],
-        ),
+        ({"record": None, "settings": replace(SETTINGS, max_depth=3)}, ["links are followed to depth 3"]),
         (
             {"settings": replace(SETTINGS, seeds_only=True)},
             ["depth 2 (no limit)", "only domains of the seeds; a.test is one"],
@@ -459,10 +397,7 @@ VALID = f"{REQUESTED}next request in 22 h 13 min at the earliest"
     [
         (None, ["never requested from https://www.a.test"]),
         (ORIGIN, ["has rules", "no line applies to this URL: it is allowed", VALID]),
-        (
-            FORBIDDING,
-            ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID],
-        ),
+        (FORBIDDING, ["has rules", "line 4 forbids it: Disallow: /x # <script> (User-agent: rove)", VALID]),
         (
             ORIGIN.replace(body=b"User-agent: *\nAllow: /x\nDisallow: /"),
             ["has rules", "line 2 allows it: Allow: /x (User-agent: *)", VALID],
@@ -522,25 +457,15 @@ def test_a_robots_txt_cannot_control_the_terminal() -> None:
         ({}, ["70 s: set by the operator"]),
         (
             {"domain": replace(DOMAIN, crawl_delay=300.0)},
-            [
-                "300 s: the Crawl-delay of robots.txt",
-                "(shorter: 70 s, set by the operator)",
-            ],
+            ["300 s: the Crawl-delay of robots.txt", "(shorter: 70 s, set by the operator)"],
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(backoff=140.0))},
-            [
-                "140 s: it answered 429 or 503",
-                "(shorter: 70 s, set by the operator)",
-            ],
+            ["140 s: it answered 429 or 503", "(shorter: 70 s, set by the operator)"],
         ),
         (
             {"domain": replace(DOMAIN, pace=Pace(failures=3))},
-            [
-                "280 s: it did not answer",
-                "(shorter: 70 s, set by the operator)",
-                "3 visits in a row without an answer",
-            ],
+            ["280 s: it did not answer", "(shorter: 70 s, set by the operator)", "3 visits in a row without an answer"],
         ),
         (
             {"domain": replace(DOMAIN, crawl_delay=100.0, pace=Pace(failures=2))},
@@ -569,7 +494,7 @@ def test_the_delay_and_where_it_comes_from(changes: dict[str, Any], expected: li
 def test_the_delay_of_the_last_visit_is_in_force_until_it_ends() -> None:
     last = ROW.replace(delay=900.0, delay_from=DelaySource.RETRY_AFTER)
     answer = explained(history=UrlHistory(last_of_domain=last))
-    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its answer"
+    assert section(answer, "delay")[0] == "15 min 00 s: the Retry-After of its response"
     assert as_json(answer)["delay"]["from"] == "retry-after"
     over = explained(history=UrlHistory(last_of_domain=last), domain=replace(DOMAIN, free_in=-1.0))
     assert as_json(over)["delay"] == {
@@ -598,10 +523,7 @@ WAITING = "12 URLs pending; a visit fetches one page"
         ({"domain": replace(DOMAIN, is_excluded=True)}, ["none"]),
         ({"exclusions": [EXCLUSION]}, ["none"]),
         ({"domain": DAY_LONG}, ["none"]),
-        (
-            {"domain": replace(DOMAIN, ready_in=None, free_in=-3.0)},
-            ["possible now, but none is planned"],
-        ),
+        ({"domain": replace(DOMAIN, ready_in=None, free_in=-3.0)}, ["possible now, but none is planned"]),
     ],
 )
 def test_the_next_visit(changes: dict[str, Any], expected: list[str]) -> None:
@@ -665,11 +587,7 @@ class Reader:
 
 async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     return await read_url_facts(
-        cast(FrontierReader, reader),
-        url_given(text),
-        settings=SETTINGS,
-        exclusions=[EXCLUSION],
-        is_running=True,
+        cast(FrontierReader, reader), url_given(text), settings=SETTINGS, exclusions=[EXCLUSION], is_running=True
     )
 
 
@@ -779,10 +697,7 @@ def test_an_invalid_url_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (
-            "http://a.test:6379/",
-            "on a page of a.test at the same port: port 6379 is not a usual port",
-        ),
+        ("http://a.test:6379/", "on a page of a.test at the same port: port 6379 is not a usual port"),
         ("http://a.test:25/", "refused: port 25 does not belong to web servers"),
     ],
 )

@@ -17,12 +17,7 @@ from rove.inspect.display import iso_time
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
-from rove.model.ledger import (
-    Counts,
-    Location,
-    RequestKind,
-    RequestRow,
-)
+from rove.model.ledger import Counts, Location, RequestKind, RequestRow
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
@@ -51,14 +46,7 @@ NOTHING = Status(running=False, since=None, elapsed=0.0, rate=0.0, counts=EMPTY)
 
 def test_the_status_object_has_what_programs_rely_on() -> None:
     record = as_json(STATUS)
-    assert record["urls"] == {
-        "pending": 1,
-        "done": 11,
-        "blocked": 21,
-        "failed": 31,
-        "redirected": 41,
-        "read": 51,
-    }
+    assert record["urls"] == {"pending": 1, "done": 11, "blocked": 21, "failed": 31, "redirected": 41, "read": 51}
     assert record["domains"] == {"idle": 1, "waiting": 2, "ready": 3, "leased": 4, "excluded": 5}
     assert (record["pages"], record["bytes"], record["elapsed_s"]) == (11, 5_000_000, 3700.123)
     assert set(record) == {
@@ -116,17 +104,14 @@ async def test_the_status_of_a_crawl(world: World) -> None:
     await world.open("http://a.test/", "http://a.test/2", "http://b.test/", "http://c.test/")
     a, b = await world.frontier.claim(2)
     await world.frontier.count({f"not_accepted.{NotAccepted.TOO_DEEP}": 2})
-    place = Location(file="x", offset=0, length=1)
+    where = Location(file="x", offset=0, length=1)
     rows = [
-        page_row(a, "http://a.test/", status=200, size=100).replace(text=place),
+        page_row(a, "http://a.test/", status=200, size=100).replace(text=where),
         page_row(b, "http://b.test/", status=404, size=0, error="status-404"),
     ]
     world.advance(50)
     await world.frontier.settle(
-        [
-            visited(a, UrlState.DONE, requests=rows[:1]),
-            visited(b, UrlState.FAILED, requests=rows[1:]),
-        ]
+        [visited(a, UrlState.DONE, requests=rows[:1]), visited(b, UrlState.FAILED, requests=rows[1:])]
     )
     await world.frontier.claim(1)
     status = await read_status(world.harness.reader(), in_use=False)
@@ -214,10 +199,7 @@ def test_a_page_as_an_object() -> None:
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
         (FAILURE, {"status": 0, "error": "timeout-connect", "type": None}),
         (ROW.replace(content_hash=1), {"content_hash": "0000000000000001"}),
-        (
-            ROW.replace(raw=ROW.text),
-            {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}},
-        ),
+        (ROW.replace(raw=ROW.text), {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}}),
     ],
 )
 def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) -> None:

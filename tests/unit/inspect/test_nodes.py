@@ -34,13 +34,7 @@ def node_of(*processes: Participant) -> NodeStatus:
 
 @pytest.mark.parametrize(
     ("has_left", "silent_for", "expected"),
-    [
-        (False, 0.0, True),
-        (False, 14.9, True),
-        (False, 15.0, False),
-        (True, 0.0, False),
-        (True, 1e6, False),
-    ],
+    [(False, 0.0, True), (False, 14.9, True), (False, 15.0, False), (True, 0.0, False), (True, 1e6, False)],
 )
 def test_a_process_is_alive_while_it_reports(has_left: bool, silent_for: float, expected: bool) -> None:
     assert is_alive(process(has_left=has_left, silent_for=silent_for)) is expected
@@ -87,10 +81,7 @@ def test_the_pages_of_dead_processes_count_and_their_rates_do_not() -> None:
 
 
 def test_a_machine_that_shut_down_cleanly_has_left() -> None:
-    node = node_of(
-        process(1, silent_for=500.0, since=900.0),
-        process(2, silent_for=40.0, since=300.0, has_left=True),
-    )
+    node = node_of(process(1, silent_for=500.0, since=900.0), process(2, silent_for=40.0, since=300.0, has_left=True))
     assert (node.state, node.processes) == ("left", [])
     assert node.since == 300.0, "its last start"
     assert node.silent_for == 40.0
@@ -102,18 +93,12 @@ def test_it_has_left_at_once() -> None:
 
 def test_a_machine_that_fell_silent_has_disappeared() -> None:
     """Even if it had shut down cleanly before."""
-    node = node_of(
-        process(1, silent_for=500.0, has_left=True),
-        process(2, silent_for=16.0),
-    )
+    node = node_of(process(1, silent_for=500.0, has_left=True), process(2, silent_for=16.0))
     assert (node.state, node.processes, node.in_flight) == ("disappeared", [], 0)
 
 
 def test_one_process_that_reports_keeps_it_running() -> None:
-    node = node_of(
-        process(1, silent_for=0.5, has_left=True),
-        process(2, silent_for=5.0),
-    )
+    node = node_of(process(1, silent_for=0.5, has_left=True), process(2, silent_for=5.0))
     assert node.state == "running"
 
 
@@ -154,8 +139,7 @@ def test_the_object_for_programs() -> None:
 
 def test_the_line_for_people() -> None:
     running = node_of(
-        process(1, pages=12_345, in_flight=1500, since=3700.0, silent_for=2.4),
-        process(2, pages=0, in_flight=0),
+        process(1, pages=12_345, in_flight=1500, since=3700.0, silent_for=2.4), process(2, pages=0, in_flight=0)
     )
     line = as_line(running)
     assert line.startswith("one:/data: 2 processes, up for 1 h 01 min, last seen 1 s ago")

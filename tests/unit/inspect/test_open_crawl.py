@@ -10,12 +10,7 @@ import pytest
 
 from rove.inspect.open_crawl import Archive
 from rove.inspect.request_rows import copy_json, page_json
-from rove.model.ledger import (
-    Content,
-    Location,
-    RequestKind,
-    RequestRow,
-)
+from rove.model.ledger import Content, Location, RequestKind, RequestRow
 from rove.store.reader import WarcReader
 
 OWN = Location(file="own.warc.gz", offset=1, length=2)
@@ -53,16 +48,16 @@ def archive(*contents: Content, cache_size: int = 100) -> tuple[Archive, Reader]
     nothing: Any = None
     pages = WarcReader(Path("none"))
     made: Any = reader
-    crawl = Archive(data=nothing, place="", reader=made, catalog=nothing, pages=pages, cache_size=cache_size)
+    crawl = Archive(data=nothing, reader=made, catalog=nothing, pages=pages, cache_size=cache_size)
     return crawl, reader
 
 
 async def test_a_page_with_a_text_of_its_own_is_where_its_row_says() -> None:
     crawl, reader = archive(TEXT)
     stored = await crawl.text_of(ROW.replace(node="m2:/data"))
-    assert (stored.where, stored.place, stored.copy_of) == (OWN, "m2:/data", "")
+    assert (stored.where, stored.node, stored.copy_of) == (OWN, "m2:/data", "")
     assert not reader.asked
-    assert copy_json(stored.content, ROW) == {} and "text_record" in page_json(ROW)
+    assert copy_json(stored) == {} and "text_record" in page_json(ROW)
     assert crawl.read(await crawl.text_of(ROW.replace(text=None))) is None
 
 
@@ -72,9 +67,9 @@ async def test_a_copy_is_where_its_text_is(of_row: str, of_text: str) -> None:
     row = ROW.replace(is_copy=True, node=of_row)
     for _ in range(2):
         stored = await crawl.text_of(row)
-        assert (stored.where, stored.place, stored.copy_of) == (SHARED, of_text, "http://b.test/")
+        assert (stored.where, stored.node, stored.copy_of) == (SHARED, of_text, "http://b.test/")
     assert reader.asked == 1
-    record = {**page_json(row), **copy_json(stored.content, row)}
+    record = {**page_json(row), **copy_json(stored)}
     assert record["text_record"]["file"] == "shared.warc.gz"
     assert record["revisit_record"]["file"] == "own.warc.gz"
     assert record["copy_of"] == "http://b.test/"
@@ -84,7 +79,7 @@ async def test_a_page_that_has_inherited_a_text_is_nobodys_copy() -> None:
     crawl, _ = archive(TEXT.replace(url=ROW.url))
     stored = await crawl.text_of(ROW.replace(is_copy=True))
     assert (stored.where, stored.copy_of) == (SHARED, "")
-    assert "copy_of" not in copy_json(stored.content, ROW)
+    assert "copy_of" not in copy_json(stored)
 
 
 async def test_a_copy_of_what_was_deleted_has_no_text() -> None:

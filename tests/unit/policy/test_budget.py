@@ -19,14 +19,7 @@ def test_a_day_has_room_for_a_few_times_its_visits() -> None:
 
 @pytest.mark.parametrize(
     ("crawl_delay", "repeats", "visits"),
-    [
-        (10.0, 0.0, 1_234),
-        (700.0, 0.0, 123),
-        (0.0, 0.5, 617),
-        (0.0, 0.95, 61),
-        (0.0, 1.0, 61),
-        (86_400.0, 0.0, 16),
-    ],
+    [(10.0, 0.0, 1_234), (700.0, 0.0, 123), (0.0, 0.5, 617), (0.0, 0.95, 61), (0.0, 1.0, 61), (86_400.0, 0.0, 16)],
 )
 def test_a_crawl_delay_and_repeated_texts_lower_the_budget(crawl_delay: float, repeats: float, visits: int) -> None:
     budget = DomainBudget(horizon=DAY, delay=70.0)

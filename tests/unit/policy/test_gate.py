@@ -48,8 +48,6 @@ def test_an_exclusion_covers_a_host_and_its_subdomains(host: str, expected: bool
 
 def test_no_exclusions_cover_nothing() -> None:
     assert not Exclusions().covers("example.org")
-    assert len(Exclusions()) == 0
-    assert len(Exclusions(["a.test", "a.test", "b.test"])) == 2
 
 
 @pytest.mark.parametrize(
@@ -151,12 +149,7 @@ def test_a_link_leads_to_a_port_of_the_web_or_stays_where_it_is(
 def origin(status: RobotsStatus, *, body: bytes = b"", failures: int = 0, valid_for: float = 100.0) -> OriginRecord:
     url = crawl_url("http://a.test/")
     return OriginRecord(
-        domain=url.domain,
-        origin=url.origin,
-        status=status,
-        body=body,
-        failures=failures,
-        valid_for=valid_for,
+        domain=url.domain, origin=url.origin, status=status, body=body, failures=failures, valid_for=valid_for
     )
 
 
@@ -182,11 +175,7 @@ OURS = b"User-agent: rove\nDisallow: /page\n\nUser-agent: *\nDisallow: /private\
         ("/private", origin(RULES, body=OURS), Allowed()),
         ("/private", origin(RULES, body=PRIVATE, valid_for=0.0), NeedsRobots()),
         ("/page", origin(UNREACHABLE, failures=1, valid_for=9.5), Held(9.5, failing=False)),
-        (
-            "/page",
-            origin(UNREACHABLE, failures=2),
-            Held(100.0, failing=False),
-        ),
+        ("/page", origin(UNREACHABLE, failures=2), Held(100.0, failing=False)),
         ("/page", origin(UNREACHABLE, failures=3), Held(100.0, failing=True)),
         ("/page", origin(UNREACHABLE, failures=7, valid_for=0.0), NeedsRobots()),
         ("/page", origin(UNREACHABLE, failures=7, valid_for=-1.0), NeedsRobots()),
@@ -199,18 +188,15 @@ def test_the_verdict(path: str, record: OriginRecord | None, expected: Verdict) 
 @pytest.mark.parametrize(
     "record", [None, origin(NONE), origin(RULES), origin(UNREACHABLE), origin(NONE, valid_for=0.0)]
 )
-def test_an_excluded_host_is_blocked_whatever_its_robots_txt_says(
-    record: OriginRecord | None,
-) -> None:
+def test_an_excluded_host_is_blocked_whatever_its_robots_txt_says(record: OriginRecord | None) -> None:
     gate = Gate(Exclusions(["a.test"]))
     assert gate.judge(crawl_url("http://www.a.test/"), record) == Blocked(BlockReason.EXCLUDED)
 
 
 def test_exclusions_may_be_replaced() -> None:
     gate, url = Gate(Exclusions()), crawl_url("http://a.test/")
-    assert not gate.excludes(url)
+    assert gate.refuses(url, depth=0) is None
     gate.exclusions = Exclusions(["a.test"])
-    assert gate.excludes(url)
     assert gate.refuses(url, depth=0) is NotAccepted.EXCLUDED
     assert gate.judge(url, origin(NONE)) == Blocked(BlockReason.EXCLUDED)
     gate.exclusions = Exclusions()

@@ -76,10 +76,7 @@ def test_texts_that_are_no_address(text: str) -> None:
     ("info_url", "expected"),
     [
         (None, f"rove/{__version__} (+https://rove.example/about; mailto:me@example.org)"),
-        (
-            "https://example.org/bot",
-            f"rove/{__version__} (+https://example.org/bot; mailto:me@example.org)",
-        ),
+        ("https://example.org/bot", f"rove/{__version__} (+https://example.org/bot; mailto:me@example.org)"),
     ],
 )
 def test_the_user_agent_names_a_page_and_an_address(info_url: str | None, expected: str) -> None:

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from rove.model.ledger import DelaySource
 from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.model.visits import Pace
-from rove.policy.pacing import (
-    Answers,
-    PacingDecision,
-    decide_pacing,
-    pause_after,
-    retry_after,
-)
+from rove.policy.pacing import Answers, PacingDecision, decide_pacing, pause_after, retry_after
 from tests.unit.crawl.scripted import failed, page, redirect, refused, response, wrong_type
 
 DELAY = 70.0
@@ -30,13 +24,7 @@ FRIDAY = "Fri, 13 Feb 2009 23:31:30 GMT"
 """1234567890 seconds after the epoch."""
 FRIDAY_SECONDS = 1_234_567_890.0
 CHANGES_NOTHING = frozenset(
-    {
-        FailureKind.ABORTED,
-        FailureKind.ADDRESS_REFUSED,
-        FailureKind.PORT_REFUSED,
-        FailureKind.BUSY,
-        FailureKind.ENCODING,
-    }
+    {FailureKind.ABORTED, FailureKind.ADDRESS_REFUSED, FailureKind.PORT_REFUSED, FailureKind.BUSY, FailureKind.ENCODING}
 )
 
 
@@ -133,12 +121,7 @@ def test_a_date_counts_from_the_date_of_the_answer(date: str, expected: float) -
 @pytest.mark.parametrize("date", [(), (("Date", "today"),), (("Date", ""),)])
 @pytest.mark.parametrize(
     ("now", "expected"),
-    [
-        (FRIDAY_SECONDS - 100, 100.0),
-        (FRIDAY_SECONDS, 0.0),
-        (FRIDAY_SECONDS + 1_000, 0.0),
-        (0.0, DAY),
-    ],
+    [(FRIDAY_SECONDS - 100, 100.0), (FRIDAY_SECONDS, 0.0), (FRIDAY_SECONDS + 1_000, 0.0), (0.0, DAY)],
 )
 def test_without_one_it_counts_from_now(date: Sequence[tuple[str, str]], now: float, expected: float) -> None:
     assert retry_after(response(429, ("Retry-After", FRIDAY), *date), now) == expected
@@ -233,8 +216,7 @@ def test_a_retry_after_that_cannot_be_understood_is_none(wait: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "expected"),
-    [(3_600.0, 1_800.0), (1_800.0, 900.0), (142.0, 71.0), (140.0, 0.0), (70.0, 0.0), (0.0, 0.0)],
+    ("before", "expected"), [(3_600.0, 1_800.0), (1_800.0, 900.0), (142.0, 71.0), (140.0, 0.0), (70.0, 0.0), (0.0, 0.0)]
 )
 @pytest.mark.parametrize("good", [page(), redirect("/x"), refused(404), refused(500), wrong_type()])
 def test_it_halves_with_each_visit_that_is_answered(good: Outcome, before: float, expected: float) -> None:
@@ -279,13 +261,7 @@ def test_a_retry_after_for_one_of_two_is_for_the_visit() -> None:
 )
 @pytest.mark.parametrize(
     "answer",
-    [
-        page(),
-        redirect("/x"),
-        refused(404),
-        wrong_type(),
-        Failed(kind=FailureKind.RESET, detail="x", status=200),
-    ],
+    [page(), redirect("/x"), refused(404), wrong_type(), Failed(kind=FailureKind.RESET, detail="x", status=200)],
 )
 def test_a_domain_is_left_alone_for_ten_times_what_it_took(
     answer: Outcome, seconds: float, pause: float, reason: DelaySource
@@ -343,9 +319,7 @@ def test_a_visit_that_asked_nothing_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(CHANGES_NOTHING))
-def test_a_request_of_ours_that_was_cut_names_no_reason_where_there_is_none(
-    kind: FailureKind,
-) -> None:
+def test_a_request_of_ours_that_was_cut_names_no_reason_where_there_is_none(kind: FailureKind) -> None:
     assert after(failed(kind)).reason is DelaySource.DELAY
 
 
@@ -403,9 +377,7 @@ def test_an_overloaded_answer_resets_as_well(status: int) -> None:
         (page(), failed(FailureKind.RESET)),
     ],
 )
-def test_a_visit_of_which_one_request_is_answered_is_answered(
-    outcomes: Sequence[Outcome],
-) -> None:
+def test_a_visit_of_which_one_request_is_answered_is_answered(outcomes: Sequence[Outcome]) -> None:
     """https fails, http answers: the domain is alive."""
     assert after(*outcomes, before=Pace(failures=9)) == PacingDecision(pace=NEW, pause=0.0)
 

@@ -240,10 +240,10 @@ def test_the_host_makes_no_difference(origin: str) -> None:
 
 
 def test_the_empty_rules_allow_everything() -> None:
-    assert Rules.EMPTY.allows(ORIGIN + "/x")
-    assert Rules.EMPTY.crawl_delay == 0
-    assert Rules.EMPTY.sitemaps == []
-    assert Rules.EMPTY.deciding_rule(ORIGIN + "/x") is None
+    assert Rules(b"").allows(ORIGIN + "/x")
+    assert Rules(b"").crawl_delay == 0
+    assert Rules(b"").sitemaps == []
+    assert Rules(b"").deciding_rule(ORIGIN + "/x") is None
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
@@ -436,16 +436,8 @@ def test_the_line_that_decides_is_one_of_our_own_group() -> None:
     [
         (b"\xef\xbb\xbf User-agent: *\nDisallow: /\n", "/robots.txt", None),
         (b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n", "/", Rule(2, "Disallow: /", "*")),
-        (
-            b"User-agent: *\nDis\0allow: /\xff\0\n",
-            "/%FF",
-            Rule(2, "Disallow: /\ufffd", "*"),
-        ),
-        (
-            b"User-agent: *\nDisallow: /" + b"x" * 900,
-            "/" + "x" * 900,
-            Rule(2, "Disallow: /" + "x" * 189, "*"),
-        ),
+        (b"User-agent: *\nDis\0allow: /\xff\0\n", "/%FF", Rule(2, "Disallow: /\ufffd", "*")),
+        (b"User-agent: *\nDisallow: /" + b"x" * 900, "/" + "x" * 900, Rule(2, "Disallow: /" + "x" * 189, "*")),
         # of equal rules the first one, and the one that allows
         (b"User-agent: *\nDisallow: /a\nDisallow: /a", "/a", Rule(2, "Disallow: /a", "*")),
         (b"User-agent: *\nDisallow: /a\nAllow: /a", "/a", Rule(3, "Allow: /a", "*")),

@@ -95,11 +95,7 @@ def test_a_transfer_that_ends_while_it_waits_blocks_nobody() -> None:
 
 def test_beginnings_and_ends_of_a_shortage_are_reported() -> None:
     reported: list[str] = []
-    memory = Memory(
-        2 * MiB,
-        on_short=lambda: reported.append("short"),
-        on_eased=lambda: reported.append("eased"),
-    )
+    memory = Memory(2 * MiB, on_short=lambda: reported.append("short"), on_eased=lambda: reported.append("eased"))
     full = filled(memory, 2 * MiB)
     for _ in range(3):
         assert not grow(Share(memory), MiB, MiB, Waiting())

@@ -18,11 +18,14 @@ from pathlib import Path
 from rove.errors import StoreError
 from rove.resources.spare_files import SpareFiles
 from rove.crawl.inflight_log import Note, InflightLog
+from rove.model.ledger import RequestKind, RequestRow
 from rove.store.contract import Keep, Page
 from rove.store.warc import WarcStore
 
 def note(log):
-    log.note(Note(visit=1, domain=2))
+    row = RequestRow(visit=1, seq=0, domain=2, kind=RequestKind.PAGE, url="http://a.test/", fingerprint=3, started=0.0,
+                     began=0, ended=0)
+    log.note(Note(row=row))
 
 async def store(store):
     page = Page(url="http://a.test/", fetched_at=0.0, text=b"words", source=None)

@@ -23,10 +23,7 @@ async def complete(source: Source, database: PostgresDatabase) -> dict[str, int]
         connection = await asyncpg.connect(
             database.url,
             timeout=CONNECT_SECONDS,
-            server_settings={
-                "application_name": "rove",
-                "search_path": f'"{database.schema}"',
-            },
+            server_settings={"application_name": "rove", "search_path": f'"{database.schema}"'},
         )
         rows = await _compare(source, connection)
         await fetch(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,14 +25,6 @@ SLICE_ROWS = 20_000
 PROGRESS_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """The result of a move."""
-
-    rows: Mapping[str, int]
-    """Rows copied, by what people call them: domains, URLs …"""
-
-
 async def move(
     path: Path,
     url: str,
@@ -43,14 +34,14 @@ async def move(
     say: Callable[[str], None],
     slice_rows: int = SLICE_ROWS,
     progress_seconds: float = PROGRESS_SECONDS,
-) -> Moved:
-    """Copy the crawl in a SQLite file, which nobody may be writing to, into a schema of PostgreSQL.
+) -> dict[str, int]:
+    """Copy the crawl in a SQLite file, which no process may be using, into a schema of PostgreSQL.
 
     Resumes a move that was interrupted, and leaves a finished one as it is. `node` is the data directory of the file.
+    Returns the number of rows by what people call them: domains, URLs …
     """
     source = Source(path)
-    database = PostgresDatabase(url, schema, connections=1)
-    database.on_news = say
+    database = PostgresDatabase(url, schema, connections=1, on_news=say)
     try:
         await source.open()
         await database.open(create=True)
@@ -87,8 +78,8 @@ class Mover:
         self._next_progress = time.monotonic() + progress_seconds
         self._target = f"the crawl {database.schema!r} at {redacted(database.url)}"
 
-    async def run(self) -> Moved:
-        """Copy everything that is not copied yet."""
+    async def run(self) -> dict[str, int]:
+        """Copy everything that is not copied yet; return the number of rows by title."""
         self._bookmark = await self._database.transaction("begin to move", self._begin)
         if not self._bookmark.finished:
             await self._database.run("compare the clocks", self._prepare)
@@ -96,7 +87,7 @@ class Mover:
             while self._bookmark.table:
                 await self._copy(tables[self._bookmark.table])
             await self._finish()
-        return Moved(rows={table.title: self._bookmark.rows[table.name] for table in TABLES})
+        return {table.title: self._bookmark.rows[table.name] for table in TABLES}
 
     async def _begin(self, session: Session) -> Bookmark:
         await fetch(session.connection, "lock_schema", name=f"rove {self._database.schema}")
@@ -106,7 +97,7 @@ class Mover:
         self._columns = await read_columns(session.connection)
         here = self._source.clock()
         there = (await fetch(session.connection, "clock"))[0][0]
-        # Both are rounded down: one more, so that no delay ends early.
+        # One more, because both clocks are truncated and a delay must not end early.
         self._shift = there - here + 1
 
     async def _copy(self, table: Table) -> None:
@@ -146,7 +137,7 @@ class Mover:
         self._bookmark = following
 
     async def _advance(self, session: Session, following: Bookmark) -> bool:
-        """Advance the bookmark; False if an attempt whose answer was lost has done so already."""
+        """Advance the bookmark; False if an attempt that lost its connection has already done so."""
         old, new = self._bookmark.text, following.text
         if await fetch(session.connection, "advance_bookmark", old=old, new=new):
             return True

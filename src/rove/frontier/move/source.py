@@ -17,14 +17,11 @@ from rove.frontier.clock import CrawlClock
 from rove.frontier.move.tables import Key, Table
 from rove.frontier.priority import RETRIED
 from rove.frontier.queries import load_queries
-from rove.frontier.sanitize import UNSTORABLE
+from rove.frontier.sanitize import storable
 from rove.frontier.sqlite.database import SqliteDatabase
 
 QUERIES = load_queries("move")
-_STATE = (
-    *("settings", "counters", "exclusion_state", "seed_source_state", "run_state"),
-    "process_state",
-)
+_STATE = ("settings", "counters", "exclusion_state", "seed_source_state", "run_state", "process_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +118,6 @@ class Source:
 def storable_text(data: bytes) -> str:
     """Decode a text of SQLite. U+FFFD replaces NULs, lone surrogates and invalid UTF-8, which PostgreSQL refuses."""
     try:
-        text = data.decode()
+        return storable(data.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:
-        try:
-            return data.decode("utf-8", "surrogatepass").translate(UNSTORABLE)
-        except UnicodeDecodeError:
-            text = data.decode("utf-8", "replace")
-    return text.replace("\0", "\ufffd") if "\0" in text else text
+        return storable(data.decode("utf-8", "replace"))

@@ -37,12 +37,7 @@ _PAIR = (BEFORE_INTEGERS, BEFORE_INTEGERS)
 
 TABLES = (
     Table(name="domain", title="domains", counters=("domains.total",)),
-    Table(
-        name="url",
-        title="URLs",
-        start=_PAIR,
-        counters=tuple(f"urls.{state.name.lower()}" for state in UrlState),
-    ),
+    Table(name="url", title="URLs", start=_PAIR, counters=tuple(f"urls.{state.name.lower()}" for state in UrlState)),
     Table(name="origin", title="robots.txt records", start=(BEFORE_INTEGERS, ""), has_bodies=True),
     Table(name="request", title="requests", start=_PAIR, counters=("requests",)),
     Table(name="content", title="texts"),

@@ -78,11 +78,7 @@ class PostgresAdding:
         return sum(unseen.values()), trimmed
 
     async def _raise_pending(
-        self,
-        session: Session,
-        unseen: Mapping[int, int],
-        names: Mapping[int, str],
-        changes: Counter[str],
+        self, session: Session, unseen: Mapping[int, int], names: Mapping[int, str], changes: Counter[str]
     ) -> list[Raised]:
         """Count inserted URLs as pending, and create or wake their domains; return those that may be full."""
         rows = await session.fetch(
@@ -110,11 +106,7 @@ async def _trim(
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget and locked."""
     rows = await session.fetch(
-        "trim",
-        domains=list(excess),
-        excess=list(excess.values()),
-        exempt=list(exempt),
-        retried=RETRIED,
+        "trim", domains=list(excess), excess=list(excess.values()), exempt=list(exempt), retried=RETRIED
     )
     if not rows:
         return []
@@ -130,8 +122,7 @@ async def _trim(
 
 async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
     """Insert the unknown URLs; return their number by domain."""
-    columns = columns_of(urls, 9)
-    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns
+    domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns_of(urls)
     try:
         inserted = await session.fetch(
             query,

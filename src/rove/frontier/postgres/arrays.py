@@ -8,7 +8,7 @@ for its brackets, as long as nothing in it had to be escaped, and it is encoded 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,9 +48,9 @@ def array_text(values: Sequence[Element]) -> str:
     return "{" + written[1:-1] + "}"
 
 
-def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+def columns_of(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Transpose rows into one list per column."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _element(value: Element) -> str:

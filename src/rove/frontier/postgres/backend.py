@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from rove.errors import UsageError
 from rove.frontier.contract import MovedContent, Node, Policy
 from rove.frontier.move.bookmark import is_moving
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.catalog import PostgresCatalog
-from rove.frontier.postgres.contents import forget_contents, relocate_contents
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
-from rove.frontier.postgres.reader import postgres_reader
+from rove.frontier.postgres.reader import PostgresTables
+from rove.frontier.reader import CrawlReader
+from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import LOCATION_COLUMNS, location_values
 from rove.model.ledger import Location, RequestRow
 
@@ -40,7 +40,7 @@ class PostgresBackend:
         """The number of this node in the database, once it is open."""
         self.location = self._database.location
         self.catalog = PostgresCatalog(self._database, lambda: self.machine)
-        self.reader = postgres_reader(self._database, machine.key)
+        self.reader = CrawlReader(PostgresTables(self._database, machine.key))
 
     async def exists(self) -> bool:
         return await self._database.holds_schema()
@@ -56,11 +56,7 @@ class PostgresBackend:
 
     async def _refuse_copy(self, node: Node) -> None:
         originals = await self._database.fetch(
-            "same_machine_elsewhere",
-            key=node.key,
-            host=node.host,
-            path=node.path,
-            gone_after_ms=GONE_AFTER_MS,
+            "same_machine_elsewhere", key=node.key, host=node.host, path=node.path, gone_after_ms=GONE_AFTER_MS
         )
         for host, path in originals:
             raise UsageError(
@@ -79,14 +75,16 @@ class PostgresBackend:
         return frontier
 
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
-        columns = columns_of([location_values(row) for row in rows], len(LOCATION_COLUMNS))
-        await self._database.fetch("relocate_pages", **dict(zip(LOCATION_COLUMNS, columns, strict=True)))
+        await self._database.batch("relocate_pages", LOCATION_COLUMNS, [location_values(row) for row in rows])
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
-        await relocate_contents(self._database, self.machine, moved)
+        columns = ("hashes", "files", "offsets", "domains", "visits", "new_files", "new_offsets", "new_lengths")
+        rows = [relocation_row(text) for text in moved]
+        await self._database.batch("relocate_contents", columns, rows, machine=self.machine)
 
     async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
-        await forget_contents(self._database, self.machine, texts)
+        rows = [location_key(*text) for text in texts]
+        await self._database.batch("forget_contents", ("hashes", "files", "offsets"), rows, machine=self.machine)
 
     async def close(self) -> None:
         await self._database.close()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from rove.frontier.counters import count_active, count_reopened, count_withdrawn
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.schedule import reschedule
@@ -20,22 +18,10 @@ class PostgresUrlSlices:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-
-    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Any]:
-        return await self._database.fetch(
-            "pending_after", domain=domain, priority=priority, position=position, limit=limit
-        )
-
-    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Any]:
-        return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
+        self.fetch = database.fetch
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         async def work(session: Session) -> int:
             locked = await session.fetch("lock_domains", domains=[domain])
@@ -53,8 +39,8 @@ class PostgresUrlSlices:
     async def reopen(self, domain: int, fingerprints: list[int]) -> int:
         async def work(session: Session) -> int:
             await session.fetch("lock_domains", domains=[domain])
-            domains = [domain] * len(fingerprints)
-            rows = await session.fetch("reopen_urls", domains=domains, fingerprints=fingerprints)
+            keys = [(domain, fingerprint) for fingerprint in fingerprints]
+            rows = await session.batch("reopen_urls", ("domains", "fingerprints"), keys)
             changes: Counter[str] = Counter()
             count_reopened(len(rows), changes)
             await _change_pending(session, domain, len(rows), changes)
@@ -65,8 +51,7 @@ class PostgresUrlSlices:
 
 async def exclude(domains: list[tuple[int, str]], session: Session) -> list[int]:
     """Stop leasing domains, given by id and name in order; return those that have pending URLs."""
-    ids, names = columns_of(domains, 2)
-    locked = await session.fetch("lock_to_exclude", domains=ids, names=names)
+    locked = await session.batch("lock_to_exclude", ("domains", "names"), domains)
     pending = {id: count for id, count, is_new in locked if not is_new}
     await session.fetch("exclude_domains", domains=list(pending))
     changes = {
@@ -75,7 +60,7 @@ async def exclude(domains: list[tuple[int, str]], session: Session) -> list[int]
         "domains.active": -sum(count > 0 for count in pending.values()),
     }
     await add_counters(session, changes)
-    return [row[0] for row in await session.fetch("excluded_with_pending", domains=ids)]
+    return [row[0] for row in await session.fetch("excluded_with_pending", domains=[id for id, _ in domains])]
 
 
 async def include(domains: list[int], session: Session) -> None:
@@ -83,10 +68,7 @@ async def include(domains: list[int], session: Session) -> None:
     await session.fetch("lock_domains", domains=domains)
     included = await session.fetch("include_domains", domains=domains)
     await reschedule(session, [id for id, _ in included])
-    changes = {
-        "domains.excluded": -len(included),
-        "domains.active": sum(pending > 0 for _, pending in included),
-    }
+    changes = {"domains.excluded": -len(included), "domains.active": sum(pending > 0 for _, pending in included)}
     await add_counters(session, changes)
 
 

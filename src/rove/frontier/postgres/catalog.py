@@ -71,9 +71,7 @@ class PostgresCatalog:
         rows = await self._database.fetch(
             "seed_sources", machine=self._machine(), gone_after_ms=GONE_AFTER_SECONDS * 1000
         )
-        return [
-            seed_source(columns, is_here=is_here, is_abandoned=is_abandoned) for *columns, is_here, is_abandoned in rows
-        ]
+        return [seed_source(row) for row in rows]
 
     async def save_progress(self, source: SeedSource) -> None:
         await self._database.fetch("update_seed_source", **seed_progress(source))

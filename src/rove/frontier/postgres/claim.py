@@ -27,11 +27,7 @@ class PostgresClaiming:
     """Leases domains for one process."""
 
     def __init__(
-        self,
-        database: PostgresDatabase,
-        policy: Policy,
-        clock: ClockGuard,
-        settling: PostgresSettling,
+        self, database: PostgresDatabase, policy: Policy, clock: ClockGuard, settling: PostgresSettling
     ) -> None:
         self._database = database
         self._policy = policy

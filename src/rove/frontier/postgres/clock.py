@@ -1,7 +1,7 @@
 """Guards the crawl against steps of the server's clock.
 
-Times that decide about politeness are the database's, so that all machines agree. But somebody may set the server's
-clock, so every process compares it with its own steady clock. A step forward would make domains due early; therefore a
+Times that decide about politeness are the database's, so that all machines agree. But the server's clock may be set,
+so every process compares it with its own steady clock. A step forward would make domains due early; therefore a
 claim passes the latest time that it can be. A step back would stall the crawl, and delays that are written during the
 step would end too early once it is corrected; therefore delays count from the earliest time that it can be. The first
 process that notices a step corrects the crawl's clock for all. The others then find that server clock and correction

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -184,6 +184,12 @@ class PostgresDatabase:
         """Return the rows of a named query."""
         return await self.run(query, lambda session: session.fetch(query, **parameters))
 
+    async def batch(
+        self, query: str, columns: Sequence[str], rows: Collection[Sequence[Any]], /, **parameters: Any
+    ) -> list[Any]:
+        """Run a named query over rows, one array per column."""
+        return await self.run(query, lambda session: session.batch(query, columns, rows, **parameters))
+
     async def value(self, query: str, /, **parameters: Any) -> Any:
         """Return the first column of the first row of a named query."""
         return await self.run(query, lambda session: session.value(query, **parameters))
@@ -203,10 +209,7 @@ class PostgresDatabase:
             connection = await self._pool.acquire(timeout=COMMAND_SECONDS)
         session = Session(connection, self.timings)
         try:
-            with (
-                self.timings.measured(f"connection held to {what}"),
-                self._watch.over(what, session),
-            ):
+            with self.timings.measured(f"connection held to {what}"), self._watch.over(what, session):
                 yield session
         except BaseException as error:
             if is_lost(error):

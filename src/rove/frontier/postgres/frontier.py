@@ -1,8 +1,8 @@
 """The frontier on PostgreSQL: claim, settle and add for many processes on many machines.
 
 The queries are in queries.sql, with their reasons and the order of their locks. The other modules of this package
-combine them into transactions. Each transaction may be repeated, which happens if the server was lost and nobody knows
-whether it had committed.
+combine them into transactions. Each transaction may be repeated. That happens if the server was lost and it is unknown
+whether the transaction had committed.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.postgres.add import PostgresAdding
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
 from rove.frontier.postgres.claim import PostgresClaiming
 from rove.frontier.postgres.claim_floor import LOWEST
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import fetch_contents
-from rove.frontier.postgres.counters import add_counters, read_counts
+from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.origins import put_origins
+from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.contents import content_record
-from rove.frontier.rows.origins import origin_record
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
-from rove.model.ledger import Content, Counts
+from rove.model.ledger import Content
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
@@ -64,6 +64,9 @@ class PostgresFrontier:
         self._bulk = BulkSettling(PostgresUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        reader = CrawlReader(PostgresTables(database))
+        self.origins = reader.origins
+        self.counts = reader.counts
         self.process = 0
 
     async def begin(self, run: int | None) -> None:
@@ -99,11 +102,7 @@ class PostgresFrontier:
         return await self._database.transaction("settle", partial(self._settling.settle, visits, self.process))
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
@@ -115,14 +114,8 @@ class PostgresFrontier:
         return {row[0]: content_record(row) for row in rows}
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
-        domains, fingerprints = columns_of(keys, 2)
-        rows = await self._database.fetch("url_states", domains=domains, fingerprints=fingerprints)
+        rows = await self._database.batch("url_states", ("domains", "fingerprints"), keys)
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
-
-    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        domains, origins = columns_of(list(keys), 2)
-        rows = await self._database.fetch("origins", domains=domains, origins=origins)
-        return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         if records:
@@ -171,10 +164,7 @@ class PostgresFrontier:
                 owners = [row[0] for row in rows]
             await session.fetch("mark_gone", processes=list(owners))
             cut = await session.fetch(
-                "cut_leases",
-                processes=list(owners),
-                delay=self._policy.delay_ms,
-                **self._clock.limits(),
+                "cut_leases", processes=list(owners), delay=self._policy.delay_ms, **self._clock.limits()
             )
             return len(cut)
 
@@ -190,9 +180,6 @@ class PostgresFrontier:
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()
-
-    async def counts(self) -> Counts:
-        return await read_counts(self._database)
 
     @property
     def outages(self) -> int:

@@ -8,21 +8,15 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
+
+from rove.frontier.postgres.session import Session
 
 HELD_SECONDS = 2.0
 QUIET_SECONDS = 60.0
 """Minimum interval between two log entries for the same work."""
 
 log = logging.getLogger(__name__)
-
-
-class Holder(Protocol):
-    """The holder of a connection."""
-
-    @property
-    def query(self) -> str:
-        """The query that is running, or the last one."""
 
 
 class HeldWatch:
@@ -33,16 +27,16 @@ class HeldWatch:
         self._last: dict[str, float] = {}
 
     @contextmanager
-    def over(self, what: str, holder: Holder) -> Iterator[None]:
+    def over(self, what: str, session: Session) -> Iterator[None]:
         """Watch a connection while it is held for some work."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        timer = loop.call_later(self._threshold, self._report, what, holder, task)
+        timer = loop.call_later(self._threshold, self._report, what, session, task)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _report(self, what: str, holder: Holder, task: asyncio.Task[Any] | None) -> None:
+    def _report(self, what: str, session: Session, task: asyncio.Task[Any] | None) -> None:
         now = time.monotonic()
         if now - self._last.get(what, -QUIET_SECONDS) < QUIET_SECONDS:
             return
@@ -51,7 +45,7 @@ class HeldWatch:
             "a connection has been held for %.1f s to %s, in query %s, by:\n%s",
             self._threshold,
             what,
-            holder.query or "(none yet)",
+            session.query or "(none yet)",
             "".join(stack_of(task)) if task is not None else "(no task)\n",
         )
 

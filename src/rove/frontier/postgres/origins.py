@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.session import Session
 from rove.frontier.rows.origins import ORIGIN_PARAMETERS, origin_values, robots_texts
 from rove.model.visits import OriginRecord
@@ -13,8 +12,7 @@ from rove.model.visits import OriginRecord
 async def put_origins(records: Sequence[OriginRecord], delay: int, session: Session) -> None:
     """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
     rows = {(record.domain, record.origin): origin_values(record) for record in records}
-    columns = columns_of(list(rows.values()), len(ORIGIN_PARAMETERS))
-    await session.fetch("put_origins", **dict(zip(ORIGIN_PARAMETERS, columns, strict=True)))
+    await session.batch("put_origins", ORIGIN_PARAMETERS, rows.values())
     await save_robots_texts(session, robots_texts(records))
     domains = list({record.domain for record in records})
     locked = await session.fetch("lock_domains", domains=domains)
@@ -23,6 +21,4 @@ async def put_origins(records: Sequence[OriginRecord], delay: int, session: Sess
 
 async def save_robots_texts(session: Session, texts: Sequence[tuple[int, bytes]]) -> None:
     """Save robots.txt bodies for the audit, each once."""
-    if texts:
-        hashes, bodies = columns_of(texts, 2)
-        await session.fetch("save_robots_texts", hashes=hashes, bodies=bodies)
+    await session.batch("save_robots_texts", ("hashes", "bodies"), texts)

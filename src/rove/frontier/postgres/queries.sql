@@ -169,8 +169,8 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 -- raises the count in the row under the same lock, so no new URL is overlooked.
 WITH {clock}, e AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
-    FROM unnest(:domains::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
-        :pages::integer[], :pauses::bigint[], :backoffs::bigint[], :failures::integer[], :repeats::smallint[])
+    FROM unnest(:domain::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
+        :pages::integer[], :pause::bigint[], :backoff::bigint[], :failures::integer[], :repeats::smallint[])
         AS e (id, settled, requested, since_finish, pages, pause, backoff, failures, repeats)
     CROSS JOIN clock
     {head_url}
@@ -317,7 +317,7 @@ RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xi
 
 -- name: lower_pending
 -- Subtracts deleted URLs from domains that are locked. Also returns whether the domain has only retries left and no
--- lease, because then it was woken for nothing. (An EXISTS would be answered from a hash of all pending URLs.)
+-- lease, because then it was woken for nothing. (An EXISTS would build a hash of all pending URLs.)
 UPDATE domain AS d SET pending = d.pending - e.fewer
 FROM unnest(:domains::bigint[], :fewer::integer[]) AS e (id, fewer)
 WHERE d.id = e.id
@@ -409,13 +409,13 @@ ORDER BY ready_at
 LIMIT 1;
 
 -- name: cut_leases
--- Of the leases of dead processes only the delay remains, counted from now.
+-- Of the leases of dead processes only the delay remains, counted from now. One more, because the clock is truncated.
 WITH {clock}, lost AS MATERIALIZED (
     SELECT id FROM domain WHERE owner = ANY (:processes::bigint[]) ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE domain AS d SET
-    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + {full_delay}) END,
-    not_before = least(not_before, now + {full_delay}),
+    ready_at   = CASE WHEN pending > 0 THEN least(ready_at, now + 1 + {full_delay}) END,
+    not_before = least(not_before, now + 1 + {full_delay}),
     owner      = NULL
 FROM lost CROSS JOIN clock
 WHERE d.id = lost.id

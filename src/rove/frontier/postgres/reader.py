@@ -1,31 +1,26 @@
-"""Reads the frontier on PostgreSQL for the inspecting commands, also while a crawl writes to it."""
+"""Reads the frontier on PostgreSQL, also while a crawl writes to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from rove.frontier.postgres.arrays import columns_of
+from rove.frontier.counters import counts_from
 from rove.frontier.postgres.contents import fetch_contents
-from rove.frontier.postgres.counters import read_counts
 from rove.frontier.postgres.database import PostgresDatabase
-from rove.frontier.reader import CrawlReader
+from rove.frontier.postgres.session import Session
 from rove.frontier.rows.contents import content_record
+from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
-from rove.frontier.runs import Participant, Run
+from rove.frontier.runs import Participant
 from rove.model.ledger import Content, Counts, RequestRow
-
-
-def postgres_reader(database: PostgresDatabase, node_key: str) -> CrawlReader:
-    """Return a reader of a crawl for one node; the pages of other nodes are elsewhere."""
-    return CrawlReader(PostgresTables(database, node_key))
 
 
 class PostgresTables:
     """The queries of a reader that are specific to PostgreSQL."""
 
-    def __init__(self, database: PostgresDatabase, node_key: str) -> None:
-        """`node_key` identifies this data directory."""
+    def __init__(self, database: PostgresDatabase, node_key: str = "") -> None:
+        """`node_key` identifies this data directory, whose pages are not elsewhere."""
         self._database = database
         self._node_key = node_key
         self._nodes: dict[int, str] = {}
@@ -35,41 +30,27 @@ class PostgresTables:
         return request_row(row, await self._node(row[len(REQUEST_COLUMNS)]))
 
     async def counts(self) -> Counts:
-        return await read_counts(self._database)
+        async def work(session: Session) -> Counts:
+            return counts_from(
+                dict(await session.fetch("counters")),
+                ready=await session.value("count_ready"),
+                leased=await session.value("count_leased"),
+                capped=await session.value("count_capped"),
+            )
 
-    async def runs(self) -> list[Run]:
-        return [
-            Run(id=id, started=wall, begin=started / 1000, end=seen / 1000)
-            for id, started, seen, wall in await self.fetch("runs")
-        ]
+        return await self._database.run("count", work)
 
     async def participants(self) -> list[Participant]:
         return [
-            Participant(
-                node=f"{host}:{path}",
-                is_here=key == self._node_key,
-                process=process,
-                pid=pid,
-                has_left=has_left,
-                pages=pages,
-                pages_per_second=pages_per_second,
-                in_flight=in_flight,
-                since=since,
-                silent_for=silent_for,
-            )
-            for (
-                *(key, host, path, process, pid, has_left, pages, pages_per_second, in_flight),
-                since,
-                silent_for,
-            ) in await self.fetch("participants")
+            participant(f"{host}:{path}", key == self._node_key, row)
+            for key, host, path, *row in await self.fetch("participants")
         ]
 
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
-        domains, origins = columns_of(keys, 2)
-        return await self.fetch("origins", domains=domains, origins=origins)
+        return await self._database.batch("origins", ("domains", "origins"), keys)
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from rove.frontier.postgres.arrays import array_text, with_arrays_as_text
+from rove.frontier.postgres.arrays import array_text, columns_of, with_arrays_as_text
 from rove.frontier.queries import load_numbered_queries
 from rove.frontier.timing import Timings
 
@@ -34,6 +35,14 @@ class Session:
         finally:
             self._timings.add(f"query {query}", time.perf_counter() - started)
         return rows
+
+    async def batch(
+        self, query: str, columns: Sequence[str], rows: Collection[Sequence[Any]], /, **parameters: Any
+    ) -> list[Any]:
+        """Run a named query over rows, which it takes as one array per column. Without rows, do nothing."""
+        if not rows:
+            return []
+        return await self.fetch(query, **dict(zip(columns, columns_of(rows), strict=True)), **parameters)
 
     async def value(self, query: str, /, **parameters: Any) -> Any:
         """Return the first column of the first row, None if there is none."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from rove.frontier.contract import LostVisit, Policy
 from rove.frontier.counters import count_closed, count_leases, count_requests, count_settled
-from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import insert_contents
 from rove.frontier.postgres.counters import add_counters
@@ -18,13 +17,7 @@ from rove.frontier.postgres.session import Session
 from rove.frontier.priority import ALONE, HELD, RETRIED
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import REQUEST_COLUMNS, ledger_rows, request_values
-from rove.frontier.rows.visits import (
-    Closing,
-    closing_rows,
-    deferred_rows,
-    late_rows,
-    settled_rows,
-)
+from rove.frontier.rows.visits import Closing, closing_rows, deferred_rows, late_rows, settled_rows
 from rove.model.visits import VisitResult
 
 
@@ -38,14 +31,14 @@ class PostgresSettling:
 
     async def settle(self, visits: Sequence[VisitResult], process: int, session: Session) -> int:
         """End the leases whose token is still valid; return their number."""
-        domains, tokens = columns_of([(v.lease.domain, v.lease.token) for v in visits], 2)
-        locked = await session.fetch("lock_leases", domains=domains, tokens=tokens)
-        is_current = dict(locked)
+        tokens = [(visit.lease.domain, visit.lease.token) for visit in visits]
+        is_current = dict(await session.batch("lock_leases", ("domains", "tokens"), tokens))
         valid = [visit for visit in visits if is_current.get(visit.lease.token)]
         late = [visit for visit in visits if is_current.get(visit.lease.token) is False]
         changes: Counter[str] = Counter()
         settled = await settle_urls(session, settled_rows(valid), changes)
-        await self._defer_urls(session, deferred_rows(valid))
+        columns = ("domains", "fingerprints", "priorities", "waits", "attempts")
+        await session.batch("defer_urls", columns, deferred_rows(valid), **self._clock.limits())
         crawl_delays = await self.close_leases(session, closing_rows(valid, settled), changes)
         await self._end_late(session, late)
         in_force = {visit.lease.token: crawl_delays[visit.lease.domain] for visit in valid}
@@ -58,21 +51,10 @@ class PostgresSettling:
 
     async def close_leases(self, session: Session, closing: list[Closing], changes: Counter[str]) -> dict[int, int]:
         """End leases whose rows are locked; return the Crawl-delay of each domain in milliseconds."""
-        if not closing:
-            return {}
-        columns = columns_of(closing, len(Closing._fields))
-        domains, settled, requested, since_finish, pages, pauses, backoffs, failures, repeats = columns
-        closed = await session.fetch(
+        closed = await session.batch(
             "close_leases",
-            domains=domains,
-            settled=settled,
-            requested=requested,
-            since_finish=since_finish,
-            pages=pages,
-            pauses=pauses,
-            backoffs=backoffs,
-            failures=failures,
-            repeats=repeats,
+            Closing._fields,
+            closing,
             delay=self._policy.delay_ms,
             epoch=self._policy.limits_epoch,
             cap=self._policy.max_pages_per_domain,
@@ -81,68 +63,33 @@ class PostgresSettling:
             **ALONE,
             **self._clock.limits(),
         )
-        return count_closed(closed, dict(zip(domains, settled, strict=True)), changes)
+        return count_closed(closed, closing, changes)
 
     async def record_lost(self, visits: Sequence[LostVisit], session: Session) -> None:
         """Enter the requests of lost visits into the ledger, and respect the delays that the responses asked for."""
         changes: Counter[str] = Counter()
         postponed = [(v.domain, v.visit, v.earliest) for v in visits if v.earliest]
-        domains, numbers, earliest = columns_of(postponed, 3)
-        await session.fetch("lock_domains", domains=sorted(set(domains)))
-        await session.fetch("postpone", domains=domains, visits=numbers, earliest=earliest)
+        await session.fetch("lock_domains", domains=sorted({domain for domain, _, _ in postponed}))
+        await session.batch("postpone", ("domains", "visits", "earliest"), postponed)
         rows = [request_values(row) for visit in visits for row in visit.rows]
         await self._insert_requests(session, rows, changes)
         await save_robots_texts(session, lost_robots_texts(visits))
         await add_counters(session, changes)
 
-    async def _defer_urls(self, session: Session, rows: list[tuple[int, ...]]) -> None:
-        if not rows:
-            return
-        domains, fingerprints, priorities, waits, attempts = columns_of(rows, 5)
-        await session.fetch(
-            "defer_urls",
-            domains=domains,
-            fingerprints=fingerprints,
-            priorities=priorities,
-            waits=waits,
-            attempts=attempts,
-            **self._clock.limits(),
-        )
-
     async def _end_late(self, session: Session, visits: list[VisitResult]) -> None:
         """End visits whose lease was taken away; lock_leases has checked their tokens."""
         if not visits:
             return
-        domains, _, requested, since_finish, pauses = columns_of(late_rows(visits), 5)
-        await session.fetch(
-            "end_late",
-            domains=domains,
-            requested=requested,
-            since_finish=since_finish,
-            pauses=pauses,
-            delay=self._policy.delay_ms,
-            **self._clock.limits(),
-        )
-        await reschedule(session, domains)
+        columns = ("domains", "tokens", "requested", "since_finish", "pauses")
+        await session.batch("end_late", columns, late_rows(visits), delay=self._policy.delay_ms, **self._clock.limits())
+        await reschedule(session, [visit.lease.domain for visit in visits])
 
     async def _insert_requests(self, session: Session, rows: list[list[Any]], changes: Counter[str]) -> None:
-        if not rows:
-            return
-        columns = dict(zip(REQUEST_COLUMNS, columns_of(rows, len(REQUEST_COLUMNS)), strict=True))
-        count_requests(await session.fetch("insert_requests", machine=self._machine, **columns), changes)
+        inserted = await session.batch("insert_requests", REQUEST_COLUMNS, rows, machine=self._machine)
+        count_requests(inserted, changes)
 
 
 async def settle_urls(session: Session, rows: list[tuple[Any, ...]], changes: Counter[str]) -> Counter[int]:
     """Move URLs out of pending; return their number by domain."""
-    if not rows:
-        return Counter()
-    domains, fingerprints, states, reasons, visits = columns_of(rows, 5)
-    settled = await session.fetch(
-        "settle_urls",
-        domains=domains,
-        fingerprints=fingerprints,
-        states=states,
-        reasons=reasons,
-        visits=visits,
-    )
-    return count_settled(settled, changes)
+    columns = ("domains", "fingerprints", "states", "reasons", "visits")
+    return count_settled(await session.batch("settle_urls", columns, rows), changes)

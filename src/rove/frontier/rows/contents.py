@@ -26,14 +26,7 @@ def content_record(row: Sequence[Any], node: str = "") -> Content:
     where = location_from((file, offset, length))
     assert where is not None, "the columns are NOT NULL"
     return Content(
-        hash=hash,
-        sha1_64=sha1_64,
-        domain=domain,
-        visit=visit,
-        where=where,
-        url=url,
-        fetched_at=fetched_at,
-        node=node,
+        hash=hash, sha1_64=sha1_64, domain=domain, visit=visit, where=where, url=url, fetched_at=fetched_at, node=node
     )
 
 
@@ -51,7 +44,4 @@ def location_key(hash: int, where: Location) -> list[Any]:
 
 def _values(content: Content) -> list[Any]:
     where = content.where
-    return [
-        *(content.hash, content.sha1_64, content.domain, content.visit),
-        *(where.file, where.offset, where.length),
-    ]
+    return [*(content.hash, content.sha1_64, content.domain, content.visit), *(where.file, where.offset, where.length)]

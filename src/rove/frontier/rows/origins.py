@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ def origin_values(record: OriginRecord) -> list[Any]:
         record.origin,
         record.status.value,
         _compressed(record.body),
-        round(record.crawl_delay * 1000),
+        math.ceil(record.crawl_delay * 1000),
         record.failures,
         round(record.valid_for * 1000),
         record.source,

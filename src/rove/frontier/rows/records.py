@@ -1,28 +1,22 @@
-"""The rows that the inspecting commands and the catalog read."""
+"""The rows that the inspecting commands and the catalog read. Their columns are in the order of the records' fields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from rove.frontier.contract import DomainRecord, Exclusion, SeedSource, UrlRecord
+from rove.frontier.runs import Participant
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
 
+T = TypeVar("T", Exclusion, Participant, SeedSource, UrlRecord)
 
-def url_record(row: Sequence[Any]) -> UrlRecord:
+
+def url_record(row: Iterable[Any]) -> UrlRecord:
     """Build a URL from a row of url_record."""
-    domain, fingerprint, url, state, depth, attempts, reason, visit = row
-    return UrlRecord(
-        domain=domain,
-        fingerprint=fingerprint,
-        url=url,
-        state=UrlState(state),
-        depth=depth,
-        attempts=attempts,
-        reason=reason,
-        visit=visit,
-    )
+    return _record(UrlRecord, row, state=UrlState)
 
 
 def domain_record(row: Sequence[Any]) -> DomainRecord:
@@ -43,45 +37,26 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
     )
 
 
-def exclusion(row: Sequence[Any]) -> Exclusion:
+def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
+    """Build a process from a row of participants, without the columns of its node."""
+    return _record(Participant, (node, is_here, *row), has_left=bool)
+
+
+def exclusion(row: Iterable[Any]) -> Exclusion:
     """Build an exclusion from a row of exclusion_history."""
-    pattern, at, wall, who, reason, lifted_at, lifted_wall, lifted_by = row
-    return Exclusion(
-        pattern=pattern,
-        at=at,
-        wall=wall,
-        who=who,
-        reason=reason,
-        lifted_at=lifted_at,
-        lifted_wall=lifted_wall or 0.0,
-        lifted_by=lifted_by or "",
-    )
+    return _record(Exclusion, row, lifted_wall=lambda wall: wall or 0.0, lifted_by=lambda who: who or "")
 
 
-def seed_source(row: Sequence[Any], *, is_here: bool = True, is_abandoned: bool = False) -> SeedSource:
-    """Build a seed file from the first columns of a row of seed_sources."""
-    id, path, name, offset, lines, good, bad, finished = row
-    return SeedSource(
-        id=id,
-        path=path,
-        name=name,
-        offset=offset,
-        lines=lines,
-        good=good,
-        bad=bad,
-        finished=bool(finished),
-        is_here=is_here,
-        is_abandoned=is_abandoned,
-    )
+def seed_source(row: Iterable[Any]) -> SeedSource:
+    """Build a seed file from a row of seed_sources; SQLite has no columns for the last two fields."""
+    return _record(SeedSource, row, finished=bool)
 
 
 def seed_progress(source: SeedSource) -> dict[str, Any]:
     """Return the parameters of update_seed_source."""
-    return {
-        "id": source.id,
-        "offset": source.offset,
-        "lines": source.lines,
-        "good": source.good,
-        "bad": source.bad,
-        "finished": source.finished,
-    }
+    return {name: getattr(source, name) for name in ("id", "offset", "lines", "good", "bad", "finished")}
+
+
+def _record(kind: type[T], row: Iterable[Any], **convert: Callable[[Any], Any]) -> T:
+    values = dict(zip((field.name for field in fields(kind)), row, strict=False))
+    return kind(**values | {name: converted(values[name]) for name, converted in convert.items()})

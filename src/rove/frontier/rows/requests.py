@@ -125,11 +125,7 @@ def _location_values(location: Location | None) -> tuple[str | None, int | None,
 
 
 def ledger_rows(
-    visits: Iterable[VisitResult],
-    crawl_delays: Mapping[int, int],
-    *,
-    policy: Policy,
-    process: int,
+    visits: Iterable[VisitResult], crawl_delays: Mapping[int, int], *, policy: Policy, process: int
 ) -> list[list[Any]]:
     """Return the ledger rows of visits. `crawl_delays` maps settled visits to milliseconds; all others are late."""
     values = []
@@ -137,9 +133,7 @@ def ledger_rows(
         crawl_delay = crawl_delays.get(visit.lease.token)
         is_late = crawl_delay is None
         delay, source = delay_in_force(
-            visit,
-            policy.delay,
-            visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000,
+            visit, policy.delay, visit.lease.crawl_delay if crawl_delay is None else crawl_delay / 1000
         )
         for row in visit.requests:
             entry = row.replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -60,6 +61,7 @@ class Closing(NamedTuple):
     """URLs that left pending."""
     requested: bool
     since_finish: int
+    """At most the true time, so that the delay never ends early."""
     pages: int
     pause: int
     backoff: int
@@ -101,13 +103,7 @@ def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
 def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:
     """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts."""
     return [
-        (
-            visit.lease.domain,
-            d.fingerprint,
-            HELD if d.failing else RETRIED,
-            round(d.seconds * 1000),
-            d.attempts,
-        )
+        (visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED, round(d.seconds * 1000), d.attempts)
         for visit in visits
         for d in visit.deferred
     ]
@@ -122,7 +118,7 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
             visit.requested,
             _since_finish(visit),
             [s.state for s in visit.settled].count(UrlState.DONE),
-            round(visit.pause * 1000),
+            math.ceil(visit.pause * 1000),
             round(visit.pace.backoff * 1000),
             visit.pace.failures,
             round(visit.pace.repeats * 1000),
@@ -134,16 +130,11 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
 def late_rows(visits: Iterable[VisitResult]) -> list[tuple[int, int, bool, int, int]]:
     """Return the rows of end_late: domain, token, requested, milliseconds since the finish, pause."""
     return [
-        (
-            visit.lease.domain,
-            visit.lease.token,
-            visit.requested,
-            _since_finish(visit),
-            round(visit.pause * 1000),
-        )
+        (visit.lease.domain, visit.lease.token, visit.requested, _since_finish(visit), math.ceil(visit.pause * 1000))
         for visit in visits
     ]
 
 
 def _since_finish(visit: VisitResult) -> int:
-    return round(max(0.0, visit.since_finish) * 1000)
+    # The crawl's clock is truncated to milliseconds and may lag by almost one. A delay must not end early for that.
+    return math.floor(max(0.0, visit.since_finish) * 1000) - 1

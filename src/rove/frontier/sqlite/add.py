@@ -95,11 +95,7 @@ def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, .
 
 
 def _make_domains(
-    database: SqliteDatabase,
-    unseen: Counter[int],
-    known: Collection[int],
-    urls: Sequence[NewUrl],
-    now: int,
+    database: SqliteDatabase, unseen: Counter[int], known: Collection[int], urls: Sequence[NewUrl], now: int
 ) -> list[int]:
     """Insert the domains that have no row yet; return their ids."""
     if len(known) == len(unseen):
@@ -111,11 +107,7 @@ def _make_domains(
 
 
 def _trim(
-    database: SqliteDatabase,
-    excess: Mapping[int, int],
-    exempt: Collection[int],
-    first: int,
-    changes: Counter[str],
+    database: SqliteDatabase, excess: Mapping[int, int], exempt: Collection[int], first: int, changes: Counter[str]
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget."""
     if not excess:

@@ -7,31 +7,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rove.frontier.contract import MovedContent, Policy
+from rove.frontier.reader import CrawlReader
+from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import location_values
 from rove.frontier.sqlite.catalog import SqliteCatalog
-from rove.frontier.sqlite.contents import forget_contents, relocate_contents
 from rove.frontier.sqlite.database import SqliteDatabase, holds_schema
 from rove.frontier.sqlite.frontier import SqliteFrontier
-from rove.frontier.sqlite.reader import sqlite_reader
+from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import Location, RequestRow
 
 
 class SqliteBackend:
     """The embedded frontier, which is the default."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        read_only: bool = False,
-        on_news: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, on_news: Callable[[str], None] | None = None) -> None:
         """`on_news` is called before a migration, which may take a while."""
         self._path = path
         self.location = str(path.parent)
         self._database = SqliteDatabase(path, read_only=read_only, on_news=on_news)
         self.catalog = SqliteCatalog(self._database)
-        self.reader = sqlite_reader(self._database)
+        self.reader = CrawlReader(SqliteTables(self._database))
 
     async def exists(self) -> bool:
         return await self._database.run(lambda: holds_schema(self._path))
@@ -58,10 +53,12 @@ class SqliteBackend:
         await self._database.write(lambda: self._database.batch("relocate_pages", values))
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
-        await relocate_contents(self._database, moved)
+        rows = [relocation_row(text) for text in moved]
+        await self._database.write(lambda: self._database.batch("relocate_contents", rows))
 
     async def forget_contents(self, texts: Sequence[tuple[int, Location]]) -> None:
-        await forget_contents(self._database, texts)
+        rows = [location_key(*text) for text in texts]
+        await self._database.write(lambda: self._database.batch("forget_contents", rows))
 
     async def close(self) -> None:
         await self._database.close()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rove.frontier.counters import count_active, count_reopened, count_withdrawn
 from rove.frontier.sqlite.counters import add_counters
-from rove.frontier.sqlite.database import Row, SqliteDatabase
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.schedule import reschedule
 from rove.frontier.sqlite.settle import settle_urls
 from rove.model.urls import UrlState
@@ -18,26 +18,14 @@ class SqliteUrlSlices:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-
-    async def pending_after(self, domain: int, priority: int, position: int, limit: int) -> list[Row]:
-        return await self._database.fetch(
-            "pending_after", domain=domain, priority=priority, position=position, limit=limit
-        )
-
-    async def blocked_after(self, domain: int, fingerprint: int, limit: int) -> list[Row]:
-        return await self._database.fetch("blocked_after", domain=domain, fingerprint=fingerprint, limit=limit)
+        self.fetch = database.fetch
 
     async def settle(
-        self,
-        domain: int,
-        fingerprints: list[int],
-        state: UrlState,
-        reason: str,
-        after: int | None,
+        self, domain: int, fingerprints: list[int], state: UrlState, reason: str, after: int | None
     ) -> int:
         def work() -> int:
             if after is not None:
-                last_visits = [row[3] for row in self._database.execute("domain_state", id=domain)]
+                last_visits = [row[2] for row in self._database.execute("domain_state", id=domain)]
                 if last_visits != [after]:
                     return 0
             changes: Counter[str] = Counter()
@@ -63,9 +51,8 @@ class SqliteUrlSlices:
     def _change_pending(self, domain: int, change: int, changes: Counter[str]) -> None:
         """Add to the number of pending URLs of a domain, and recompute when it is due."""
         rows = self._database.execute("add_to_pending", domain=domain, change=change)
-        for pending, excluded in rows:
+        for pending, excluded, is_leased in rows:
             count_active(pending, change, excluded, changes)
-            is_leased = self._database.execute("domain_state", id=domain)[0][2]
             if not is_leased:
                 reschedule(self._database, [domain])
         add_counters(self._database, changes)

@@ -17,13 +17,7 @@ from rove.model.visits import Lease
 
 
 def claim(
-    database: SqliteDatabase,
-    limit: int,
-    *,
-    turns: FreshFirst,
-    policy: Policy,
-    process: int,
-    now: int,
+    database: SqliteDatabase, limit: int, *, turns: FreshFirst, policy: Policy, process: int, now: int
 ) -> list[Lease]:
     """Lease up to `limit` due domains."""
     due = _due(database, limit, turns, now)
@@ -70,12 +64,7 @@ def _head_urls(database: SqliteDatabase, domains: list[int], now: int, limit: in
 
 
 def _give_up_heads(
-    database: SqliteDatabase,
-    suspects: list[LeasedDomain],
-    changes: Counter[str],
-    *,
-    policy: Policy,
-    now: int,
+    database: SqliteDatabase, suspects: list[LeasedDomain], changes: Counter[str], *, policy: Policy, now: int
 ) -> None:
     """Fail the head URL of domains whose claims were never settled."""
     heads = _head_urls(database, [domain.id for domain in suspects], now, 1)

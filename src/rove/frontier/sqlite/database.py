@@ -192,11 +192,7 @@ class SqliteDatabase:
                 "trusted; choose a --data-dir on a local disk"
             )
         self._connection = sqlite3.connect(
-            self.path,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=128,
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=128
         )
         if self._read_only:
             self._connection.execute("PRAGMA query_only = ON")

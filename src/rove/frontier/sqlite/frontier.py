@@ -7,25 +7,24 @@ docs/states.md draws the states of domains and URLs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
-from rove.frontier.rows.origins import origin_record
+from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
 from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices, exclude, include
 from rove.frontier.sqlite.claim import claim
-from rove.frontier.sqlite.contents import read_contents
-from rove.frontier.sqlite.counters import add_counters, read_counts
+from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.origins import put_origins
+from rove.frontier.sqlite.reader import SqliteTables
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
-from rove.model.ledger import Content, Counts
 from rove.model.reasons import BlockReason
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, VisitResult
@@ -51,6 +50,10 @@ class SqliteFrontier:
         self._bulk = BulkSettling(SqliteUrlSlices(database), limit=urls_per_slice)
         self.withdraw = self._bulk.withdraw
         self.reopen = self._bulk.reopen
+        reader = CrawlReader(SqliteTables(database, self._now))
+        self.known_contents = reader.contents
+        self.origins = reader.origins
+        self.counts = reader.counts
         self.process = 0
         self.outages = 0
 
@@ -70,12 +73,7 @@ class SqliteFrontier:
     async def claim(self, limit: int) -> list[Lease]:
         return await self._database.write(
             lambda: claim(
-                self._database,
-                limit,
-                turns=self._turns,
-                policy=self._policy,
-                process=self.process,
-                now=self._now(),
+                self._database, limit, turns=self._turns, policy=self._policy, process=self.process, now=self._now()
             )
         )
 
@@ -95,21 +93,11 @@ class SqliteFrontier:
         if not visits:
             return 0
         return await self._database.write(
-            lambda: settle(
-                self._database,
-                visits,
-                policy=self._policy,
-                process=self.process,
-                now=self._now(),
-            )
+            lambda: settle(self._database, visits, policy=self._policy, process=self.process, now=self._now())
         )
 
     async def add(
-        self,
-        urls: Sequence[NewUrl],
-        *,
-        only_known_domains: bool = False,
-        exempt: Collection[int] = (),
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
@@ -118,17 +106,9 @@ class SqliteFrontier:
             lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
         )
 
-    async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        return await read_contents(self._database, hashes)
-
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
-
-    async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
-        wanted = list(keys)
-        rows = await self._database.run(lambda: self._database.batch("origins", wanted, now=self._now()))
-        return [origin_record(row) for row in rows]
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         await self._database.write(
@@ -184,9 +164,6 @@ class SqliteFrontier:
                 has_left=vitals.is_leaving,
             )
         )
-
-    async def counts(self) -> Counts:
-        return await self._database.run(lambda: read_counts(self._database, self._now()))
 
     def stop_waiting(self, seconds: float) -> None:
         """Do nothing: a file is always reachable."""

@@ -294,10 +294,11 @@ WHERE id = :process;
 SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
 
 -- name: cut_leases
--- rows: processes that died. Of their leases only the delay remains, counted from now.
+-- rows: processes that died. Of their leases only the delay remains, counted from now. One more, because the clock is
+-- truncated.
 UPDATE domain SET
-    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + {full_delay}) END,
-    not_before = min(not_before, :now + {full_delay}),
+    ready_at   = CASE WHEN pending > 0 THEN min(ready_at, :now + 1 + {full_delay}) END,
+    not_before = min(not_before, :now + 1 + {full_delay}),
     owner      = NULL
 FROM json_each(:rows) AS e
 WHERE domain.owner = e.value
@@ -335,7 +336,7 @@ ON CONFLICT (id) DO UPDATE SET excluded = 1, ready_at = NULL, owner = NULL;
 UPDATE domain SET excluded = 0 WHERE id = :id;
 
 -- name: domain_state
-SELECT pending, excluded, owner IS NOT NULL, token FROM domain WHERE id = :id;
+SELECT pending, excluded, token FROM domain WHERE id = :id;
 
 -- name: pending_after
 -- All pending URLs of a domain, due or not, after a position in its order.
@@ -359,7 +360,8 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state =
 RETURNING domain;
 
 -- name: add_to_pending
-UPDATE domain SET pending = pending + :change WHERE id = :domain RETURNING pending, excluded;
+UPDATE domain SET pending = pending + :change WHERE id = :domain
+RETURNING pending, excluded, owner IS NOT NULL;
 
 -- name: domain_names_after
 SELECT id, name FROM domain WHERE id > :after ORDER BY id LIMIT :limit;
@@ -406,10 +408,13 @@ SELECT name, value FROM counter;
 SELECT value FROM counter WHERE name = 'urls.done';
 
 -- name: runs
-SELECT id, started, wall FROM run;
+SELECT r.id, r.started, max(r.started, coalesce(max(p.seen), 0)), r.wall
+FROM run AS r LEFT JOIN process AS p ON p.run = r.id
+GROUP BY r.id ORDER BY r.id;
 
--- name: processes
-SELECT id, run, pid, started, seen, pages, pages_per_s, in_flight, has_left FROM process;
+-- name: participants
+SELECT id, pid, has_left, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
+FROM process ORDER BY id;
 
 -- name: begin_run
 INSERT INTO run (started, wall) VALUES (:now, :wall) RETURNING id;
@@ -492,7 +497,6 @@ DELETE FROM content
 WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));
 
 -- name: domain_record
-SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT
-NULL,
-    excluded, capped
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending,
+    owner IS NOT NULL, excluded, capped
 FROM domain WHERE id = :id;

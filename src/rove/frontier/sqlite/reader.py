@@ -1,69 +1,47 @@
-"""Reads the embedded frontier for the inspecting commands, also while a crawl writes to it."""
+"""Reads the embedded frontier, also while a crawl writes to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from rove.frontier.reader import CrawlReader
+from rove.frontier.counters import counts_from
+from rove.frontier.rows.contents import content_record
+from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import request_row
-from rove.frontier.runs import Participant, Run
-from rove.frontier.sqlite.contents import read_contents
-from rove.frontier.sqlite.counters import read_counts
+from rove.frontier.runs import Participant
 from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.model.ledger import Content, Counts, RequestRow
-
-
-def sqlite_reader(database: SqliteDatabase, clock: Callable[[], int] | None = None) -> CrawlReader:
-    """Return a reader of the crawl in a file; `clock` replaces the crawl's clock."""
-    return CrawlReader(SqliteTables(database, clock))
 
 
 class SqliteTables:
     """The queries of a reader that are specific to SQLite."""
 
-    def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None) -> None:
+    def __init__(self, database: SqliteDatabase, clock: Callable[[], int] | None = None) -> None:
+        """`clock` replaces the crawl's clock."""
         self._database = database
         self._clock = clock
-
-    async def fetch(self, query: str, /, **parameters: Any) -> list[Row]:
-        return await self._database.fetch(query, **parameters)
+        self.fetch = database.fetch
 
     async def request(self, row: Row) -> RequestRow:
         return request_row(row)
 
     async def counts(self) -> Counts:
         now = await self._now()
-        return await self._database.run(lambda: read_counts(self._database, now))
 
-    async def runs(self) -> list[Run]:
-        runs, processes = await self._database.run(self._runs_and_processes)
-        ends: dict[int, float] = {}
-        for _, run, _, _, seen, *_ in processes:
-            ends[run] = max(seen, ends.get(run, 0))
-        return [
-            Run(id=id, started=wall, begin=started / 1000, end=max(started, ends.get(id, 0)) / 1000)
-            for id, started, wall in runs
-        ]
+        def work() -> Counts:
+            with self._database.snapshot():
+                return counts_from(
+                    dict(self._database.execute("counters")),
+                    ready=self._database.execute("count_ready", now=now)[0][0],
+                    leased=self._database.execute("count_leased", now=now)[0][0],
+                    capped=self._database.execute("count_capped")[0][0],
+                )
+
+        return await self._database.run(work)
 
     async def participants(self) -> list[Participant]:
-        _, processes = await self._database.run(self._runs_and_processes)
-        now = await self._now()
-        return [
-            Participant(
-                node=str(self._database.path.parent),
-                is_here=True,
-                process=process,
-                pid=pid,
-                has_left=bool(has_left),
-                pages=pages,
-                pages_per_second=pages_per_second,
-                in_flight=in_flight,
-                since=(now - started) / 1000,
-                silent_for=(now - seen) / 1000,
-            )
-            for process, _, pid, started, seen, pages, pages_per_second, in_flight, has_left in processes
-        ]
+        node = str(self._database.path.parent)
+        return [participant(node, True, row) for row in await self.fetch("participants", now=await self._now())]
 
     async def domain(self, id: int) -> list[Row]:
         return await self._database.fetch("domain_record", id=id, now=await self._now())
@@ -73,13 +51,13 @@ class SqliteTables:
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
-        return await read_contents(self._database, hashes)
+        wanted = list(hashes)
+        if not wanted:
+            return {}
+        rows = await self._database.run(lambda: self._database.batch("known_contents", wanted))
+        return {row[0]: content_record(row) for row in rows}
 
     async def _now(self) -> int:
         if self._clock is not None:
             return self._clock()
         return await self._database.run(lambda: self._database.clock()())
-
-    def _runs_and_processes(self) -> tuple[list[Row], list[Row]]:
-        with self._database.snapshot():
-            return self._database.execute("runs"), self._database.execute("processes")

@@ -11,13 +11,7 @@ from rove.frontier.counters import count_closed, count_leases, count_requests, c
 from rove.frontier.rows.contents import content_rows
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import ledger_rows, request_values
-from rove.frontier.rows.visits import (
-    Closing,
-    closing_rows,
-    deferred_rows,
-    late_rows,
-    settled_rows,
-)
+from rove.frontier.rows.visits import Closing, closing_rows, deferred_rows, late_rows, settled_rows
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.origins import save_robots_texts
@@ -25,14 +19,7 @@ from rove.frontier.sqlite.schedule import reschedule
 from rove.model.visits import VisitResult
 
 
-def settle(
-    database: SqliteDatabase,
-    visits: Sequence[VisitResult],
-    *,
-    policy: Policy,
-    process: int,
-    now: int,
-) -> int:
+def settle(database: SqliteDatabase, visits: Sequence[VisitResult], *, policy: Policy, process: int, now: int) -> int:
     """End the leases whose token is still valid; return their number."""
     tokens = [[visit.lease.domain, visit.lease.token] for visit in visits]
     current = {row[0] for row in database.batch("current_tokens", tokens)}
@@ -60,12 +47,7 @@ def settle_urls(database: SqliteDatabase, rows: list[tuple[Any, ...]], changes: 
 
 
 def close_leases(
-    database: SqliteDatabase,
-    closing: list[Closing],
-    changes: Counter[str],
-    *,
-    policy: Policy,
-    now: int,
+    database: SqliteDatabase, closing: list[Closing], changes: Counter[str], *, policy: Policy, now: int
 ) -> dict[int, int]:
     """End leases; return the Crawl-delay of each domain in milliseconds."""
     closed = database.batch(
@@ -77,7 +59,7 @@ def close_leases(
         cap=policy.max_pages_per_domain,
     )
     reschedule(database, [row.domain for row in closing])
-    return count_closed(closed, {row.domain: row.settled for row in closing}, changes)
+    return count_closed(closed, closing, changes)
 
 
 def record_lost(database: SqliteDatabase, visits: Sequence[LostVisit]) -> None:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rove.frontier.postgres.claim_floor import (
-    LOWEST,
-    SLACK_MS,
-    UNBOUNDED_EVERY,
-    UNBOUNDED_SHARE,
-    ClaimFloor,
-)
+from rove.frontier.postgres.claim_floor import LOWEST, SLACK_MS, UNBOUNDED_EVERY, UNBOUNDED_SHARE, ClaimFloor
 
 QUICK = 0.001
 
@@ -31,12 +25,7 @@ def clock() -> Clock:
 
 
 def claim(
-    bound: ClaimFloor,
-    was_due: list[int],
-    *,
-    now: int | None = None,
-    limit: int = 3,
-    seconds: float = QUICK,
+    bound: ClaimFloor, was_due: list[int], *, now: int | None = None, limit: int = 3, seconds: float = QUICK
 ) -> int:
     """Return the bound of a claim that returns domains with these due times."""
     start = bound.for_claim()
@@ -57,9 +46,7 @@ def test_a_full_claim_moves_the_bound_to_the_latest_that_it_brought(clock: Clock
     assert claim(bound, [], now=None) == 90_000 - SLACK_MS, "the next starts there"
 
 
-def test_a_claim_that_brings_less_than_it_could_moves_the_bound_to_the_present(
-    clock: Clock,
-) -> None:
+def test_a_claim_that_brings_less_than_it_could_moves_the_bound_to_the_present(clock: Clock) -> None:
     """All due domains were claimed."""
     bound = ClaimFloor(clock)
     claim(bound, [50_000, 90_000], now=500_000)

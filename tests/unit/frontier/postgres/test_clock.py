@@ -249,10 +249,8 @@ steps = st.integers(-40 * HOUR, 40 * HOUR)
     )
 )
 @example(history=[("wait", 161.0), *[("wait", 600.0)] * 3, ("set", 2011)])
-def test_with_quick_answers_no_history_moves_the_time_of_claims(
-    history: list[tuple[str, float]],
-) -> None:
-    """Whoever notices the steps, no process claims ahead of the time that has passed."""
+def test_with_quick_answers_no_history_moves_the_time_of_claims(history: list[tuple[str, float]]) -> None:
+    """Whichever process notices the steps, none claims ahead of the time that has passed."""
     server = Server()
     watchers = [Watcher(server) for _ in range(3)]
     ahead = server.crawl_ms - server.steady * 1000

@@ -8,7 +8,7 @@ $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT server_ms() + 0 $$;
 
--- Somebody may set the server's clock. The process that notices the step (clock.py) replaces clock_ms by a function
+-- The server's clock may be set. The process that notices the step (clock.py) replaces clock_ms by a function
 -- that corrects it. A number in the function's text costs nothing, whereas every statement would have to read a row.
 CREATE FUNCTION amend_clock(amendment bigint) RETURNS void LANGUAGE plpgsql AS
 $amend$ BEGIN
@@ -72,7 +72,7 @@ CREATE TABLE domain (
     id          bigint   PRIMARY KEY,               -- 64-bit hash of the name: no look-up, and two adders cannot race
     name        text     NOT NULL,
     ready_at    bigint,                             -- when it may be claimed; NULL: nothing to claim
-    not_before  bigint   NOT NULL DEFAULT 0,        -- the politeness clock; kept while the domain is idle
+    not_before  bigint   NOT NULL DEFAULT 0,        -- the politeness clock; stays while the domain is idle
     crawl_delay bigint   NOT NULL DEFAULT 0,        -- longest Crawl-delay of its origins
     pending     integer  NOT NULL DEFAULT 0,
     token       bigint   NOT NULL DEFAULT 0,        -- fencing: the last visit that was leased

@@ -41,7 +41,7 @@ CREATE TABLE domain (
     id          INTEGER NOT NULL,               -- 64-bit hash of the name: no look-up before an insert
     name        TEXT    NOT NULL,
     ready_at    INTEGER,                        -- when it may be claimed; NULL: nothing to claim
-    not_before  INTEGER NOT NULL DEFAULT 0,     -- the politeness clock; kept while the domain is idle
+    not_before  INTEGER NOT NULL DEFAULT 0,     -- the politeness clock; stays while the domain is idle
     crawl_delay INTEGER NOT NULL DEFAULT 0,     -- longest Crawl-delay of its origins
     pending     INTEGER NOT NULL DEFAULT 0,
     token       INTEGER NOT NULL DEFAULT 0,     -- fencing: the last visit that was leased

@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from rove.errors import UsageError
-
 _READ = 65_536
 
 
@@ -22,10 +20,7 @@ def server_context(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
-    try:
-        context.load_cert_chain(certificate)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"{certificate} is not a PEM file with a certificate and its key: {error}") from error
+    context.load_cert_chain(certificate)
     return context
 
 

@@ -19,6 +19,7 @@ from rove.demo.robots import ROBOTS_PATH
 from rove.demo.web import SmallWeb
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
+from tests.oracle import allowed, crawl_delay
 
 MAX_REQUESTS = 8
 MAX_HOPS = 3
@@ -35,9 +36,9 @@ class Rule(enum.StrEnum):
     FORBIDDEN = "forbidden"
     """A path that robots.txt disallows."""
     RULES_UNKNOWN = "rules unknown"
-    """A page of a host was requested before its robots.txt was answered."""
+    """A page of a host was requested before there was a response to its robots.txt."""
     REPEATED = "repeated"
-    """A URL was requested again after it had been answered."""
+    """A URL was requested again after there was a response."""
     LARGE_VISIT = "large visit"
     """A visit had too many pages, redirects or requests."""
 
@@ -104,7 +105,7 @@ class LogVerdict:
     domains: int
     hosts: int
     refetches: int
-    """Repeated requests for URLs that had been answered, excused or not."""
+    """Repeated requests for URLs that already had a response, excused or not."""
     smallest_margin: float
     """The smallest difference between a pause and the required delay; infinite without pauses."""
 
@@ -186,8 +187,8 @@ class _Case:
         """The required delay, by what the crawler has been told so far."""
         self._tolerance = tolerance
         self._cut_slack = cut_slack
-        self._robots_answered: dict[str, float] = {}
-        self._answered: dict[str, LoggedRequest] = {}
+        self._rules_known_at: dict[str, float] = {}
+        self._responses: dict[str, LoggedRequest] = {}
         self._judge()
 
     def _judge(self) -> None:
@@ -226,21 +227,23 @@ class _Case:
     def _note_robots(self, request: LoggedRequest) -> None:
         if not request.complete or request.location:
             return
-        self._robots_answered.setdefault(request.host, request.end)
+        self._rules_known_at.setdefault(request.host, request.end)
         if request.status == 200:
-            self._required = max(self._required, self._web.crawl_delay(request.host))
+            self._required = max(self._required, crawl_delay(self._web, request.host))
 
     def _check_page(self, request: LoggedRequest) -> None:
-        if not self._web.allowed(request.host, request.path):
+        if not allowed(self._web, request.host, request.path):
             self._accuse(Rule.FORBIDDEN, "robots.txt disallows this path", request)
-        if request.start < self._robots_answered.get(request.host, math.inf):
-            self._accuse(Rule.RULES_UNKNOWN, "robots.txt had not been answered", request)
+        if request.start < self._rules_known_at.get(request.host, math.inf):
+            self._accuse(Rule.RULES_UNKNOWN, "there was no response to robots.txt yet", request)
         url = request.url
-        before = self._answered.get(url)
+        before = self._responses.get(url)
         if before is not None:
-            self.repeated.append(Violation(Rule.REPEATED, self.domain, "answered before", (before, request)))
+            self.repeated.append(
+                Violation(Rule.REPEATED, self.domain, "there was a response before", (before, request))
+            )
         if request.complete and 0 < request.status < 500:
-            self._answered[url] = request
+            self._responses[url] = request
 
     def _check_size(self, visit: LoggedVisit) -> None:
         if visit.pages > 1 or visit.hops > MAX_HOPS or len(visit.requests) > MAX_REQUESTS:

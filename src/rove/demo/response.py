@@ -14,7 +14,7 @@ CODINGS = ("gzip", "deflate", "br")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteAnswer:
+class WebResponse:
     """Status, headers and body of a response. The server adds the headers that frame the body."""
 
     status: int
@@ -26,7 +26,7 @@ class SiteAnswer:
     cut_after: int | None = None
     """Close the connection after this many bytes of the body, although more were announced."""
     fails_first: bool = False
-    """Only the first request gets this response; later ones are answered with `again`."""
+    """Only the first request gets this response. Later ones get the response with `again`."""
 
     @property
     def location(self) -> str:
@@ -34,12 +34,12 @@ class SiteAnswer:
         return next((value for name, value in self.headers if name == "Location"), "")
 
 
-def success(content: PageContent, *, coding: str = "", chunked: bool = False) -> SiteAnswer:
+def success(content: PageContent, *, coding: str = "", chunked: bool = False) -> WebResponse:
     """Make a 200 response, with a content coding if given."""
     type_header = ("Content-Type", content.content_type)
     if not coding:
-        return SiteAnswer(status=200, headers=(type_header,), body=content.body, chunked=chunked)
-    return SiteAnswer(
+        return WebResponse(status=200, headers=(type_header,), body=content.body, chunked=chunked)
+    return WebResponse(
         status=200,
         headers=(type_header, ("Content-Encoding", coding), ("Vary", "Accept-Encoding")),
         body=_encode(content.body, coding),
@@ -47,18 +47,18 @@ def success(content: PageContent, *, coding: str = "", chunked: bool = False) ->
     )
 
 
-def refusal(status: int, *, retry_after: int | None = None) -> SiteAnswer:
+def refusal(status: int, *, retry_after: int | None = None) -> WebResponse:
     """Make a 4xx or 5xx response with an error page."""
     content = error_page(status)
     headers = [("Content-Type", content.content_type)]
     if retry_after is not None:
         headers.append(("Retry-After", str(retry_after)))
-    return SiteAnswer(status=status, headers=tuple(headers), body=content.body)
+    return WebResponse(status=status, headers=tuple(headers), body=content.body)
 
 
-def redirect(status: int, location: str) -> SiteAnswer:
+def redirect(status: int, location: str) -> WebResponse:
     """Make a 3xx response."""
-    return SiteAnswer(status=status, headers=(("Location", location), ("Content-Type", "text/plain")))
+    return WebResponse(status=status, headers=(("Location", location), ("Content-Type", "text/plain")))
 
 
 def _encode(body: bytes, coding: str) -> bytes:

@@ -1,28 +1,76 @@
-"""Cheap pages for benchmarks, assembled from prepared parts.
+"""A small web of cheap pages, assembled from prepared parts.
 
-They take a sixth of the time of page.py, so that the server does not slow down the crawler. The links are real: each
-page links to the next one of its host, a random selection of the others, and other hosts.
+A page takes a sixth of the time of the demo's pages, so that the server does not slow down the crawler. The links are
+real: each page links to the next one of its host, a random selection of the others, and other hosts.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from rove.demo.draw import Draw
 from rove.demo.page import PageContent
-from rove.demo.profile import Profile
+from rove.demo.profile import EntryKind, Profile, RobotsKind, SiteShape
 from rove.demo.prose import LANGUAGES, paragraphs
-from rove.demo.site import Host, SitePlan
+from rove.demo.response import WebResponse, success
+from rove.demo.site import Entry, Host, SitePlan, Spot
+from rove.demo.web import SmallWeb
 
 _VARIANTS = 16
 _LINK_BYTES = 55
 """Average length of a link."""
 
 
-class PlainPages:
-    """Makes the pages of a web with the `plain` setting."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainProfile(Profile):
+    """The settings of a plain web. Of those for pages and links, only numbers, lengths and `offsite_share` apply."""
 
-    def __init__(self, plan: SitePlan, profile: Profile) -> None:
+    secure: bool = False
+    """Links are https. The server then needs a certificate."""
+    linked_hosts: float = 0
+    """If not 0, all links lead to the first `linked_hosts` hosts."""
+
+
+BENCH = PlainProfile(
+    pages_per_host=(200, 200),
+    page_bytes=(40_000, 40_000),
+    links_per_page=(60, 60),
+    offsite_share=0.2,
+    entries={EntryKind.PAGE: 1},
+    robots={RobotsKind.PRIVATE: 1},
+    shapes={SiteShape.BARE: 1},
+    crawl_delay=0.0,
+    restricted=0.0,
+    odd_links=0.0,
+    odd_pages=0.0,
+    chunked=0.0,
+    encoded=0.0,
+    foreign_charsets=0.0,
+    slow_seconds=(0.0, 0.0),
+    latency=(0.0, 0.0),
+)
+
+
+class PlainWeb(SmallWeb):
+    """A small web in which all entries are similar open pages in UTF-8."""
+
+    def __init__(self, seed: int, hosts: int, profile: PlainProfile) -> None:
+        super().__init__(seed, hosts, profile)
+        self.plan = _PlainPlan(seed, hosts, profile)
+        self._pages = _PlainPages(self.plan, profile)
+
+    def page(self, host: Host, spot: Spot, draw: Draw, codings: tuple[str, ...]) -> WebResponse:
+        return success(self._pages.page(host, spot.entry.number))
+
+
+class _PlainPlan(SitePlan):
+    def entry(self, host: Host, position: int) -> Entry:
+        return Entry(position, EntryKind.PAGE, f"/page-{position}" if position else "/", "", 0)
+
+
+class _PlainPages:
+    def __init__(self, plan: SitePlan, profile: PlainProfile) -> None:
         self._plan = plan
         self._profile = profile
         self._scheme = "https" if profile.secure else "http"

@@ -1,6 +1,6 @@
-"""Whatever a server sends is read as something: a value comes out, soon, of bounded size, and never an exception.
+"""Reading a response never raises, whatever the server sends. The result is of bounded size and there soon.
 
-Random bytes find little, so most of what is tried is put together from the words of each language.
+Random bytes find few errors, so most inputs are put together from the words of each language.
 """
 
 from __future__ import annotations
@@ -22,23 +22,11 @@ from msgspec.structs import replace
 from rove.crawl.robots_answer import ROBOTS_LEAST_VALID_SECONDS, valid_for
 from rove.fetch.body import Decoded, Undecodable, decode, parse_codings
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
-from rove.model.outcomes import (
-    Failed,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.outcomes import Failed, Redirected, Refused, WrongType
 from rove.parse.charset import decode as to_text
 from rove.parse.charset import identify, to_utf8
 from rove.parse.guard import is_plain
-from rove.parse.html import (
-    MAX_TITLE_LENGTH,
-    Document,
-    PageSource,
-    read_html,
-    read_html_at_once,
-    read_plain,
-)
+from rove.parse.html import MAX_TITLE_LENGTH, Document, PageSource, read_html, read_html_at_once, read_plain
 from rove.parse.labels import CODECS
 from rove.parse.sitemap import MAX_CHILD_SITEMAPS, permitted, read_sitemap
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
@@ -50,11 +38,11 @@ from rove.urls.seed import parse_seed
 
 URL = "https://site.example/dir/page?q#f"
 SECONDS = 2.0
-"""CPU time for one input: hundreds of times what it takes."""
+"""CPU time allowed for one input, hundreds of times more than it needs."""
 
 
 def made_of(words: str, more: st.SearchStrategy[bytes] | None = None) -> st.SearchStrategy[bytes]:
-    """Bytes put together from words, with some that are no words between them, and repeats."""
+    """Return bytes put together from words and other pieces, some of them repeated."""
     word = st.sampled_from([word.encode("latin-1") for word in words.split(" ")])
     piece = word | st.binary(max_size=6) | st.sampled_from([b" ", b"\n", b"\0", b"\xff", b"\xc3"])
     if more is not None:
@@ -63,16 +51,16 @@ def made_of(words: str, more: st.SearchStrategy[bytes] | None = None) -> st.Sear
     return st.lists(piece | repeated, max_size=25).map(b"".join)
 
 
-def latin(found: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
-    return found.map(lambda raw: raw.decode("latin-1"))
+def latin(inputs: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
+    return inputs.map(lambda raw: raw.decode("latin-1"))
 
 
-def wide(found: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
-    """Text with letters of all scripts, and with halves of letters."""
+def wide(inputs: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
+    """Return text with letters of all scripts, and with lone surrogates."""
     return (
-        latin(found)
+        latin(inputs)
         | st.text(st.characters(), max_size=60)
-        | found.map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+        | inputs.map(lambda raw: raw.decode("utf-8", "surrogateescape"))
     )
 
 
@@ -86,12 +74,12 @@ html = made_of(
 )
 charsets = made_of(
     "<meta charset= content='text/html;charset= utf-8 utf-16 gbk shift_jis iso-2022-jp x-user-defined hz-gb-2312 > ' "
-    '<?xml encoding= ?> <!-- --> http-equiv=content-type \xef\xbb\xbf \xff\xfe \xfe\xff \x1b$B \x82\xa0 "',
+    '<?xml encoding= ?> <!-- --> http-equiv=content-type \xef\xbb\xbf \xff\xfe \xfe\xff \x1b$B \x82\xa0 "'
 )
 robots_txt = made_of(
     "User-agent: Disallow: Allow: Crawl-delay: Sitemap: rove * / /a $ *$ % %2F %zz # : "
     "http://x.example/s.xml 1e999 inf nan -1 0.5 99999999999999999999 \xef\xbb\xbf \xff\xfe "
-    "<html> <!-- --> Dissallow user\tagent",
+    "<html> <!-- --> Dissallow user\tagent"
 )
 dates = (
     "Sun, 06 Nov 1994 08:49:37 GMT 99999 +9999 -9999 00:00:00 31 Feb 0000 1e9 -1 0 ; max-age= max-age=1 no-cache "
@@ -106,13 +94,7 @@ header_values = latin(
 header_names = st.sampled_from(
     [
         *("Retry-After", "Date", "Expires", "Cache-Control", "Age", "X-Robots-Tag", "Content-Type"),
-        *(
-            "Content-Encoding",
-            "content-encoding",
-            "Location",
-            "Transfer-Encoding",
-            "Content-Length",
-        ),
+        *("Content-Encoding", "content-encoding", "Location", "Transfer-Encoding", "Content-Length"),
     ]
 )
 heads = st.tuples(
@@ -122,24 +104,21 @@ heads = st.tuples(
 xml = made_of(
     "<?xml version='1.0'?> <urlset> <url> <loc> </loc> </url> <sitemapindex> <sitemap> <rss> <link> </link> <feed> "
     "<link\thref= /> <!DOCTYPE [ ]> <!ENTITY lol 'lol'> &lol; &amp; &#x41; &#xD800; &#1114112; <![CDATA[ ]]> <!-- --> "
-    "http://site.example/a https://other.example/ a:loc xmlns= > < \" '",
+    "http://site.example/a https://other.example/ a:loc xmlns= > < \" '"
 )
 packed = st.builds(
-    lambda raw, cut, junk: gzip.compress(raw)[: -cut or None] + junk,
-    xml,
-    st.integers(0, 12),
-    st.binary(max_size=10),
+    lambda raw, cut, junk: gzip.compress(raw)[: -cut or None] + junk, xml, st.integers(0, 12), st.binary(max_size=10)
 )
 urls = wide(
     made_of(
         "http:// https:// // / \\ : @ . .. ./ ../ ? # % %2e %2F %zz %C3%A9 [ ] [::1] 127.1 0x7f.1 xn-- xn--a \xc3\xbc "
         "\xe3\x80\x82 \xc2\xad \xef\xbc\x8e example.com co.uk localhost :80 :0 :99999 user:pw@ a= & + \t \r "
-        "javascript: data: file: %00 \x7f",
+        "javascript: data: file: %00 \x7f"
     )
 )
 
 
-def answer(body: bytes, content_type: str | None = None) -> PageSource:
+def source(body: bytes, content_type: str | None = None) -> PageSource:
     return PageSource(body=body, url=URL, content_type=content_type, max_links=50, max_text=500)
 
 
@@ -148,19 +127,19 @@ def check_document(document: Document) -> None:
     assert len(document.text) <= 500 and len(document.links) <= 50
     for link in document.links:
         assert canonical(link.text) == link
-    msgspec.msgpack.encode(document)  # it has to pass between processes, and into a database
+    msgspec.msgpack.encode(document)  # it passes between processes and into a database
     fingerprint(document.text)
 
 
 def check_html(body: bytes) -> None:
-    document = read_html(answer(body))
+    document = read_html(source(body))
     check_document(document)
-    at_once = read_html_at_once(answer(body))
+    at_once = read_html_at_once(source(body))
     assert at_once is None or at_once == document
 
 
 def check_plain(body: bytes) -> None:
-    check_document(read_plain(answer(body)))
+    check_document(read_plain(source(body)))
 
 
 def check_charset(given_: tuple[bytes, str]) -> None:
@@ -191,8 +170,8 @@ def check_head(given_: tuple[int, list[tuple[str, str]]]) -> None:
     lines = [b"HTTP/1.1 200 OK", *(f"{key}: {value}".encode("latin-1") for key, value in headers)]
     read = parse_head(lines, url=URL, address="192.0.2.1", status=status)
     for response in (read, replace(read, headers=headers)):
-        found = judge(response, frozenset({"text/html"}))
-        assert isinstance(found, ReadBody | Redirected | Refused | WrongType | Failed)
+        decision = judge(response, frozenset({"text/html"}))
+        assert isinstance(decision, ReadBody | Redirected | Refused | WrongType | Failed)
         for now in (0.0, 1.7e9, None):
             wait = retry_after(response, now)
             assert wait is None or 0 <= wait <= DAY
@@ -212,26 +191,26 @@ def check_codings(given_: tuple[list[str], bytes, bool]) -> None:
     values, wire, is_cut = given_
     codings = parse_codings(values)
     if isinstance(codings, tuple):
-        found = decode(wire, codings, limit=100, wire_cut=is_cut)
-        assert isinstance(found, Undecodable) or len(found.body) <= 100 or not codings
-        assert isinstance(found, Decoded | Undecodable)
+        decoded = decode(wire, codings, limit=100, wire_cut=is_cut)
+        assert isinstance(decoded, Undecodable) or len(decoded.body) <= 100 or not codings
+        assert isinstance(decoded, Decoded | Undecodable)
 
 
 def check_sitemap(body: bytes) -> None:
-    found = read_sitemap(body, url=URL)
-    assert len(found.sitemaps) <= MAX_CHILD_SITEMAPS
-    for url in permitted(found.urls, url=URL, host="site.example"):
+    sitemap = read_sitemap(body, url=URL)
+    assert len(sitemap.sitemaps) <= MAX_CHILD_SITEMAPS
+    for url in permitted(sitemap.urls, url=URL, host="site.example"):
         assert url.host == "site.example" and canonical(url.text) == url
-    permitted(found.sitemaps, url=URL, host="site.example")
+    permitted(sitemap.sitemaps, url=URL, host="site.example")
 
 
 def check_url(text: str) -> None:
     for base in (None, parse_base(URL), parse_base(text)):
-        found = canonical(text, base)
-        if found is not None:
-            assert canonical(found.text) == found
-            assert len(found.text) <= MAX_URL_LENGTH and found.text.isascii()
-            assert found.text.startswith(found.origin + "/")
+        url = canonical(text, base)
+        if url is not None:
+            assert canonical(url.text) == url
+            assert len(url.text) <= MAX_URL_LENGTH and url.text.isascii()
+            assert url.text.startswith(url.origin + "/")
     parse_seed(text)
 
 
@@ -242,8 +221,7 @@ wires = st.binary(max_size=40) | st.builds(
     st.integers(0, 9),
 )
 coding_values = st.lists(
-    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","]) | header_values,
-    max_size=4,
+    st.sampled_from(["gzip", "br", "deflate", "x-gzip", "identity", "gzip, br", "", ","]) | header_values, max_size=4
 )
 CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "html": (html, check_html),
@@ -261,9 +239,9 @@ CHECKS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 
 
 def run(name: str, examples: int) -> None:
-    found, check = CHECKS[name]
-    # What is loaded at its first use, the detector and the public suffixes, is no input's fault.
-    read_html(answer("Текст <a href=http://a.example/>".encode("cp1251")))
+    inputs, check = CHECKS[name]
+    # The charset detector and the public suffixes load at their first use, which must not count as time of an input.
+    read_html(source("Текст <a href=http://a.example/>".encode("cp1251")))
 
     def checked(value: Any) -> None:
         started = time.process_time()
@@ -271,11 +249,9 @@ def run(name: str, examples: int) -> None:
         assert time.process_time() - started < SECONDS
 
     few = settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
     )
-    few(given(found)(checked))()
+    few(given(inputs)(checked))()
 
 
 @pytest.mark.parametrize("name", CHECKS)
