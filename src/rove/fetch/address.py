@@ -1,10 +1,10 @@
 """Decides which addresses a crawl may connect to.
 
 A link or a DNS answer can lead anywhere: to services on this machine, to its local network, to a cloud's metadata
-server. So the fetcher connects only to addresses that this guard permits, whether they come from DNS or stand in a URL.
+server. So the fetcher connects only to addresses that this guard permits, whether they come from DNS or from a URL.
 The address of a connect-to rule is exempt, because the user wrote it. Pure: takes text, returns a decision.
 
-The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here because the answers of
+The ranges are those of IANA's special-purpose registries (RFC 6890). They are listed here because the results of
 `ipaddress.is_global` differ between releases of Python.
 """
 

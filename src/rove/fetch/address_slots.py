@@ -26,8 +26,7 @@ class AddressSlots:
         return len(self._taken.keys() | self._waiting.keys())
 
     async def acquire(self, addresses: Sequence[str], within: float) -> str | None:
-        """Take a slot at the first address that has one free, and return that address; None if none is free within
-        these seconds.
+        """Take a slot at the first address with a free one, and return the address; None if all stay busy this long.
 
         The caller must release the slot.
         """
@@ -44,13 +43,10 @@ class AddressSlots:
         except asyncio.CancelledError:
             if waiter.done():
                 self.release(waiter.result())
-            else:
-                self._leave(waiter, addresses)
             raise
-        if waiter.done():
-            return waiter.result()
-        self._leave(waiter, addresses)
-        return None
+        finally:
+            self._leave(waiter, addresses)
+        return waiter.result() if waiter.done() else None
 
     def release(self, address: str) -> None:
         """Free a slot, or pass it on to the first waiter."""
@@ -65,7 +61,7 @@ class AddressSlots:
             del self._taken[address]
 
     def _leave(self, waiter: _Waiter, addresses: Sequence[str]) -> None:
-        """Take a waiter out of the queues of all its addresses."""
+        """Remove a waiter from the queues of all its addresses."""
         for address in addresses:
             waiting = self._waiting.get(address)
             if waiting is not None:

@@ -1,6 +1,6 @@
-"""Rules that map hosts to a fixed address instead of asking DNS: `PATTERN=ADDRESS[:PORT]`.
+"""Rules that map hosts to a fixed address instead of a DNS lookup: `PATTERN=ADDRESS[:PORT]`.
 
-They serve to crawl a server that is not public yet, and to test against a web on loopback.
+Use them to crawl a server that is not public yet, or to test against a web on loopback.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ConnectRule:
     address: str
     """An IP address, without brackets."""
     port: int | None = None
-    """None keeps the port of the URL."""
+    """None means the port of the URL."""
 
 
 def parse_connect_to(text: str) -> ConnectRule:
@@ -49,7 +49,7 @@ def parse_connect_to(text: str) -> ConnectRule:
     except ValueError:
         raise UsageError(
             f"'{parts['v4'] or parts['v6'] or ''}' in the connect-to rule '{text}'"
-            " is not an IP address. A host name cannot stand here."
+            " is not an IP address. Host names are not allowed here."
         ) from None
     if "%" in str(address):
         raise UsageError(f"The address in the connect-to rule '{text}' must not have a zone.")

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import aiodns
@@ -60,7 +61,7 @@ class DnsAnswer:
 
 
 class Lookup(Protocol):
-    """Asks DNS, without a cache of ours."""
+    """Looks up names in DNS, without a cache."""
 
     async def look_up(self, host: str) -> DnsAnswer | Failed:
         """Look up the addresses of a name."""
@@ -132,9 +133,9 @@ class CachingResolver:
 
 
 class AresLookup:
-    """Asks the name servers of this machine, or those given as 'address:port', with c-ares.
+    """Queries the name servers of this machine, or those given as 'address:port', with c-ares.
 
-    It asks for IPv6 addresses only if a name has no IPv4 address. That halves the number of queries, and avoids
+    It queries IPv6 addresses only if a name has no IPv4 address. That halves the number of queries, and avoids
     connection attempts over IPv6 on the many machines without it.
     """
 
@@ -146,9 +147,7 @@ class AresLookup:
         tries: int = 3,
         renew_after: int = RENEW_AFTER,
     ) -> None:
-        self._servers = servers
-        self._timeout = timeout
-        self._tries = tries
+        self._new_channel = partial(aiodns.DNSResolver, nameservers=servers, timeout=timeout, tries=tries)
         self._renew_after = renew_after
         self._queries = 0
         self._channels: list[aiodns.DNSResolver] = []
@@ -187,7 +186,7 @@ class AresLookup:
         except aiodns.error.DNSError as error:
             if error.args[0] != aiodns.error.ARES_EBADRESP:
                 raise
-        alone = self._new_channel()
+        alone = self._new_channel(loop=asyncio.get_running_loop())
         try:
             return await alone.query_dns(host, record_type)
         finally:
@@ -202,19 +201,11 @@ class AresLookup:
         """Return the channel to use. It is made on first use, because it belongs to the running loop."""
         if not self._channels or self._queries >= self._renew_after:
             self._queries = 0
-            self._channels.append(self._new_channel())
+            self._channels.append(self._new_channel(loop=asyncio.get_running_loop()))
             if len(self._channels) > 2:
                 await self._channels.pop(0).close()
         self._queries += 1
         return self._channels[-1]
-
-    def _new_channel(self) -> aiodns.DNSResolver:
-        return aiodns.DNSResolver(
-            loop=asyncio.get_running_loop(),
-            nameservers=self._servers,
-            timeout=self._timeout,
-            tries=self._tries,
-        )
 
 
 def parse_name_server(text: str) -> str:

@@ -1,7 +1,7 @@
-"""One request over one curl handle: sends it, collects the answer, and stops as soon as the outcome is clear.
+"""One request over one curl handle: sends it, collects the response, and stops as soon as the outcome is clear.
 
-libcurl calls back when the connection stands, for each header line and for each piece of the body. It would print and
-lose an exception raised there, so the callbacks keep it and end the transfer, and `run` raises it.
+libcurl calls back when the connection is ready, for each header line and for each piece of the body. It would print and
+lose an exception raised there, so the callbacks store it and end the transfer, and `run` raises it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from msgspec.structs import replace
 from rove.fetch.address import same_address
 from rove.fetch.body import BODY_CUT, DECOMPRESSION_CUT, Undecodable, decode
 from rove.fetch.contract import Request
-from rove.fetch.failure import (
-    CurlError,
-    detail_of,
-    ended_without_notice,
-    is_local_shortage,
-    kind_of,
-)
+from rove.fetch.failure import CurlError, detail_of, ended_without_notice, is_local_shortage, kind_of
 from rove.fetch.handle import CurlHandle
 from rove.fetch.head import (
     MAX_DRAINED,
@@ -46,16 +40,10 @@ _STOP = 0
 
 
 class Exchange:
-    """One request and its answer. Use it once."""
+    """One request and its response. Use it once."""
 
     def __init__(
-        self,
-        handle: CurlHandle,
-        request: Request,
-        *,
-        address: str,
-        deadlines: Deadlines,
-        limits: FetchLimits,
+        self, handle: CurlHandle, request: Request, *, address: str, deadlines: Deadlines, limits: FetchLimits
     ) -> None:
         self._handle = handle
         self._request = request
@@ -145,7 +133,7 @@ class Exchange:
         return outcome
 
     def _may_be_left_over(self, failed: Failed) -> bool:
-        """Whether the bytes that were not HTTP may be the rest of the previous answer on the connection.
+        """Whether the bytes that were not HTTP may be the rest of the previous response on the connection.
 
         TLS may have decrypted that rest already, where `is_silent` does not see it. Then the connection is to blame
         and not the page, which deserves another try over a new connection.
@@ -186,7 +174,7 @@ class Exchange:
     def _failure(self) -> Failed:
         error = self._error
         if error is None:
-            # libcurl takes a head that breaks off for an answer without a body
+            # libcurl takes a head that breaks off for a response without a body
             return self._failed(FailureKind.RESET, "the connection ended within the head")
         detail = detail_of(error)
         if error[0] == pycurl.E_OPERATION_TIMEDOUT:
@@ -224,31 +212,28 @@ class Exchange:
     # Callbacks of libcurl
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
-        """Called when the connection stands, TLS included, before the request is sent."""
+        """Called when the connection is ready, TLS included, before the request is sent."""
         try:
             if not same_address(peer, self._address):
                 detail = f"connected to {peer} instead of {self._address}"
                 self._outcome = self._failed(FailureKind.ADDRESS_REFUSED, detail)
-                return int(pycurl.PREREQFUNC_ABORT)
-            if self._sent_at:
+            elif self._sent_at:
                 # libcurl would silently repeat the request over a new connection
-                detail = "the connection that was left open ended without an answer"
+                detail = "the connection that was left open ended without a response"
                 self._outcome = self._failed(FailureKind.RESET, detail)
-                return int(pycurl.PREREQFUNC_ABORT)
-            self._sent_at = self._loop.time()
-            self._check_later()
+            else:
+                self._sent_at = self._loop.time()
+                self._check_later()
+                return int(pycurl.PREREQFUNC_OK)
         except BaseException as exception:
             self._exception = exception
-            return int(pycurl.PREREQFUNC_ABORT)
-        return int(pycurl.PREREQFUNC_OK)
+        return int(pycurl.PREREQFUNC_ABORT)
 
     def _on_header(self, line: bytes) -> int | None:
         """Called for each line of a head, and of the trailer of a chunked body."""
         try:
             lines = self._lines
             lines.append(line)
-            if len(line) > 2 and len(lines) <= MAX_HEAD_LINES:
-                return None
             if len(lines) > MAX_HEAD_LINES:
                 return self._stop(self._failed(FailureKind.PROTOCOL, "too many header lines"))
             # some releases of libcurl end a trailer with a blank line too
@@ -262,7 +247,7 @@ class Exchange:
     def _on_head(self, lines: list[bytes]) -> int | None:
         status = parse_status(lines[0]) if lines else None
         if status is None or status == 101:
-            return self._stop(self._failed(FailureKind.PROTOCOL, "not an HTTP answer"))
+            return self._stop(self._failed(FailureKind.PROTOCOL, "not an HTTP response"))
         if status < 200:
             # RFC 9110 15.2: an interim head, the final one follows
             self._head_start = len(self._lines)
@@ -346,14 +331,14 @@ class Exchange:
         return sum(map(len, self._lines)) + self._size
 
     def _abort(self, outcome: Outcome) -> None:
-        """End the transfer from outside of libcurl, unless it has ended."""
+        """End the transfer outside of libcurl's callbacks, unless it has ended."""
         if self._future is not None and self._future.cancel():
             self._outcome = outcome
 
     # Waiting for memory
 
     def _pause(self) -> int:
-        """Accept nothing more for now; libcurl keeps the current piece."""
+        """Accept nothing more for now; libcurl holds back the current piece."""
         self._pauses.begin(self._loop.time())
         self._loop.call_soon(self._extend_timeout)  # a callback may set no options
         return int(pycurl.WRITEFUNC_PAUSE)

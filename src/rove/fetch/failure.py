@@ -13,42 +13,25 @@ from rove.model.outcomes import FailureKind
 CurlError = tuple[int, str]
 """libcurl's error code and message."""
 
-_TOO_LARGE = 100  # CURLE_TOO_LARGE, which pycurl does not name
 _DETAIL_LENGTH = 200
-_SHORTAGES = frozenset(
-    {
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EADDRNOTAVAIL,
-        errno.EAGAIN,
-        errno.ENOBUFS,
-        errno.ENOMEM,
-    }
-)
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
 """No file, local port or memory for a connection."""
 
+# Every other error is a violation of the protocol.
 _KINDS: Mapping[int, FailureKind] = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: FailureKind.PROTOCOL,  # also for HTTP/0.9
-    pycurl.E_URL_MALFORMAT: FailureKind.PROTOCOL,
     pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.DNS,
     pycurl.E_COULDNT_CONNECT: FailureKind.CONNECT,
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: FailureKind.PROTOCOL,
-    pycurl.E_HTTP2: FailureKind.PROTOCOL,
     pycurl.E_PARTIAL_FILE: FailureKind.RESET,
     pycurl.E_SSL_CONNECT_ERROR: FailureKind.TLS,
     pycurl.E_INTERFACE_FAILED: FailureKind.CONNECT,
     pycurl.E_GOT_NOTHING: FailureKind.RESET,
-    pycurl.E_SSL_ENGINE_NOTFOUND: FailureKind.TLS,
-    pycurl.E_SSL_ENGINE_SETFAILED: FailureKind.TLS,
     pycurl.E_SEND_ERROR: FailureKind.RESET,
-    pycurl.E_RECV_ERROR: FailureKind.PROTOCOL,  # RESET if there is an errno, see kind_of
     pycurl.E_SSL_CERTPROBLEM: FailureKind.TLS,
     pycurl.E_SSL_CIPHER: FailureKind.TLS,
     pycurl.E_PEER_FAILED_VERIFICATION: FailureKind.TLS,
     pycurl.E_BAD_CONTENT_ENCODING: FailureKind.ENCODING,  # an unrequested transfer coding
     pycurl.E_SSL_CACERT_BADFILE: FailureKind.TLS,
     pycurl.E_SSL_SHUTDOWN_FAILED: FailureKind.TLS,
-    _TOO_LARGE: FailureKind.PROTOCOL,
 }
 
 

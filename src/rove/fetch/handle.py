@@ -6,7 +6,6 @@ import asyncio
 import re
 import select
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pycurl
@@ -26,65 +25,38 @@ _CIPHERS = "DEFAULT"
 _ALL_CIPHERS = "DEFAULT:@SECLEVEL=0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """The options that all handles of a fetcher share."""
-
-    user_agent: str
-    authorities: Path | None = None
-    """The CA file for strict connections; without one, certificates are not checked."""
-
-
 class CurlHandle:
     """A libcurl handle that serves one request after the other.
 
     It sets only the options that differ from its previous request.
     """
 
-    __slots__ = (
-        "_connect_ms",
-        "_connect_to",
-        "_has_extra_headers",
-        "_identity",
-        "_pool",
-        "_total_ms",
-        "curl",
-        "is_strict",
-        "loop",
-        "received",
-    )
-
-    def __init__(self, identity: Identity) -> None:
-        self._identity = identity
-        self.curl = _new_curl(identity)
+    def __init__(self, *, user_agent: str, authorities: Path | None) -> None:
+        """`authorities` is the CA file for strict connections; without one, certificates are not checked."""
+        self._has_authorities = authorities is not None
+        self.curl = _new_curl(user_agent)
+        if authorities is not None:
+            # libcurl reads the file once for all handles of a multi handle
+            self.curl.setopt(pycurl.CAINFO, str(authorities))
+        self._set_strict(True)
         self.loop = asyncio.get_running_loop()  # stored, because each call takes a system call
-        self.is_strict = True
-        """Whether TLS is limited to current versions and checked certificates."""
         self.received = 0
-        """Bytes of the answers that came over the connection that is held open."""
+        """Bytes of the responses that came over the connection that is held open."""
         self._pool: pycurl.CurlShare | None = None
         self._has_extra_headers = False
         self._connect_to = ""
         self._connect_ms = self._total_ms = 0
 
     def prepare(
-        self,
-        url: str,
-        *,
-        address: str,
-        port: int,
-        headers: Sequence[tuple[str, str]],
-        strict: bool,
-        keep_open: bool,
+        self, url: str, *, address: str, port: int, headers: Sequence[tuple[str, str]], strict: bool, keep_open: bool
     ) -> None:
         """Set up the next request. libcurl reuses the open connection if it fits."""
         curl = self.curl
         if strict is not self.is_strict:
-            self.is_strict = strict
-            _set_strict(curl, self._identity, strict=strict)
+            self._set_strict(strict)
         curl.setopt(pycurl.URL, url)
-        # '::' matches any host and any port: whatever the URL says, libcurl connects to the checked address and has
-        # no name left to resolve.
+        # '::' matches any host and any port, so libcurl connects to the checked address for every URL and has no
+        # name left to resolve.
         connect_to = f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"
         if connect_to != self._connect_to:
             curl.setopt(pycurl.CONNECT_TO, [connect_to])
@@ -124,7 +96,7 @@ class CurlHandle:
         self.curl.setopt(pycurl.WRITEFUNCTION, on_body)
 
     def note_received(self, size: int) -> None:
-        """Count the bytes of an answer, if its connection may serve another request."""
+        """Count the bytes of a response, if its connection may serve another request."""
         if self._pool is not None:
             self.received += size
 
@@ -166,6 +138,15 @@ class CurlHandle:
         self.hang_up()
         self.curl.close()
 
+    def _set_strict(self, strict: bool) -> None:
+        """Accept only current TLS and valid certificates, or any TLS."""
+        self.is_strict = strict
+        verifies = strict and self._has_authorities
+        self.curl.setopt(pycurl.SSL_VERIFYPEER, 1 if verifies else 0)
+        self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if verifies else 0)
+        self.curl.setopt(pycurl.SSL_CIPHER_LIST, _CIPHERS if strict else _ALL_CIPHERS)
+        self.curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2 if strict else pycurl.SSLVERSION_TLSv1_0)
+
     def _open_pool(self) -> None:
         """Give this handle a connection pool of its own.
 
@@ -177,7 +158,7 @@ class CurlHandle:
         self.curl.setopt(pycurl.FRESH_CONNECT, 0)
 
 
-def _new_curl(identity: Identity) -> pycurl.Curl:
+def _new_curl(user_agent: str) -> pycurl.Curl:
     curl = pycurl.Curl()
     curl.setopt(pycurl.HTTPGET, 1)
     curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
@@ -194,22 +175,9 @@ def _new_curl(identity: Identity) -> pycurl.Curl:
     curl.setopt(pycurl.NOSIGNAL, 1)
     curl.setopt(pycurl.SSL_SESSIONID_CACHE, 0)
     curl.setopt(pycurl.SSL_EC_CURVES, _CURVES)
-    if identity.authorities is not None:
-        # libcurl reads the file once for all handles of a multi handle
-        curl.setopt(pycurl.CAINFO, str(identity.authorities))
-    _set_strict(curl, identity, strict=True)
-    curl.setopt(pycurl.USERAGENT, identity.user_agent)
+    curl.setopt(pycurl.USERAGENT, user_agent)
     curl.setopt(pycurl.HTTPHEADER, _HEADERS)
     return curl
-
-
-def _set_strict(curl: pycurl.Curl, identity: Identity, *, strict: bool) -> None:
-    """Accept only current TLS and valid certificates, or any TLS."""
-    verifies = strict and identity.authorities is not None
-    curl.setopt(pycurl.SSL_VERIFYPEER, 1 if verifies else 0)
-    curl.setopt(pycurl.SSL_VERIFYHOST, 2 if verifies else 0)
-    curl.setopt(pycurl.SSL_CIPHER_LIST, _CIPHERS if strict else _ALL_CIPHERS)
-    curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2 if strict else pycurl.SSLVERSION_TLSv1_0)
 
 
 def header_lines(headers: Iterable[tuple[str, str]]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Parses the head of an answer and decides whether to read the body.
+"""Parses the head of a response and decides whether to read the body.
 
 Pure: takes header lines, returns a Response and a decision.
 """
@@ -11,14 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Redirected, Refused, Response, WrongType
 
 MAX_HEAD_BYTES = 256 * 1024
 MAX_HEAD_LINES = 200
@@ -67,13 +60,7 @@ def parse_head(lines: Sequence[bytes], *, url: str, address: str, status: int) -
         for name, colon, value in [field.partition(":") for field in fields]
         if colon
     ]
-    return Response(
-        url=url,
-        status=status,
-        status_line=status_line.rstrip(_BLANK),
-        headers=headers,
-        address=address,
-    )
+    return Response(url=url, status=status, status_line=status_line.rstrip(_BLANK), headers=headers, address=address)
 
 
 def judge(
@@ -102,12 +89,7 @@ def judge(
         return WrongType(response=response)
     codings = parse_codings(coding_headers)
     if isinstance(codings, Undecodable):
-        return Failed(
-            kind=FailureKind.ENCODING,
-            detail=codings.detail,
-            address=response.address,
-            status=status,
-        )
+        return Failed(kind=FailureKind.ENCODING, detail=codings.detail, address=response.address, status=status)
     delimited = "content-length" in headers or "transfer-encoding" in headers
     return ReadBody(codings=codings, delimited=delimited)
 
@@ -115,7 +97,7 @@ def judge(
 def is_worth_draining(response: Response) -> bool:
     """Whether to read an unwanted body to its end, so that the connection can serve another request.
 
-    False for redirects, which mostly lead to another origin, and for answers after which the visit ends.
+    False for redirects, which mostly lead to another origin, and for responses after which the visit ends.
     """
     status = response.status
     if (status != _NOT_MODIFIED and not 400 <= status < 500) or status == _TOO_MANY:

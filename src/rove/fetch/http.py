@@ -1,4 +1,4 @@
-"""The fetcher: takes a request and returns an outcome, whatever the web does in between.
+"""The fetcher: takes a request and returns an outcome, for every behaviour of the server.
 
 The router names the addresses that may be used (route.py), and libcurl, driven by asyncio, connects to exactly those.
 Each request has a connection of its own, because the crawl comes back to a host only after its delay, when the server
@@ -8,7 +8,8 @@ would have closed it. Only within a visit may a connection stay open for the nex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from rove.fetch.connect_to import ConnectRule
 from rove.fetch.contract import Request
 from rove.fetch.dns import Resolver
 from rove.fetch.exchange import Exchange
-from rove.fetch.handle import CurlHandle, Identity
+from rove.fetch.handle import CurlHandle
 from rove.fetch.limits import Deadlines, FetchLimits
 from rove.fetch.loop_lag import LoopLag
 from rove.fetch.route import Route, Router
@@ -34,6 +35,7 @@ MIN_WAIT = 0.001
 MIN_LAG = 0.2
 """Event-loop lag below this is not subtracted from the server's response time."""
 _UNCONNECTED = (FailureKind.CONNECT, FailureKind.TIMEOUT_CONNECT)
+"""Failures after which another address might do better."""
 
 
 class _Attempt(NamedTuple):
@@ -60,12 +62,12 @@ class CurlFetcher:
         authorities: Path | None = None,
         strict_tls: bool = False,
     ) -> None:
-        """Set up a fetcher.
+        """Set up a fetcher for the running event loop.
 
         `per_address` limits the open connections to one address. `authorities` is the CA file that certificates are
         checked against. `strict_tls` refuses pages with bad certificates instead of marking them.
         """
-        self._identity = Identity(user_agent=user_agent, authorities=authorities)
+        self._new_handle = partial(CurlHandle, user_agent=user_agent, authorities=authorities)
         self._strict_tls = strict_tls
         self._known_sites = KnownSites()
         self._router = Router(resolver=resolver, guard=guard or AddressGuard(), connect_to=connect_to)
@@ -74,39 +76,24 @@ class CurlFetcher:
         self._multi = pycurl.AsyncCurlMulti()
         self._unused: list[CurlHandle] = []
         self._idle: set[IdleConnection] = set()
-        self._in_flight = 0
-        self._clock: Callable[[], float] | None = None
-        self._lag: LoopLag | None = None
-
-    @property
-    def in_flight(self) -> int:
-        """The number of requests that have not ended."""
-        return self._in_flight
+        self._clock = asyncio.get_running_loop().time
+        self._lag = LoopLag()
 
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
-        clock = self._clock = self._clock or asyncio.get_running_loop().time
-        lag = self._lag = self._lag or LoopLag()
-        lag_before = lag.seconds
-        started = clock()
-        deadline = started + min(self._limits.total, request.timeout)
-        self._in_flight += 1
-        try:
-            lookup_timeout = min(deadline - started, self._limits.connect)
-            route = await self._router.route(request.url, lookup_timeout)
-            if isinstance(route, Failed):
-                return route
-            latest = started + request.timeout
-            outcome = await self._try_addresses(request, route, clock, deadline, latest)
-            lag_seconds = lag.seconds - lag_before
-            return _add_wait(outcome, lag_seconds) if lag_seconds > MIN_LAG else outcome
-        finally:
-            self._in_flight -= 1
+        lag_before = self._lag.seconds
+        started = self._clock()
+        timeout = min(self._limits.total, request.timeout)
+        route = await self._router.route(request.url, min(timeout, self._limits.connect))
+        if isinstance(route, Failed):
+            return route
+        outcome = await self._try_addresses(request, route, started + timeout, started + request.timeout)
+        lag = self._lag.seconds - lag_before
+        return _add_wait(outcome, lag) if lag > MIN_LAG else outcome
 
     async def close(self) -> None:
         """Abort all requests, then free the handles and the resolver."""
-        if self._lag is not None:
-            self._lag.close()
+        self._lag.close()
         for connection in list(self._idle):
             connection.close()
         await self._multi.aclose()
@@ -117,15 +104,9 @@ class CurlFetcher:
 
     # Trying addresses
 
-    async def _try_addresses(
-        self,
-        request: Request,
-        route: Route,
-        clock: Callable[[], float],
-        deadline: float,
-        latest: float,
-    ) -> Outcome:
+    async def _try_addresses(self, request: Request, route: Route, deadline: float, latest: float) -> Outcome:
         """Try one address after the other until one accepts the connection."""
+        clock = self._clock
         untried = list(route.addresses)
         idle = self._take_idle(request, route)
         connect_left = self._limits.connect
@@ -137,7 +118,8 @@ class CurlFetcher:
             else:
                 address = await self._acquire(untried, deadline - waiting_since)
             if address is None:
-                return _busy(untried, last_tried)
+                detail = f"{', '.join(untried)} stayed busy with as many connections as are allowed"
+                return Failed(kind=FailureKind.BUSY, detail=detail, address=last_tried)
             now = clock()
             waited += now - waiting_since
             deadlines = Deadlines(
@@ -151,13 +133,13 @@ class CurlFetcher:
                 outcome = await self._try(attempt, None if idle is None else idle.handle)
             finally:
                 idle = None
-                # a connection that stays open keeps its slot
+                # a connection that stays open still occupies its slot
                 if request.connection is None or request.connection.idle is None:
                     self._release(address)
             connect_left -= clock() - now
             last_tried = address
             untried.remove(address)
-            if not untried or not _is_unconnected(outcome):
+            if not untried or not isinstance(outcome, Failed) or outcome.kind not in _UNCONNECTED:
                 return _add_wait(outcome, waited) if waited > MIN_WAIT else outcome
 
     async def _acquire(self, addresses: Sequence[str], within: float) -> str | None:
@@ -170,7 +152,7 @@ class CurlFetcher:
     async def _try(self, attempt: _Attempt, handle: CurlHandle | None) -> Outcome:
         """Try one address, over the open connection of `handle` if there is one.
 
-        If its TLS is doubtful, accept and mark it at a second attempt, unless TLS is to be strict.
+        If its TLS is doubtful, a second attempt accepts and marks it, unless TLS must be strict.
         """
         origin = attempt.route.origin
         marks = None if self._strict_tls else self._known_sites.marks(origin)
@@ -188,7 +170,7 @@ class CurlFetcher:
 
     async def _exchange(self, attempt: _Attempt, handle: CurlHandle | None, *, strict: bool) -> Outcome:
         if handle is None:
-            handle = self._unused.pop() if self._unused else CurlHandle(self._identity)
+            handle = self._unused.pop() if self._unused else self._new_handle()
         request, route, address, deadlines = attempt
         try:
             if self._multi.closed:
@@ -213,11 +195,7 @@ class CurlFetcher:
 
     def _leave_open(self, handle: CurlHandle, route: Route, address: str) -> IdleConnection:
         connection = IdleConnection(
-            handle,
-            route,
-            address=address,
-            seconds=self._limits.keep_open,
-            on_close=self._on_idle_closed,
+            handle, route, address=address, seconds=self._limits.keep_open, on_close=self._on_idle_closed
         )
         self._idle.add(connection)
         return connection
@@ -232,18 +210,14 @@ class CurlFetcher:
         if request.connection is None:
             return None
         idle, request.connection.idle = request.connection.idle, None
-        if isinstance(idle, IdleConnection) and idle.fits(route):
+        if idle is None:
+            return None
+        if idle.fits(route):
             idle.take()
             self._idle.discard(idle)
             return idle
-        if idle is not None:
-            idle.close()
+        idle.close()
         return None
-
-
-def _is_unconnected(outcome: Outcome) -> bool:
-    """Whether another address might do better."""
-    return isinstance(outcome, Failed) and outcome.kind in _UNCONNECTED
 
 
 def _with_marks(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
@@ -254,17 +228,8 @@ def _with_marks(outcome: Outcome, marks: tuple[str, ...]) -> Outcome:
 
 
 def _add_wait(outcome: Outcome, seconds: float) -> Outcome:
-    """Note time of the request that was our own doing and not the server's."""
+    """Add to the time that the request waited for rove itself and not for the server."""
     if isinstance(outcome, Failed):
         return replace(outcome, waited=outcome.waited + seconds)
     waited = outcome.response.waited + seconds
     return replace(outcome, response=replace(outcome.response, waited=waited))
-
-
-def _busy(addresses: Sequence[str], last_tried: str) -> Failed:
-    """The failure of a request for which no slot became free in time."""
-    return Failed(
-        kind=FailureKind.BUSY,
-        detail=f"{', '.join(addresses)} stayed busy with as many connections as are allowed",
-        address=last_tried,
-    )

@@ -14,7 +14,7 @@ class FetchLimits:
     connect: float = 10.0
     """For the DNS lookup, and again for connecting, TLS included."""
     first_byte: float = 20.0
-    """From sending the request to the first line of the answer."""
+    """From sending the request to the first line of the response."""
     total: float = 60.0
     window: float = 20.0
     """The transfer rate is measured over this time."""

@@ -23,17 +23,17 @@ Trouble = tuple[FailureKind, str]
 
 
 class RateGuard:
-    """Watches the progress of one answer."""
+    """Watches the progress of one response."""
 
     __slots__ = ("_earlier", "_limits", "_sent_at", "_window")
 
     def __init__(self, limits: FetchLimits, *, sent_at: float, earlier: int = 0) -> None:
-        """`earlier` is the size of the answers that the same connection brought before."""
+        """`earlier` is the size of the responses that the same connection brought before."""
         self._limits = limits
         self._sent_at = sent_at
         self._earlier = earlier
         self._window: tuple[float, int] | None = None
-        """When the current window began, and the size of the answer at that time."""
+        """When the current window began, and the size of the response at that time."""
 
     def restart(self) -> None:
         """Start a new window at the next check."""
@@ -42,20 +42,20 @@ class RateGuard:
     def check(self, *, now: float, size: int, received: int | None) -> Trouble | None:
         """Return why the transfer must end, or None.
 
-        `size` counts the answer's head and body so far, `received` everything that its connection received.
+        `size` counts the response's head and body so far, `received` everything that its connection received.
         """
         limits = self._limits
         if not size:
             if now - self._sent_at < limits.first_byte:
                 return None
-            detail = f"no answer within {limits.first_byte:.1f} s of the request"
+            detail = f"no response within {limits.first_byte:.1f} s of the request"
             return FailureKind.TIMEOUT_FIRST_BYTE, detail
         if self._window is None:
             self._window = now, size
             return None
         useful = self._earlier + size
         if received is not None and received > 2 * useful + limits.max_overhead:
-            return FailureKind.PROTOCOL, f"{received:,} bytes were sent for {useful:,} of an answer"
+            return FailureKind.PROTOCOL, f"{received:,} bytes were sent for {useful:,} of a response"
         began, size_then = self._window
         if now - began < limits.window:
             return None

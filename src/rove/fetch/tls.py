@@ -2,7 +2,7 @@
 
 A broad crawl reads public pages and sends no secrets, so it fetches a page behind a bad certificate and marks it. But
 libcurl reports a bad certificate only by refusing it. So the first connection to a site is strict. If it fails, a
-second one accepts any TLS, and its answer is marked with the reason. The result is remembered for a while, so that most
+second one accepts any TLS, and the page is marked with the reason. The result is cached for a while, so that most
 connections neither verify, which adds a quarter to the cost of a handshake, nor are made twice.
 """
 

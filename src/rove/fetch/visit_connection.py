@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from rove.fetch.handle import CurlHandle
 from rove.fetch.route import Route
-
-
-class Closable(Protocol):
-    """An open connection, as far as a visit knows it."""
-
-    def close(self) -> None:
-        """Close it. Closing it twice is harmless."""
 
 
 class VisitConnection:
@@ -27,7 +19,7 @@ class VisitConnection:
     __slots__ = ("idle",)
 
     def __init__(self) -> None:
-        self.idle: Closable | None = None
+        self.idle: IdleConnection | None = None
 
     def close(self) -> None:
         """Close the connection if one is open."""
@@ -38,8 +30,6 @@ class VisitConnection:
 
 class IdleConnection:
     """An open connection that waits for the next request, with its handle and its slot at the address."""
-
-    __slots__ = ("_is_waiting", "_on_close", "_origin", "_port", "_timer", "address", "handle")
 
     def __init__(
         self,
@@ -53,7 +43,7 @@ class IdleConnection:
         """Wait for `seconds`. `on_close` frees the handle and the slot of a connection that was not used again."""
         self.handle = handle
         self.address = address
-        self._origin, self._port = route.origin, route.port
+        self._route = route
         self._on_close = on_close
         self._is_waiting = True
         self._timer = asyncio.get_running_loop().call_later(seconds, self.close)
@@ -62,8 +52,7 @@ class IdleConnection:
         """Whether a request may use it: same origin, at an address that was checked for this request."""
         return (
             self._is_waiting
-            and route.origin == self._origin
-            and route.port == self._port
+            and (route.origin, route.port) == (self._route.origin, self._route.port)
             and self.address in route.addresses
             and self.handle.is_silent
         )
@@ -74,7 +63,7 @@ class IdleConnection:
         self._timer.cancel()
 
     def close(self) -> None:
-        """Close the connection if it is still waiting."""
+        """Close the connection if it is still waiting. Closing it twice is harmless."""
         if self._is_waiting:
             self.take()
             self._on_close(self)

@@ -16,7 +16,7 @@ from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry import is_temporary_status
 from rove.urls.canonical import canonical, parse_base
-from rove.urls.origin import host_of, origin_of
+from rove.urls.origin import host_and_port, origin_of
 
 ROUNDING_MS = 5
 """Tolerance for times, which are recorded in whole milliseconds and computed from two clocks."""
@@ -278,7 +278,7 @@ class ExclusionCheck:
 
     def _covering(self, origin: str) -> Sequence[Exclusion]:
         """Return the exclusions of an origin's host, one for each period in which one held."""
-        host = host_of(origin)
+        host, _ = host_and_port(origin)
         if not self._any.covers(host):
             return ()
         matches = ((span, covered.covering(host)) for covered, span in self._spans)

@@ -1,4 +1,4 @@
-"""Find the character encoding of a body as browsers do, and decode it.
+"""Finds the character encoding of a body as browsers do, and decodes it.
 
 In this order: byte order mark, charset in the header, declaration in the page, UTF-8 if the bytes are valid UTF-8, a
 guess, windows-1252. Unknown labels are ignored, and wrong ones give replacement characters, so no page raises an error.
@@ -14,11 +14,7 @@ from rove.parse.labels import CODECS, encoding_named
 
 FALLBACK = "windows-1252"
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_BE, "utf-16be"),
-    (codecs.BOM_UTF16_LE, "utf-16le"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 # UTF-16 without a byte order mark is recognized by its first character, because pages start with "<".
 _WIDE_STARTS = ((b"<\0", "utf-16le"), (b"\0<", "utf-16be"))
 

@@ -37,23 +37,9 @@ _DATE = r"""
     (?: \s{0,4} (?P<zone>[+-]\d\d(?::?\d\d)? | (?:ZONE)\b) )?
 """
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ZONES = {
-    # Hours ahead of UTC (RFC 822, section 5.1). An unknown zone counts as UTC (RFC 5322, section 4.3).
-    "est": -5,
-    "edt": -4,
-    "cst": -6,
-    "cdt": -5,
-    "mst": -7,
-    "mdt": -6,
-    "pst": -8,
-    "pdt": -7,
-    "cet": 1,
-    "cest": 2,
-    "gmt": 0,
-    "utc": 0,
-    "ut": 0,
-    "z": 0,
-}
+_US_ZONES = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
+_ZONES = _US_ZONES | {"cet": 1, "cest": 2, "gmt": 0, "utc": 0, "ut": 0, "z": 0}
+"""Hours ahead of UTC (RFC 822, section 5.1). An unknown zone counts as UTC (RFC 5322, section 4.3)."""
 _UNAVAILABLE = re.compile(
     r"unavailable_after \s{0,9} [:=]? \s{0,9} (?: "
     + _DATE.replace("MONTH", "|".join(_MONTHS)).replace("ZONE", "|".join(_ZONES))
@@ -67,17 +53,14 @@ _SEPARATORS = re.compile(r"[\s,;:=]+")
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What a page forbids. `|` combines two sources."""
+    """The restrictions of a page."""
 
     noindex: bool = False
     nofollow: bool = False
 
     def __or__(self, other: Directives) -> Directives:
-        """Combine two sources: whatever one of them forbids is forbidden."""
+        """Combine two sources: a restriction of either one applies."""
         return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
-
-
-UNRESTRICTED = Directives()
 
 
 def read_headers(values: Iterable[str], *, now: float) -> Directives:
@@ -101,8 +84,6 @@ def read_metas(contents: Iterable[str], *, now: float) -> Directives:
 
 
 def _directives(words: set[str]) -> Directives:
-    if not words:
-        return UNRESTRICTED
     none = "none" in words
     return Directives(none or "noindex" in words, none or "nofollow" in words)
 

@@ -1,7 +1,7 @@
-"""HTML pages: title, text, links, and what the page asks of robots.
+"""Reads HTML pages: title, text, links and robots directives.
 
 This is the hot path: one pass in Python over the elements, everything else in the parser's C code. The pass unwraps
-inline elements (their text stays) and removes what is not shown. Whatever then separates two texts is a block.
+inline elements (their text stays) and removes elements that are not shown. Only blocks then separate texts.
 
 The text is all of <body> except
 - script, style, template and noscript ("enable JavaScript" is of no use to readers of the text);
@@ -14,10 +14,10 @@ Links come from the whole page, shown or not, except from scripts, templates and
 browser with scripts, because otherwise the content of noscript could end the head too early.
 
 A page that says `nofollow` has no links, refreshes and canonical links included. The large search engines document a
-refresh as a redirect and `nofollow` as a rule for links, but not what happens when both are present. Somebody who sends
-visitors on with `nofollow` probably does not mean robots.
+refresh as a redirect and `nofollow` as a rule for links, but not the two together. A site that combines them probably
+does not want robots to follow the refresh.
 
-The amount of text and links is limited. A document says if something was cut.
+The amount of text and links is limited. The marks of a document say which of them were cut.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from selectolax.lexbor import (
-    LexborCSSSelector,
-    LexborDocumentOptions,
-    LexborHTMLParser,
-    LexborNode,
-)
+from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas
@@ -166,13 +161,13 @@ def read_plain(page: PageSource) -> Document:
     """Read a plain text, with its lines and indents."""
     text = keep_lines(decode(page.body, page.content_type))
     utf8, is_cut = _cut(tidy(text), page.max_text)
-    asked = read_headers(page.robots_tags, now=page.now)
+    directives = read_headers(page.robots_tags, now=page.now)
     return Document(
         title="",
         utf8=utf8,
         links=(),
-        noindex=asked.noindex,
-        nofollow=asked.nofollow,
+        noindex=directives.noindex,
+        nofollow=directives.nofollow,
         marks=(TEXT_CUT,) if is_cut else (),
     )
 
@@ -190,12 +185,12 @@ def _read(raw: bytes, page: PageSource, *, max_nodes: int | None) -> Document:
         raise _TooManyNodes
     title = _title(tree)
     gathered = _gather(tree, nodes)
-    asked = read_headers(page.robots_tags, now=page.now)
-    asked |= read_metas(gathered.robots, now=page.now)
+    directives = read_headers(page.robots_tags, now=page.now)
+    directives |= read_metas(gathered.robots, now=page.now)
     utf8, text_is_cut = _cut(_text(tree, gathered.preformatted), page.max_text)
     links: tuple[CrawlUrl, ...] = ()
     links_are_cut = False
-    if not asked.nofollow:
+    if not directives.nofollow:
         links, links_are_cut = resolve(
             gathered.hrefs,
             url=page.url,
@@ -208,8 +203,8 @@ def _read(raw: bytes, page: PageSource, *, max_nodes: int | None) -> Document:
         title=title,
         utf8=utf8,
         links=links,
-        noindex=asked.noindex,
-        nofollow=asked.nofollow,
+        noindex=directives.noindex,
+        nofollow=directives.nofollow,
         marks=tuple(mark for mark, is_cut in cuts.items() if is_cut),
     )
 

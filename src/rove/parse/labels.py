@@ -1,8 +1,8 @@
-"""Encoding labels and what they stand for in the WHATWG Encoding standard.
+"""Maps encoding labels to encodings, as the WHATWG Encoding standard defines.
 
 Python's codec registry would be wrong here. It has codecs that are not web encodings (hex, zlib, idna, utf-7,
 unicode_escape), and some names mean other encodings on the web (latin-1 is windows-1252, gb2312 is all of gb18030). The
-standard's "replacement" labels are left out, so such a page is treated as one without a label.
+standard's "replacement" labels are left out, so a page with such a label counts as one without a label.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ iso-8859-3 iso8859-3
 iso-8859-4 iso8859-4
     csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4
 iso-8859-5 iso8859-5
-    csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5
-    iso_8859-5:1988
+    csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988
 iso-8859-6 iso8859-6
-    arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e
-    iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987
+    arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e iso-8859-6-i iso-ir-127
+    iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987
 iso-8859-7 iso8859-7
-    csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597
-    iso_8859-7 iso_8859-7:1987 sun_eu_greek
+    csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7 iso_8859-7:1987
+    sun_eu_greek
 iso-8859-8 iso8859-8
-    csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598
-    iso_8859-8 iso_8859-8:1988 visual
+    csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 iso_8859-8:1988
+    visual
 iso-8859-8-i iso8859-8
     csiso88598i iso-8859-8-i logical
 iso-8859-10 iso8859-10
@@ -57,14 +56,13 @@ windows-1250 cp1250
 windows-1251 cp1251
     cp1251 windows-1251 x-cp1251
 windows-1252 cp1252
-    ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1
-    iso88591 iso_8859-1 iso_8859-1:1987 l1 latin-1 latin1 us-ascii windows-1252 x-cp1252
-    x-user-defined
+    ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1
+    iso_8859-1:1987 l1 latin-1 latin1 us-ascii windows-1252 x-cp1252 x-user-defined
 windows-1253 cp1253
     cp1253 windows-1253 x-cp1253
 windows-1254 cp1254
-    cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5
-    latin5 windows-1254 x-cp1254
+    cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 windows-1254
+    x-cp1254
 windows-1255 cp1255
     cp1255 windows-1255 x-cp1255
 windows-1256 cp1256
@@ -88,8 +86,7 @@ iso-2022-jp iso2022_jp_ext
 shift_jis cp932
     csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis
 euc-kr cp949
-    cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601
-    ksc_5601 windows-949
+    cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949
 utf-16be utf-16-be
     unicodefffe utf-16be
 utf-16le utf-16-le

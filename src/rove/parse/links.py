@@ -21,26 +21,9 @@ _LONG = 250
 """No host has more characters. Only the host can get shorter when an href becomes a URL."""
 _WHITE_SPACE = "\t\n\f\r "
 _OTHER_SCHEMES = (
-    "about:",
-    "blob:",
-    "callto:",
-    "data:",
-    "fax:",
-    "file:",
-    "ftp:",
-    "geo:",
-    "intent:",
-    "javascript:",
-    "mailto:",
-    "market:",
-    "news:",
-    "skype:",
-    "sms:",
-    "tel:",
-    "viber:",
-    "webcal:",
-    "whatsapp:",
-)
+    "about:", "blob:", "callto:", "data:", "fax:", "file:", "ftp:", "geo:", "intent:", "javascript:", "mailto:",
+    "market:", "news:", "skype:", "sms:", "tel:", "viber:", "webcal:", "whatsapp:",
+)  # fmt: skip
 _LONGEST_SCHEME = max(map(len, _OTHER_SCHEMES))
 _NOT_FOLLOWED = frozenset({"nofollow", "sponsored", "ugc"})
 

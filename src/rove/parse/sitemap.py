@@ -59,17 +59,15 @@ class Sitemap:
     """The sitemaps that a sitemap index lists."""
 
 
-EMPTY = Sitemap()
-
-
 def read_sitemap(body: bytes, *, url: str) -> Sitemap:
     """Read a sitemap that was fetched from `url`. Never raises: unusable bytes give an empty Sitemap."""
     text = decode(decompressed(body), None)
     if not re.match(r"\s*+<", text):
-        return Sitemap(urls=_distinct(_lines(text), MAX_SITEMAP_URLS))
+        lines = (match[0] for match in islice(_LINE.finditer(text), _MAX_ELEMENTS))
+        return Sitemap(urls=_distinct(lines, MAX_SITEMAP_URLS))
     root = _root(text)
     if root is None:
-        return EMPTY
+        return Sitemap()
     prefix, name = root["prefix"] or "", root["name"]
     if name == "urlset":
         return Sitemap(urls=_distinct(_texts(text, f"{prefix}loc"), MAX_SITEMAP_URLS))
@@ -79,7 +77,7 @@ def read_sitemap(body: bytes, *, url: str) -> Sitemap:
         return Sitemap(urls=_absolute(_texts(text, "link"), url))
     if name == "feed":
         return Sitemap(urls=_absolute(_atom_links(text, f"{prefix}link"), url))
-    return EMPTY
+    return Sitemap()
 
 
 def permitted(texts: Iterable[str], *, url: str, host: str, ignored: IgnoredParams | None = None) -> list[CrawlUrl]:
@@ -149,10 +147,6 @@ def _atom_links(text: str, element: str) -> Iterator[str]:
         attributes = {name: one or two for name, one, two in _ATTRIBUTE.findall(match[1] or "")}
         if attributes.get("rel", "alternate") == "alternate":
             yield _unescaped(attributes.get("href", "")).strip()
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (match[0] for match in islice(_LINE.finditer(text), _MAX_ELEMENTS))
 
 
 def _absolute(texts: Iterable[str], url: str) -> tuple[str, ...]:

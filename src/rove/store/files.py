@@ -120,12 +120,12 @@ def hold(fd: int) -> bool:
     return True
 
 
-def store_error(error: OSError, directory: Path) -> StoreError:
-    """Turn an error of the kernel into one with a message for the user."""
+def store_error(error: OSError, attempt: str, remedy: str = "free some space and resume") -> StoreError:
+    """Turn an error of the kernel into one with a message for the user, who can free disk space as `remedy` says."""
     reason = error.strerror or str(error)
     if is_disk_full(error):
-        return DiskFull(f"no disk space left for pages in {directory} ({reason}); free some space and resume")
-    return StoreError(f"could not write pages to {directory}: {reason}")
+        return DiskFull(f"no disk space left to {attempt} ({reason}); {remedy}")
+    return StoreError(f"could not {attempt}: {reason}")
 
 
 def open_name(path: Path) -> Path:

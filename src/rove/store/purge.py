@@ -1,4 +1,4 @@
-"""Delete records from finished WARC files: the part of `rove purge` that handles the files.
+"""Deletes records from finished WARC files: the part of `rove purge` that handles the files.
 
 The database knows where each record is and learns of a move only afterwards. So at every moment, even if the process is
 killed, each remaining record must be where the database says, in the old file or in the new one. For each file:
@@ -13,8 +13,8 @@ killed, each remaining record must be where the database says, in the old file o
 5. The caller updates the database and calls `finish`.
 6. Delete the old file, then `purge.json`.
 
-File names are synced between the steps. A purge that finds a `purge.json` continues after step 3, whichever domain it
-was for, and the caller gets the same move again. If the old file is gone, the database was updated, and only
+File names are synced between the steps. A purge that finds a `purge.json` continues after step 3, even if it was for
+another domain, and the caller gets the same move again. If the old file is gone, the database was updated, and only
 `purge.json` is left to delete. Recovery and the store ignore all these names, so a crawl may run in between.
 """
 
@@ -22,48 +22,36 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from rove.errors import DiskFull, StoreError, is_disk_full
-from rove.store.files import sync_directory, write_all
-from rove.store.purge_plan import (
-    Copied,
-    Heirs,
-    Inherited,
-    Moves,
-    PurgePlan,
-    copy,
-    new_file,
-    no_heirs,
-)
+from rove.errors import StoreError
+from rove.store.files import store_error, sync_directory, write_all
+from rove.store.purge_plan import Copied, Heirs, Inherited, Moves, PurgePlan, copy, new_file
 from rove.store.record import NotARecord
 from rove.store.recovery import recover
 from rove.store.scan import scan
 
 STEP_NAME = "purge.json"
 COPY_SUFFIX = ".purge"
-_PARTIAL_SUFFIX = ".partial"
-
 _NUMBERED = re.compile(r"(?P<name>.*?)(?:-p(?P<number>[0-9]+))?\.warc\.gz", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """A file whose records moved, so that its rows in the database must be updated."""
+class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
+    """A file whose records moved, so that its rows in the database must be updated: the content of `purge.json`."""
 
     old: str
     new: str | None
     """None if no record is left."""
-    moved: Mapping[int, int]
+    moved: Moves
     """Old to new offset of each remaining record. Records at all other old offsets are deleted."""
-    lengths: Mapping[int, int] = field(default_factory=dict)
+    lengths: dict[int, int]
     """New lengths, by old offset, of records that lost a reference to a purged page. Other lengths are unchanged."""
-    inherited: Mapping[int, Inherited] = field(default_factory=dict)
+    inherited: dict[int, Inherited]
     """Texts of purged pages that other pages inherit, by old offset."""
     removed: int
     bytes_freed: int
@@ -74,28 +62,16 @@ class Rewritten:
         return len(self.moved) + len(self.inherited)
 
 
-class _PurgeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `purge.json`."""
-
-    old: str
-    new: str | None
-    removed: int
-    bytes_freed: int
-    moved_from: bytes
-    moved_to: bytes
-    lengths: dict[int, int] = {}
-    inherited: dict[int, Inherited] = {}
-
-
 class Purge:
     """Rewrites the WARC files of a directory without some of their records, while no crawl writes to it."""
 
-    def __init__(self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs = no_heirs) -> None:
+    def __init__(self, directory: Path, is_purged: Callable[[str], bool], heirs: Heirs) -> None:
         """`is_purged` decides by the URL of a record; `heirs` finds pages that inherit the texts of purged ones."""
         self._directory = directory
         self._is_purged = is_purged
         self._heirs = heirs
         self._step_path = directory / STEP_NAME
+        self._partial_step = directory / f"{STEP_NAME}.partial"
 
     def rewrite(self) -> Iterator[Rewritten]:
         """Rewrite one file after another, starting with one that an earlier purge did not finish.
@@ -133,15 +109,7 @@ class Purge:
                 self._delete_step()
                 return None
             self._rename_copy(step)
-        return Rewritten(
-            old=step.old,
-            new=step.new,
-            moved=Moves(step.moved_from, step.moved_to),
-            lengths=step.lengths,
-            inherited=step.inherited,
-            removed=step.removed,
-            bytes_freed=step.bytes_freed,
-        )
+            return step
 
     def finish(self, old: str) -> None:
         """Delete the old version of a rewritten file, after the database has been updated."""
@@ -165,7 +133,17 @@ class Purge:
                 if new is not None:
                     copied = copy(fd, _copy_name(new), new.name, plan)
                     sync_directory(self._directory)
-                self._write_partial_step(_step(fd, path, new, plan, copied))
+                step = Rewritten(
+                    old=path.name,
+                    new=new.name if new else None,
+                    moved=copied.moves,
+                    lengths=copied.lengths,
+                    inherited=copied.inherited,
+                    removed=plan.removed,
+                    bytes_freed=os.fstat(fd).st_size - copied.size,
+                )
+                with new_file(self._partial_step) as out:
+                    write_all(out, msgspec.json.encode(step, enc_hook=Moves.as_bytes))
             except BaseException:
                 with suppress(OSError):  # the next purge deletes them
                     self._remove_copies()
@@ -200,7 +178,7 @@ class Purge:
             if not new.exists():
                 return new
 
-    def _rename_copy(self, step: _PurgeStep) -> None:
+    def _rename_copy(self, step: Rewritten) -> None:
         """Give the copy its final name, once `purge.json` exists."""
         if step.new is None:
             return
@@ -220,21 +198,13 @@ class Purge:
         for path in (*self._directory.glob(f"*.warc.gz{COPY_SUFFIX}"), self._partial_step):
             path.unlink(missing_ok=True)
 
-    @property
-    def _partial_step(self) -> Path:
-        return self._directory / f"{STEP_NAME}{_PARTIAL_SUFFIX}"
-
-    def _read_step(self) -> _PurgeStep | None:
+    def _read_step(self) -> Rewritten | None:
         try:
-            return msgspec.json.decode(self._step_path.read_bytes(), type=_PurgeStep)
+            return msgspec.json.decode(self._step_path.read_bytes(), type=Rewritten, dec_hook=_moves)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
             raise StoreError(f"could not read {self._step_path}: {error}") from error
-
-    def _write_partial_step(self, step: _PurgeStep) -> None:
-        with new_file(self._partial_step) as fd:
-            write_all(fd, msgspec.json.encode(step))
 
     def _delete_step(self) -> None:
         self._step_path.unlink()
@@ -246,13 +216,8 @@ def _as_store_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        if is_disk_full(error):
-            raise DiskFull(
-                f"no disk space left to rewrite pages in {directory} ({reason}); a purge needs as much space"
-                " as the largest file there, so free some and purge again"
-            ) from error
-        raise StoreError(f"could not rewrite pages in {directory}: {reason}") from error
+        remedy = "a purge needs as much space as the largest file there, so free some and purge again"
+        raise store_error(error, f"rewrite pages in {directory}", remedy) from error
 
 
 def _copy_name(path: Path) -> Path:
@@ -260,15 +225,6 @@ def _copy_name(path: Path) -> Path:
     return path.with_name(path.name + COPY_SUFFIX)
 
 
-def _step(fd: int, path: Path, new: Path | None, plan: PurgePlan, copied: Copied) -> _PurgeStep:
-    moved_from, moved_to = copied.moves.as_bytes()
-    return _PurgeStep(
-        old=path.name,
-        new=new.name if new else None,
-        removed=plan.removed,
-        bytes_freed=os.fstat(fd).st_size - copied.size,
-        moved_from=moved_from,
-        moved_to=moved_to,
-        lengths=copied.lengths,
-        inherited=copied.inherited,
-    )
+def _moves(_: type[Moves], encoded: list[str]) -> Moves:
+    """Decode the only field of `purge.json` that is not plain JSON."""
+    return Moves(*map(b64decode, encoded))

@@ -1,4 +1,4 @@
-"""The plan for purging one WARC file: which records are deleted, copied or rewritten; and the copy itself.
+"""The plan for purging one WARC file: which records are deleted, copied or rewritten. It also makes the copy.
 
 Two kinds of records are rewritten. A text is stored once, in the record of the first page that had it. If that page is
 purged and other pages have the same text, one of them inherits the text, and its record names that page. A revisit
@@ -22,7 +22,6 @@ from rove.model.ledger import Location
 from rove.store.contract import Page
 from rove.store.files import write_all
 from rove.store.record import (
-    DEFAULT_LEVEL,
     REFERRED_URL,
     Record,
     compress,
@@ -62,11 +61,6 @@ Heirs = Callable[[Sequence[tuple[int, Location]]], Mapping[int, Heir]]
 """Takes the hashes and locations of texts whose pages are purged; returns the heirs by offset."""
 
 
-def no_heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
-    """Let no page inherit a text, for stores in which pages do not share texts."""
-    return {}
-
-
 class Moves(Mapping[int, int]):
     """Maps old offsets to new ones, both ascending, in 16 bytes per record."""
 
@@ -100,7 +94,7 @@ class Moves(Mapping[int, int]):
 
 @dataclass(slots=True, kw_only=True)
 class PurgePlan:
-    """What happens to each record of a file."""
+    """Collects what must happen to each record of a file."""
 
     file: str
     is_purged: Callable[[str], bool]
@@ -119,7 +113,7 @@ class PurgePlan:
     inherited: dict[int, tuple[int, int, Heir]] = field(default_factory=dict)
     """Length, hash and heir of each inherited text, by offset."""
     _orphans: list[tuple[int, Location]] = field(default_factory=list)
-    """Texts of purged pages for which `heirs` has not been asked yet."""
+    """Texts of purged pages for which `heirs` has not been called yet."""
 
     @property
     def changes_nothing(self) -> bool:
@@ -224,7 +218,7 @@ def _record(fd: int, offset: int, length: int) -> Record:
 
 def _write(out: int, record: bytes) -> int:
     """Write a record and return its compressed length."""
-    member = compress(record, DEFAULT_LEVEL)
+    member = compress(record)
     write_all(out, member)
     return len(member)
 

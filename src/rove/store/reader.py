@@ -1,4 +1,4 @@
-"""Read single records by their location, also while the crawl is running."""
+"""Reads single records by their location, also while the crawl is running."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from rove.errors import StoreError
 from rove.model.ledger import Content, Location
 from rove.store.files import open_name
-from rove.store.record import NotARecord, Record, decompress, text_block
+from rove.store.record import NotARecord, Record, decompress, sha1_64, sha1_of
 
 
 class WarcReader:
@@ -24,7 +24,7 @@ class WarcReader:
     def read_content(self, content: Content) -> str:
         """Return a text that several pages share; raise StoreError if it is missing or another text."""
         block = self._read(content.where, "conversion", None).block
-        if text_block(block).sha1_64 != content.sha1_64:
+        if sha1_64(sha1_of(block)) != content.sha1_64:
             raise StoreError(f"the record in {self._position(content.where)} is another text")
         return block.decode("utf-8", "replace")
 
@@ -55,18 +55,12 @@ class WarcReader:
         for path in (final, open_name(final), final):
             try:
                 fd = os.open(path, os.O_RDONLY)
+                try:
+                    return os.pread(fd, location.length, location.offset)
+                finally:
+                    os.close(fd)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise _unreadable(path, error) from error
-            try:
-                return os.pread(fd, location.length, location.offset)
-            except OSError as error:
-                raise _unreadable(path, error) from error
-            finally:
-                os.close(fd)
+                raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
         raise StoreError(f"the WARC file {final} is missing")
-
-
-def _unreadable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path} cannot be read: {error.strerror or error}")

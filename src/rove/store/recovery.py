@@ -1,4 +1,4 @@
-"""Recovery after a crash: open WARC files are truncated to whole records and finished before the crawl resumes.
+"""Recovery after a crash: truncates open WARC files to whole records and finishes them before the crawl resumes.
 
 Only the end of such a file can be damaged, by a batch for which write() had not returned. After a power cut the damaged
 part may contain anything, for instance zeros followed by whole records. So every record is read from the start, and the
@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rove.errors import StoreError
 from rove.store.files import OPEN_SUFFIX, hold, store_error, sync_directory
@@ -20,9 +20,8 @@ from rove.store.record import NotARecord
 from rove.store.scan import scan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryReport:
-    """Counts of what recovery did."""
+class RecoveryReport(NamedTuple):
+    """Counts the results of a recovery."""
 
     files: int = 0
     """Files that were finished."""
@@ -33,15 +32,6 @@ class RecoveryReport:
     records: int = 0
     """Records in the finished files."""
     bytes_cut: int = 0
-
-    def __add__(self, other: RecoveryReport) -> RecoveryReport:
-        return RecoveryReport(
-            files=self.files + other.files,
-            removed=self.removed + other.removed,
-            in_use=self.in_use + other.in_use,
-            records=self.records + other.records,
-            bytes_cut=self.bytes_cut + other.bytes_cut,
-        )
 
 
 def recover(directory: Path) -> RecoveryReport:
@@ -55,8 +45,8 @@ def recover(directory: Path) -> RecoveryReport:
             reports = list(threads.map(_recover_file, left_open))
         sync_directory(directory)
     except OSError as error:
-        raise store_error(error, directory) from error
-    return sum(reports, RecoveryReport())
+        raise store_error(error, f"write pages to {directory}") from error
+    return RecoveryReport(*map(sum, zip(*reports, strict=True)))
 
 
 def _recover_file(path: Path) -> RecoveryReport:

@@ -1,4 +1,4 @@
-"""Scan a whole WARC file, record by record, without holding its content in memory.
+"""Scans a whole WARC file, record by record, without holding its content in memory.
 
 Recovery and purge need this. The end of a gzip member is known only after decompressing it, which ISA-L does in half
 the time of zlib.
@@ -14,13 +14,7 @@ import xxhash
 from isal import isal_zlib
 
 from rove.resources.gunzip import GZIP_WBITS
-from rove.store.record import (
-    HEAD_END,
-    RECORD_END,
-    NotARecord,
-    content_length,
-    parse_head,
-)
+from rove.store.record import HEAD_END, RECORD_END, NotARecord, content_length, parse_head
 from rove.urls.fingerprint import signed
 
 _IsalError: type[Exception] = isal_zlib.error  # type: ignore[assignment]

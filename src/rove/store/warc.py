@@ -1,8 +1,8 @@
 """The page store: standard WARC files, durable before the frontier refers to them.
 
 When `write` returns, the batch and the name of its file are on the disk. A batch is stored completely or not at all.
-Only a crash can leave part of one. Recovery then keeps its whole records (recovery.py); nothing refers to them, so they
-do no harm.
+Only a crash can leave part of one. Recovery then preserves its whole records (recovery.py). Nothing refers to them, so
+they do no harm.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rove.resources.spare_files import SpareFiles, at_once
 from rove.store.contract import Keep, Page, Stored
 from rove.store.files import OpenFile, store_error, sync_directory
 from rove.store.record import (
-    DEFAULT_LEVEL,
     compress,
     new_record_id,
     response_record,
     revisit_record,
-    text_block,
+    sha1_64,
+    sha1_of,
     text_record,
     warcinfo_record,
 )
@@ -58,7 +58,6 @@ class WarcStore:
         software: str,
         info: Mapping[str, str] | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
-        level: int = DEFAULT_LEVEL,
         spare: SpareFiles | None = None,
     ) -> None:
         """`name` is the prefix of file names; `software` and `info` go into the warcinfo record of each file."""
@@ -73,7 +72,6 @@ class WarcStore:
             **(info or {}),
         }
         self._max_file_bytes = max_file_bytes
-        self._level = level
         self._serial = 0
         self._file: OpenFile | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -104,7 +102,7 @@ class WarcStore:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
         except OSError as error:
-            raise store_error(error, self._directory) from error
+            raise store_error(error, f"write pages to {self._directory}") from error
 
     def _write(self, pages: Sequence[Page], texts: dict[int, _KnownText]) -> list[Stored]:
         before = self._file
@@ -129,21 +127,21 @@ class WarcStore:
             raw = self._append_record(file, response_record(page, record_id=raw_id))
         if self._keep is Keep.RAW:
             return Stored(text=None, raw=raw)
-        block = text_block(page.text)
-        sha1_64 = None
-        if page.content_hash is not None and len(block.data) >= SHORTEST_SHARED:
-            sha1_64 = block.sha1_64
-            own = _KnownText(sha1_64, page.url, page.fetched_at)
+        sha1 = sha1_of(page.text)
+        short_hash = None
+        if page.content_hash is not None and len(page.text) >= SHORTEST_SHARED:
+            short_hash = sha1_64(sha1)
+            own = _KnownText(short_hash, page.url, page.fetched_at)
             first = texts.setdefault(page.content_hash, own)
-            if first is not own and first.sha1_64 == sha1_64:
-                record = revisit_record(page, block=block, url=first.url, fetched_at=first.fetched_at, beside=raw_id)
+            if first is not own and first.sha1_64 == short_hash:
+                record = revisit_record(page, sha1=sha1, url=first.url, fetched_at=first.fetched_at, beside=raw_id)
                 text = self._append_record(file, record)
-                return Stored(text=text, raw=raw, is_copy=True, sha1_64=sha1_64)
-        text = self._append_record(file, text_record(page, refers_to=raw_id, block=block))
-        return Stored(text=text, raw=raw, sha1_64=sha1_64)
+                return Stored(text=text, raw=raw, is_copy=True, sha1_64=short_hash)
+        text = self._append_record(file, text_record(page, sha1=sha1, refers_to=raw_id))
+        return Stored(text=text, raw=raw, sha1_64=short_hash)
 
     def _append_record(self, file: OpenFile, record: bytes) -> Location:
-        member = compress(record, self._level)
+        member = compress(record)
         return Location(file=file.name, offset=file.append(member), length=len(member))
 
     def _commit(self, touched: Sequence[OpenFile], *, has_new: bool) -> None:
@@ -187,7 +185,7 @@ class WarcStore:
             except FileExistsError:
                 continue  # another store used this name in the same second
         opening = warcinfo_record(filename=path.name, created_at=now, fields=self._info)
-        file.append(compress(opening, self._level))
+        file.append(compress(opening))
         return file
 
     def _finish(self) -> None:

@@ -20,7 +20,7 @@ import xxhash
 from rove.model.urls import NewUrl
 from rove.urls.domain import domain_of
 from rove.urls.ignored_params import IgnoredParams
-from rove.urls.origin import SHORTEST_ORIGIN, host_of, origin_of
+from rove.urls.origin import SHORTEST_ORIGIN, host_and_port, origin_of
 
 MAX_URL_LENGTH = 2_000
 
@@ -50,30 +50,13 @@ class CrawlUrl(NamedTuple):
     fingerprint: int
 
     def new_url(
-        self,
-        *,
-        depth: int,
-        hops: int = 0,
-        assume_https: bool = False,
-        sitemap_of: str = "",
-        penalty: int = 0,
+        self, *, depth: int, hops: int = 0, assume_https: bool = False, sitemap_of: str = "", penalty: int = 0
     ) -> NewUrl:
         """Make the row that adds this URL to the frontier."""
         text, _, _, domain_name, domain, fingerprint = self
         # The same as NewUrl(...), in half the time.
         return _new_tuple(
-            NewUrl,
-            (
-                domain,
-                domain_name,
-                fingerprint,
-                text,
-                depth,
-                hops,
-                assume_https,
-                sitemap_of,
-                penalty,
-            ),
+            NewUrl, (domain, domain_name, fingerprint, text, depth, hops, assume_https, sitemap_of, penalty)
         )
 
 
@@ -154,7 +137,7 @@ def _site(origin: str) -> tuple[str, str, int] | None:
     # Cached because the links of a page share a few origins.
     if "@" in origin:
         return None
-    host = host_of(origin)
+    host, _ = host_and_port(origin)
     if not host or host[0] == "." or host[-1] == ".":
         return None
     return host, *domain_of(host)

@@ -24,8 +24,8 @@ def domain_of(host: str) -> tuple[str, int]:
 
 def registrable_domain(name: str) -> str:
     """Return the registrable domain of a host name, or the name itself if it has none."""
-    # All children of a name without rules are in the same domain, or each is its own domain, so the list is asked
-    # once for all children of a parent.
+    # All children of a name without rules are in the same domain, or each is its own domain, so one search of the
+    # list serves all children of a parent.
     if name in _names_with_rules() or not name.islower() or "." in (name[0], name[-1]):
         return _suffixes().privatesuffix(name) or name
     return _domain_of_children(name.partition(".")[2]) or name

@@ -18,19 +18,11 @@ def origin_of(url: str) -> str:
     return url[: url.index("/", SHORTEST_ORIGIN)]
 
 
-def host_of(origin: str) -> str:
-    """Return the host of an origin; an IPv6 address keeps its brackets.
-
-    >>> host_of("https://a.test:8443"), host_of("http://[::1]"), host_of("http://[::1]:80")
-    ('a.test', '[::1]', '[::1]')
-    """
-    host = origin.partition("://")[2]
-    return host.rpartition(":")[0] if host.rfind(":") > host.rfind("]") else host
-
-
 @lru_cache(maxsize=8_192)
 def host_and_port(origin: str) -> tuple[str, int]:
-    """Return the host of an origin and its port, which is the scheme's default if the origin names none.
+    """Return the host of an origin and its port, which is the scheme's default if the origin has none.
+
+    An IPv6 address keeps its brackets.
 
     >>> host_and_port("https://a.test"), host_and_port("http://[::1]:81")
     (('a.test', 443), ('[::1]', 81))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
 from rove.fetch.contract import Request
+from rove.fetch.visit_connection import IdleConnection
 from rove.model.ledger import RequestKind
 from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind, Outcome
 from rove.policy.constants import VISIT_BUDGET
@@ -42,7 +44,7 @@ class LeftOpen:
 
     async def __call__(self, request: Request) -> None:
         assert request.connection is not None
-        request.connection.idle = self
+        request.connection.idle = cast(IdleConnection, self)
         if self._then is not None:
             raise self._then
 

@@ -58,7 +58,7 @@ class Server:
     host: str
     port: int
     requests: list[bytes] = field(default_factory=list)
-    asked: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    requested: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released for each request."""
     left: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released each time a client disconnects while the script holds."""
@@ -66,7 +66,7 @@ class Server:
     async def wait_for_request(self) -> None:
         """Wait for one more request."""
         async with asyncio.timeout(5):
-            await self.asked.acquire()
+            await self.requested.acquire()
 
     async def wait_for_disconnect(self) -> None:
         """Wait until one more client disconnects."""
@@ -90,7 +90,7 @@ async def serve(
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = b"" if silent else await reader.readuntil(b"\r\n\r\n")
         server.requests.append(request)
-        server.asked.release()
+        server.requested.release()
         for step in script(request) if callable(script) else script:
             if isinstance(step, bytes):
                 writer.write(step)
@@ -139,10 +139,7 @@ def blocking_server(tls: ssl.SSLContext) -> Iterator[Server]:
                 connection, _ = listening.accept()
             except OSError:
                 return
-            with (
-                contextlib.suppress(OSError),
-                tls.wrap_socket(connection, server_side=True) as peer,
-            ):
+            with contextlib.suppress(OSError), tls.wrap_socket(connection, server_side=True) as peer:
                 peer.recv(65_536)
                 peer.sendall(page(b"hello"))
 
@@ -168,11 +165,11 @@ class FakeResolver:
 
     def __init__(self, table: Mapping[str, Sequence[str] | Failed] | None = None) -> None:
         self._table = table or {}
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
         self.within: list[float] = []
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
-        self.asked.append(host)
+        self.looked_up.append(host)
         self.within.append(within)
         return self._table.get(host, ("127.0.0.1",))
 
@@ -242,7 +239,7 @@ def failure(outcome: Outcome) -> FailureKind:
 
 
 def page(body: bytes, *headers: bytes) -> bytes:
-    """Make a complete 200 answer in HTML with a Content-Length."""
+    """Make a complete 200 response in HTML with a Content-Length."""
     lines = [b"HTTP/1.1 200 OK", b"Content-Type: text/html", *headers]
     lines.append(b"Content-Length: %d" % len(body))
     return b"\r\n".join(lines) + b"\r\n\r\n" + body

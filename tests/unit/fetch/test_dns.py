@@ -34,14 +34,14 @@ class ScriptedLookup:
 
     def __init__(self, answer: DnsAnswer | Failed) -> None:
         self.answer = answer
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
         self.started = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
         self.closed = False
 
     async def look_up(self, host: str) -> DnsAnswer | Failed:
-        self.asked.append(host)
+        self.looked_up.append(host)
         self.started.set()
         await self.gate.wait()
         return self.answer
@@ -56,14 +56,7 @@ def answer(ttl: float) -> DnsAnswer:
 
 @pytest.mark.parametrize(
     ("result", "cached_for"),
-    [
-        (answer(0), 60),
-        (answer(59), 60),
-        (answer(300), 300),
-        (answer(86_400), 3_600),
-        (NOT_FOUND, 300),
-        (NO_ANSWER, 10),
-    ],
+    [(answer(0), 60), (answer(59), 60), (answer(300), 300), (answer(86_400), 3_600), (NOT_FOUND, 300), (NO_ANSWER, 10)],
 )
 @on_loop
 async def test_answers_are_cached_for_their_ttl(result: DnsAnswer | Failed, cached_for: float) -> None:
@@ -73,10 +66,10 @@ async def test_answers_are_cached_for_their_ttl(result: DnsAnswer | Failed, cach
     assert await resolver.resolve("a.test", 1) == expected
     clock.now += cached_for - 0.5
     assert await resolver.resolve("a.test", 1) == expected
-    assert lookup.asked == ["a.test"]
+    assert lookup.looked_up == ["a.test"]
     clock.now += 1
     assert await resolver.resolve("a.test", 1) == expected
-    assert lookup.asked == ["a.test", "a.test"]
+    assert lookup.looked_up == ["a.test", "a.test"]
 
 
 @on_loop
@@ -85,7 +78,7 @@ async def test_the_least_recently_used_name_is_evicted_first() -> None:
     resolver = CachingResolver(lookup, size=2, clock=Clock())
     for host in ("a", "b", "a", "c", "a", "b"):
         await resolver.resolve(host, 1)
-    assert lookup.asked == ["a", "b", "c", "b"]
+    assert lookup.looked_up == ["a", "b", "c", "b"]
 
 
 @on_loop
@@ -100,7 +93,7 @@ async def test_one_lookup_serves_all_concurrent_requests() -> None:
         await waiting[0]
     lookup.gate.set()
     assert await asyncio.gather(*waiting[1:]) == [answer(300).addresses] * 9
-    assert lookup.asked == ["a.test"]
+    assert lookup.looked_up == ["a.test"]
 
 
 @on_loop
@@ -112,7 +105,7 @@ async def test_a_request_times_out_but_the_answer_is_still_cached() -> None:
     assert isinstance(result, Failed) and result.kind is FailureKind.DNS
     lookup.gate.set()
     assert await resolver.resolve("a.test", 5) == answer(300).addresses
-    assert lookup.asked == ["a.test"]
+    assert lookup.looked_up == ["a.test"]
 
 
 @on_loop
@@ -132,8 +125,8 @@ async def test_closing_fails_the_lookups_in_flight() -> None:
 async def test_a_bug_in_a_lookup_is_raised_and_not_cached() -> None:
     class Broken(ScriptedLookup):
         async def look_up(self, host: str) -> DnsAnswer | Failed:
-            if not self.asked:
-                self.asked.append(host)
+            if not self.looked_up:
+                self.looked_up.append(host)
                 raise RuntimeError("a bug")
             return self.answer
 
@@ -154,7 +147,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self, table: Mapping[tuple[str, int], Records | int]) -> None:
         self._table = table
-        self.asked: list[tuple[str, int]] = []
+        self.queries: list[tuple[str, int]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
@@ -167,7 +160,7 @@ class NameServer(asyncio.DatagramProtocol):
         question = data[12 : position + 5]
         (record_type,) = struct.unpack_from(">H", data, position + 1)
         key = (".".join(labels), record_type)
-        self.asked.append(key)
+        self.queries.append(key)
         entry = self._table.get(key, [])
         code, records = (entry, []) if isinstance(entry, int) else (0, entry)
         head = data[:2] + struct.pack(">HHHHH", 0x8180 | code, 1, len(records), 0, 0)
@@ -207,7 +200,7 @@ async def test_a_name_with_ipv4_is_not_queried_for_ipv6() -> None:
     }
     async with name_server(table) as (server, lookup):
         assert await lookup.look_up("a.test") == DnsAnswer(addresses=("192.0.2.1", "192.0.2.2"), ttl=30)
-        assert server.asked == [("a.test", A)]
+        assert server.queries == [("a.test", A)]
 
 
 @on_loop
@@ -215,7 +208,7 @@ async def test_ipv6_is_used_if_a_name_has_no_ipv4_address() -> None:
     table: dict[tuple[str, int], Records | int] = {("six.test", AAAA): [(AAAA, 500, "2001:db8::1")]}
     async with name_server(table) as (server, lookup):
         assert await lookup.look_up("six.test") == DnsAnswer(addresses=("2001:db8::1",), ttl=500)
-        assert server.asked == [("six.test", A), ("six.test", AAAA)]
+        assert server.queries == [("six.test", A), ("six.test", AAAA)]
 
 
 @on_loop
@@ -231,11 +224,8 @@ async def test_kinds_of_failures() -> None:
             answer = await lookup.look_up(host)
             assert isinstance(answer, Failed)
             kinds[host] = answer.kind
-        assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [
-            FailureKind.DNS,
-            FailureKind.DNS_NOT_FOUND,
-        ]
-        assert ("gone.test", AAAA) not in server.asked
+        assert list(kinds.values()) == [FailureKind.DNS_NOT_FOUND] * 3 + [FailureKind.DNS, FailureKind.DNS_NOT_FOUND]
+        assert ("gone.test", AAAA) not in server.queries
 
 
 @on_loop
@@ -244,7 +234,7 @@ async def test_localhost_is_not_sent_to_dns() -> None:
         for host in ("localhost", "a.localhost"):
             answer = await lookup.look_up(host)
             assert isinstance(answer, DnsAnswer) and answer.addresses == ("127.0.0.1", "::1")
-        assert server.asked == []
+        assert server.queries == []
 
 
 @on_loop
@@ -255,4 +245,4 @@ async def test_a_new_channel_takes_over_without_losing_lookups() -> None:
             answers = [await lookup.look_up(f"{n}.test") for n in range(50)]
             assert answers == [DnsAnswer(addresses=(f"192.0.2.{n}",), ttl=60) for n in range(50)]
         # an old channel would have answered the second round from its cache
-        assert len(server.asked) == 100
+        assert len(server.queries) == 100

@@ -15,27 +15,11 @@ import pytest
 
 from rove.errors import UsageError
 from rove.fetch.contract import Request
-from rove.fetch.dns import (
-    MAX_ADDRESSES,
-    AresLookup,
-    CachingResolver,
-    DnsAnswer,
-    parse_name_server,
-)
+from rove.fetch.dns import MAX_ADDRESSES, AresLookup, CachingResolver, DnsAnswer, parse_name_server
 from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import (
-    Act,
-    FakeResolver,
-    failure,
-    fetching,
-    on_loop,
-    page,
-    parsed,
-    request_to,
-    serve,
-)
+from tests.unit.fetch.server import Act, FakeResolver, failure, fetching, on_loop, page, parsed, request_to, serve
 
 pytestmark = pytest.mark.system
 
@@ -74,7 +58,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
-        self.asked: list[str] = []
+        self.queries: list[str] = []
         self.question = asyncio.Semaphore(0)
         """Released for each query."""
 
@@ -83,7 +67,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         name = name_of(data)
-        self.asked.append(name)
+        self.queries.append(name)
         self.question.release()
         answer = self._reply(data, name)
         if answer is not None:
@@ -109,9 +93,7 @@ async def requester(reply: Reply, **options: float) -> AsyncIterator[tuple[NameS
     transport, server = await loop.create_datagram_endpoint(lambda: NameServer(reply), local_addr=("127.0.0.1", port))
     settings = {"timeout": 0.2, "tries": 2} | options
     lookup = AresLookup(
-        servers=[parse_name_server(f"127.0.0.1:{port}")],
-        timeout=settings["timeout"],
-        tries=int(settings["tries"]),
+        servers=[parse_name_server(f"127.0.0.1:{port}")], timeout=settings["timeout"], tries=int(settings["tries"])
     )
     try:
         yield server, lookup
@@ -146,7 +128,7 @@ async def test_a_name_without_an_answer_fails_by_itself() -> None:
     async with requester(slow_or_fast, timeout=0.05) as (server, lookup):
         answer = await lookup.look_up("a.slow.test")
     assert isinstance(answer, Failed) and answer.kind is FailureKind.DNS
-    assert len(server.asked) == 2
+    assert len(server.queries) == 2
 
 
 @on_loop
@@ -230,7 +212,7 @@ async def test_a_malformed_answer_is_a_failure(reply: Reply) -> None:
         answer = await lookup.look_up("odd.test")
         assert isinstance(answer, Failed), answer
         assert answer.kind in (FailureKind.DNS, FailureKind.DNS_NOT_FOUND)
-        assert 1 <= len(server.asked) <= 20
+        assert 1 <= len(server.queries) <= 20
 
 
 @on_loop
@@ -253,10 +235,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(tmp_path: Path
 
 @on_loop
 async def test_the_last_address_has_all_the_time_that_has_disconnect() -> None:
-    async with (
-        serve([Act.HOLD], silent=True) as dead,
-        fetching(limits=FetchLimits(connect=0.2)) as one,
-    ):
+    async with serve([Act.HOLD], silent=True) as dead, fetching(limits=FetchLimits(connect=0.2)) as one:
         assert failure(await one.fetch(request_to(dead, scheme="https"))) is FailureKind.TIMEOUT_CONNECT
     assert len(dead.requests) == 1
 
@@ -276,8 +255,7 @@ def test_a_name_server_is_parsed(text: str, server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "dns.test", "9.9.9.9:", "9.9.9.9:0", "9.9.9.9:65536", "[9.9.9.9", "1.2.3", "::1]:5"],
+    "text", ["", "dns.test", "9.9.9.9:", "9.9.9.9:0", "9.9.9.9:65536", "[9.9.9.9", "1.2.3", "::1]:5"]
 )
 def test_other_text_is_not_a_name_server(text: str) -> None:
     with pytest.raises(UsageError, match="name server"):

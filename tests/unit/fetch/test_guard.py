@@ -13,17 +13,7 @@ from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import Failed, FailureKind, Fetched
 from rove.policy.ports import BAD_PORTS
 from rove.urls.canonical import canonical
-from tests.unit.fetch.server import (
-    AGENT,
-    FakeResolver,
-    failure,
-    fetching,
-    on_loop,
-    page,
-    parsed,
-    request_to,
-    serve,
-)
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, request_to, serve
 
 LOOPBACK = [
     "http://127.0.0.1/",
@@ -113,7 +103,7 @@ async def test_every_spelling_of_an_address_is_refused(text: str, address: str) 
         outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.address) == (FailureKind.ADDRESS_REFUSED, address)
-    assert resolver.asked == [], "it is an address, not a name"
+    assert resolver.looked_up == [], "it is an address, not a name"
 
 
 @pytest.mark.parametrize("text", NO_URLS)
@@ -171,7 +161,7 @@ async def test_dns_rebinding_does_not_lead_to_a_forbidden_address(host: str) -> 
     assert isinstance(mixed, Fetched) and mixed.response.address == "127.0.0.2"
     assert failure(last) is FailureKind.ADDRESS_REFUSED
     assert inside.requests == []
-    assert resolver.asked == [host] * 4
+    assert resolver.looked_up == [host] * 4
 
 
 @pytest.mark.parametrize("port", sorted(BAD_PORTS))
@@ -182,7 +172,7 @@ async def test_ports_of_other_protocols_are_refused(port: int) -> None:
         outcome = await fetcher.fetch(Request(url=parsed(f"http://page.test:{port}/"), max_bytes=10))
     assert failure(outcome) is FailureKind.PORT_REFUSED
     assert isinstance(outcome, Failed) and str(port) in outcome.detail
-    assert resolver.asked == []
+    assert resolver.looked_up == []
 
 
 @pytest.mark.system

@@ -1,29 +1,18 @@
-"""Heads of answers: parsing, and the decision whether to read the body."""
+"""Heads of responses: parsing, and the decision whether to read the body."""
 
 from __future__ import annotations
 
 import pytest
 
 from rove.fetch.head import ReadBody, judge, parse_head, parse_status
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Redirected,
-    Refused,
-    Response,
-    WrongType,
-)
+from rove.model.outcomes import Failed, FailureKind, Redirected, Refused, Response, WrongType
 
 HTML = frozenset({"text/html"})
 
 
 def response(status: int, *headers: tuple[str, str]) -> Response:
     return Response(
-        url="http://a.test/",
-        status=status,
-        status_line=f"HTTP/1.1 {status} Word",
-        headers=headers,
-        address="192.0.2.1",
+        url="http://a.test/", status=status, status_line=f"HTTP/1.1 {status} Word", headers=headers, address="192.0.2.1"
     )
 
 
@@ -127,8 +116,4 @@ def test_the_plan_for_the_body() -> None:
 def test_an_unknown_coding_fails_at_the_head() -> None:
     outcome = judge(response(200, ("Content-Encoding", "zstd")), HTML)
     assert isinstance(outcome, Failed)
-    assert (outcome.kind, outcome.status, outcome.address) == (
-        FailureKind.ENCODING,
-        200,
-        "192.0.2.1",
-    )
+    assert (outcome.kind, outcome.status, outcome.address) == (FailureKind.ENCODING, 200, "192.0.2.1")

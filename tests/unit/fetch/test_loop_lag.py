@@ -28,7 +28,7 @@ async def test_a_blocked_loop_lags_by_the_time_it_was_blocked() -> None:
 async def test_lag_is_subtracted_from_the_response_time() -> None:
     async with serve([page(b"at once")]) as server, fetching() as fetcher:
         fetch = asyncio.create_task(fetcher.fetch(request_to(server)))
-        await server.asked.acquire()
+        await server.requested.acquire()
         time.sleep(0.3)  # noqa: ASYNC251 - blocks the loop on purpose
         outcome = await fetch
     assert isinstance(outcome, Fetched)

@@ -7,15 +7,7 @@ import asyncio
 import pytest
 
 from rove.fetch.head import LOCATION_DROPPED, MAX_LOCATION
-from rove.model.outcomes import (
-    MAX_MEDIA_TYPE,
-    Failed,
-    FailureKind,
-    Fetched,
-    Redirected,
-    Refused,
-    WrongType,
-)
+from rove.model.outcomes import MAX_MEDIA_TYPE, Failed, FailureKind, Fetched, Redirected, Refused, WrongType
 from tests.unit.fetch.server import Act, Script, failure, on_loop, outcome_of, page
 
 pytestmark = pytest.mark.system
@@ -36,10 +28,7 @@ PAGES = {
         OK + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"hello",
     ),
-    "chunked-twice": (
-        OK + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n5\r\nhello\r\n0\r\n\r\n",
-        b"hello",
-    ),
+    "chunked-twice": (OK + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n5\r\nhello\r\n0\r\n\r\n", b"hello"),
     "chunks-with-line-feeds": (CHUNKED + b"5\nhello\n0\n\n", b"hello"),
     "chunks-with-extensions": (CHUNKED + b"5;a=b\r\nhello\r\n0;x\r\n\r\n", b"hello"),
     "no-transfer-coding": (OK + b"Transfer-Encoding: identity\r\n\r\nhello", b"hello"),
@@ -50,18 +39,15 @@ PAGES = {
     "status-299": (b"HTTP/1.1 299 Odd\r\n\r\nhi", b"hi"),
     "tabs-in-the-status-line": (b"HTTP/1.1\t200\tOK\r\n\r\nhi", b"hi"),
     "garbage-after-the-end": (page(b"hello") + b"\0HTTP/1.1 500 No\r\n\r\n", b"hello"),
-    "a-second-answer": (page(b"hello") + page(b"other"), b"hello"),
+    "a-second-response": (page(b"hello") + page(b"other"), b"hello"),
     "no-body-at-all": (OK + b"\r\n", b""),
     "fifty-interim-heads": (b"HTTP/1.1 102 Wait\r\n\r\n" * 50 + page(b"hello"), b"hello"),
-    "an-upgrade-nobody-asked-for": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\nhi", b"hi"),
+    "an-unrequested-upgrade": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\nhi", b"hi"),
     "a-refresh": (OK + b"Refresh: 0; url=/x\r\n\r\nhi", b"hi"),
 }
 FAILURES = {
     "length-too-long": (OK + b"Content-Length: 50\r\n\r\nhello", FailureKind.RESET),
-    "length-too-long-for-memory": (
-        OK + b"Content-Length: 9223372036854775807\r\n\r\nhello",
-        FailureKind.RESET,
-    ),
+    "length-too-long-for-memory": (OK + b"Content-Length: 9223372036854775807\r\n\r\nhello", FailureKind.RESET),
     "length-and-nothing": (OK + b"Content-Length: 5\r\n\r\n", FailureKind.RESET),
     "length-negative": (OK + b"Content-Length: -5\r\n\r\nhello", FailureKind.PROTOCOL),
     "length-in-words": (OK + b"Content-Length: five\r\n\r\nhello", FailureKind.PROTOCOL),
@@ -87,10 +73,7 @@ FAILURES = {
     "cr-alone": (b"HTTP/1.1 200 OK\rContent-Type: text/html\r\rhello", FailureKind.RESET),
     "endless-cr": (OK + b"\r" * 500_000, FailureKind.PROTOCOL),
     "endless-status-line": (b"HTTP/1.1 200 " + b"a" * 500_000, FailureKind.PROTOCOL),
-    "a-hundred-thousand-interim-heads": (
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
-        FailureKind.PROTOCOL,
-    ),
+    "a-hundred-thousand-interim-heads": (b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000, FailureKind.PROTOCOL),
     "status-000": (b"HTTP/1.1 000 X\r\n\r\nhello", FailureKind.PROTOCOL),
     "status-099": (b"HTTP/1.1 099 X\r\n\r\nhello", FailureKind.PROTOCOL),
     "status-20": (b"HTTP/1.1 20 X\r\n\r\nhello", FailureKind.PROTOCOL),
@@ -117,33 +100,30 @@ REFUSALS = {
     "status-204-with-a-body": (b"HTTP/1.1 204 No Content\r\n\r\nhello", 204),
     "redirect-to-nothing": (b"HTTP/1.1 301 Moved\r\nLocation: \r\n\r\n", 301),
     "a-password-is-wanted": (b"HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=x\r\n\r\n", 401),
-    "a-proxy-password-is-wanted": (
-        b"HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\n\r\n",
-        407,
-    ),
+    "a-proxy-password-is-wanted": (b"HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\n\r\n", 407),
 }
 
 
-@pytest.mark.parametrize(("answer", "body"), PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize(("response", "body"), PAGES.values(), ids=PAGES)
 @on_loop
-async def test_these_are_still_pages(answer: bytes, body: bytes) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_are_still_pages(response: bytes, body: bytes) -> None:
+    outcome = await outcome_of([response])
     assert isinstance(outcome, Fetched), outcome
     assert (outcome.body, outcome.truncated, outcome.response.marks) == (body, False, ())
 
 
-@pytest.mark.parametrize(("answer", "kind"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(("response", "kind"), FAILURES.values(), ids=FAILURES)
 @on_loop
-async def test_these_fail(answer: bytes, kind: FailureKind) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_fail(response: bytes, kind: FailureKind) -> None:
+    outcome = await outcome_of([response])
     assert failure(outcome) is kind
     assert isinstance(outcome, Failed) and outcome.detail and outcome.address == "127.0.0.1"
 
 
-@pytest.mark.parametrize(("answer", "status"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("response", "status"), REFUSALS.values(), ids=REFUSALS)
 @on_loop
-async def test_these_are_refusals(answer: bytes, status: int) -> None:
-    outcome = await outcome_of([answer])
+async def test_these_are_refusals(response: bytes, status: int) -> None:
+    outcome = await outcome_of([response])
     assert isinstance(outcome, Refused) and outcome.response.status == status
 
 
@@ -153,9 +133,9 @@ async def test_all_of_them_at_once(kind: str) -> None:
     """Each script runs twice among all the others, the second time with its first bytes sent one by one."""
     table = PAGES if kind == "pages" else FAILURES
     scripts: list[Script] = []
-    for answer, _ in table.values():
-        pieces = [answer[n : n + 1] for n in range(min(len(answer), 300))]
-        scripts += [[answer], [*pieces, answer[300:]]]
+    for response, _ in table.values():
+        pieces = [response[n : n + 1] for n in range(min(len(response), 300))]
+        scripts += [[response], [*pieces, response[300:]]]
     outcomes = await asyncio.gather(*map(outcome_of, scripts))
     for outcome in outcomes:
         assert isinstance(outcome, Fetched if kind == "pages" else Failed), outcome

@@ -55,10 +55,10 @@ async def test_a_body_waits_for_memory_and_arrives_complete() -> None:
 async def test_a_compressed_body_and_one_of_unknown_length_wait_too() -> None:
     wire = gzip.compress(NOISE)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
-    for answer, body in [(page(wire, b"Content-Encoding: gzip"), NOISE), (head + BODY, BODY)]:
+    for response, body in [(page(wire, b"Content-Encoding: gzip"), NOISE), (head + BODY, BODY)]:
         memory = Memory(2_000 * KiB)
         full = filled(memory)
-        async with serve([answer]) as server, fetching() as fetcher:
+        async with serve([response]) as server, fetching() as fetcher:
             request = replace(request_to(server), share=Share(memory))
             fetch = asyncio.create_task(fetcher.fetch(request))
             await wait_until_paused(memory)
@@ -85,8 +85,8 @@ async def test_after_a_pause_the_server_has_its_remaining_time() -> None:
     memory = Memory(800 * KiB)
     full = filled(memory)
     limits = FetchLimits(connect=5, first_byte=5, total=0.3)
-    answer = page(BODY)
-    async with serve([answer[:-100], Act.HOLD]) as server, fetching(limits=limits) as fetcher:
+    response = page(BODY)
+    async with serve([response[:-100], Act.HOLD]) as server, fetching(limits=limits) as fetcher:
         fetch = asyncio.create_task(fetcher.fetch(replace(request_to(server), share=Share(memory))))
         await wait_until_paused(memory)
         full.keep(0)

@@ -13,16 +13,7 @@ from rove.fetch.http import CurlFetcher
 from rove.model.outcomes import FailureKind, Fetched
 from rove.urls.canonical import canonical
 from tests.unit.fetch import certificates
-from tests.unit.fetch.server import (
-    AGENT,
-    FakeResolver,
-    failure,
-    fetching,
-    on_loop,
-    page,
-    parsed,
-    serve,
-)
+from tests.unit.fetch.server import AGENT, FakeResolver, failure, fetching, on_loop, page, parsed, serve
 
 pytestmark = pytest.mark.system
 
@@ -69,7 +60,7 @@ async def test_dns_tls_and_http_use_the_same_name(
         assert url is not None
         outcome = await fetcher.fetch(Request(url=url, max_bytes=10))
     assert isinstance(outcome, Fetched)
-    assert resolver.asked == [name]
+    assert resolver.looked_up == [name]
     assert seen_names == [name]
     assert f"\r\nHost: {name}:{server.port}\r\n".encode() in server.requests[0]
 

@@ -27,7 +27,7 @@ Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 
 def judged(*steps: tuple[float, int]) -> FailureKind | None:
-    """Return the failure of an answer that reaches these sizes after these seconds."""
+    """Return the failure of an response that reaches these sizes after these seconds."""
     guard = RateGuard(LIMITS, sent_at=99.0)
     guard.check(now=100.0, size=1, received=None)
     for seconds, size in steps:
@@ -156,14 +156,13 @@ def brotlied(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("coding", "compress"),
-    [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)],
+    ("coding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotlied)]
 )
 @on_loop
 async def test_a_decompression_bomb_is_cut_and_marked(coding: str, compress: Callable[[bytes], bytes]) -> None:
     wire = compress(BOMB)
-    answer = page(wire, b"Content-Encoding: " + coding.encode())
-    outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    response = page(wire, b"Content-Encoding: " + coding.encode())
+    outcome = await outcome_of([response], max_bytes=100 * RATIO_FREE)
     assert isinstance(outcome, Fetched)
     assert (outcome.truncated, outcome.response.marks) == (True, ("decompression-cut",))
     assert len(outcome.body) == max(RATIO_FREE, MAX_RATIO * len(wire)) < len(BOMB)
@@ -172,8 +171,8 @@ async def test_a_decompression_bomb_is_cut_and_marked(coding: str, compress: Cal
 @on_loop
 async def test_a_bomb_in_a_bomb_is_measured_by_its_size_on_the_wire() -> None:
     wire = gzip.compress(gzip.compress(BOMB))
-    answer = page(wire, b"Content-Encoding: gzip, gzip")
-    outcome = await outcome_of([answer], max_bytes=100 * RATIO_FREE)
+    response = page(wire, b"Content-Encoding: gzip, gzip")
+    outcome = await outcome_of([response], max_bytes=100 * RATIO_FREE)
     assert isinstance(outcome, Fetched)
     assert (len(outcome.body), outcome.response.marks) == (RATIO_FREE, ("decompression-cut",))
 

@@ -17,14 +17,7 @@ from rove.fetch.contract import Request
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import FetchLimits
 from rove.fetch.visit_connection import VisitConnection
-from rove.model.outcomes import (
-    Failed,
-    FailureKind,
-    Fetched,
-    Outcome,
-    Redirected,
-    Refused,
-)
+from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Redirected, Refused
 from tests.unit.fetch import certificates
 from tests.unit.fetch.server import FakeResolver, failure, fetching, on_loop, page, parsed, reset
 
@@ -45,15 +38,15 @@ class Reset(Cut):
     """Reset the connection instead of answering."""
 
 
-Answer = bytes | Cut | Sequence[bytes]
+ScriptedResponse = bytes | Cut | Sequence[bytes]
 """The pieces of a list are sent half a second apart."""
 
 
 @dataclass(kw_only=True)
 class KeepingServer:
-    """A server that answers any number of requests per connection."""
+    """A server that responses any number of requests per connection."""
 
-    answers: Mapping[str, Answer]
+    responses: Mapping[str, ScriptedResponse]
     ends_after: str = ""
     """The server closes the connection after answering this path."""
     port: int = 0
@@ -85,12 +78,12 @@ class KeepingServer:
         head = await reader.readuntil(b"\r\n\r\n")
         path = head.split()[1].decode()
         requested.append(path)
-        answer = self.answers[path]
-        if isinstance(answer, Reset):
+        response = self.responses[path]
+        if isinstance(response, Reset):
             reset(writer)
-        if isinstance(answer, Cut):
+        if isinstance(response, Cut):
             return False
-        for number, piece in enumerate([answer] if isinstance(answer, bytes) else answer):
+        for number, piece in enumerate([response] if isinstance(response, bytes) else response):
             await asyncio.sleep(0.5 if number else 0)
             if writer.is_closing():
                 return False
@@ -113,17 +106,17 @@ class KeepingServer:
 
 @contextlib.asynccontextmanager
 async def serving(
-    robots: Answer = RULES,
-    page: Answer = HELLO,
+    robots: ScriptedResponse = RULES,
+    page: ScriptedResponse = HELLO,
     *,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     ends_after: str = "",
-    more: Mapping[str, Answer] | None = None,
+    more: Mapping[str, ScriptedResponse] | None = None,
 ) -> AsyncIterator[KeepingServer]:
-    answers = {ROBOTS: robots, PAGE: page, **(more or {})}
-    server = KeepingServer(answers=answers, ends_after=ends_after)
+    responses = {ROBOTS: robots, PAGE: page, **(more or {})}
+    server = KeepingServer(responses=responses, ends_after=ends_after)
     listening = await asyncio.start_server(server, host, port, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
     try:
@@ -243,10 +236,7 @@ async def test_closing_the_fetcher_closes_idle_connections() -> None:
 
 @on_loop
 async def test_cancelling_closes_the_connection() -> None:
-    async with (
-        serving(page=[b"HTTP/1.1 200 OK\r\n", HELLO, HELLO]) as server,
-        fetching() as fetcher,
-    ):
+    async with serving(page=[b"HTTP/1.1 200 OK\r\n", HELLO, HELLO]) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server)
         await visit.robots()
         requester = asyncio.create_task(visit.page())
@@ -370,19 +360,19 @@ async def test_a_robots_txt_that_leads_to_its_own_origin() -> None:
 # Every request is reported
 
 
-@pytest.mark.parametrize("answer", [Cut(), Reset()], ids=["ended", "reset"])
+@pytest.mark.parametrize("response", [Cut(), Reset()], ids=["ended", "reset"])
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
 @on_loop
-async def test_a_request_is_never_repeated_silently(tmp_path: Path, answer: Cut, secure: bool) -> None:
-    """libcurl repeats a request by itself if a reused connection ends without an answer."""
+async def test_a_request_is_never_repeated_silently(tmp_path: Path, response: Cut, secure: bool) -> None:
+    """libcurl repeats a request by itself if a reused connection ends without a response."""
     tls = context(tmp_path, certificates.GOOD) if secure else None
-    async with serving(page=answer, tls=tls) as server, fetching() as fetcher:
+    async with serving(page=response, tls=tls) as server, fetching() as fetcher:
         visit = Visitor(fetcher, server, "https" if secure else "http")
         await visit.robots()
         outcome = await visit.page()
         assert isinstance(outcome, Failed)
         assert (outcome.kind, outcome.address) == (FailureKind.RESET, "127.0.0.1")
-        server.answers = {PAGE: HELLO}
+        server.responses = {PAGE: HELLO}
         assert body(await visit.page()) == b"hello"
         await server.wait_until_closed()
     requested = [path for paths in server.connections for path in paths]
@@ -430,14 +420,14 @@ async def test_a_connection_that_has_ended_is_not_used() -> None:
 
 
 class Changing(FakeResolver):
-    """Gives another answer each time."""
+    """Returns other addresses each time."""
 
-    def __init__(self, *answers: Sequence[str]) -> None:
+    def __init__(self, *addresses: Sequence[str]) -> None:
         super().__init__()
-        self._answers = list(answers)
+        self._addresses = list(addresses)
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
-        return self._answers.pop(0)
+        return self._addresses.pop(0)
 
 
 class Guard(AddressGuard):

@@ -1,4 +1,4 @@
-"""How the encoding of a body is found, and that no label or byte sequence raises an error."""
+"""How the encoding of a body is detected. No label and no byte sequence raises an error."""
 
 from __future__ import annotations
 
@@ -125,10 +125,7 @@ def test_names_are_labels_of_themselves() -> None:
 )
 def test_header(label: str, codec: str, text: str) -> None:
     body = html(text).encode(codec)
-    assert decode_with_name(body, f"text/html; charset={label}") == (
-        html(text),
-        encoding_named(label),
-    )
+    assert decode_with_name(body, f"text/html; charset={label}") == (html(text), encoding_named(label))
 
 
 @pytest.mark.parametrize(
@@ -201,10 +198,7 @@ def test_meta_is_stronger_than_xml_declaration() -> None:
 
 def test_header_is_stronger_than_meta() -> None:
     text = html("Привет", '<meta charset="koi8-r">')
-    assert decode_with_name(text.encode("cp1251"), "text/html; charset=cp1251") == (
-        text,
-        "windows-1251",
-    )
+    assert decode_with_name(text.encode("cp1251"), "text/html; charset=cp1251") == (text, "windows-1251")
 
 
 def test_unknown_header_gives_way_to_meta() -> None:
@@ -233,10 +227,7 @@ def test_wide_characters_without_mark(codec: str, encoding: str) -> None:
 
 
 def test_lying_label_gives_replacement_characters() -> None:
-    assert decode_with_name("café".encode("latin-1"), "text/html; charset=utf-8") == (
-        "caf\ufffd",
-        "utf-8",
-    )
+    assert decode_with_name("café".encode("latin-1"), "text/html; charset=utf-8") == ("caf\ufffd", "utf-8")
 
 
 def test_utf8_without_label() -> None:

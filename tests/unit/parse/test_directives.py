@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rove.parse.directives import MAX_LENGTH, UNRESTRICTED, Directives, read_headers, read_metas
+from rove.parse.directives import MAX_LENGTH, Directives, read_headers, read_metas
 from rove.parse.html import Document, PageSource, read_html, read_plain
 
 NOW = datetime(2010, 6, 25, 15, 0, tzinfo=UTC).timestamp()
+UNRESTRICTED = Directives()
 NOINDEX = Directives(noindex=True)
 NOFOLLOW = Directives(nofollow=True)
 BOTH = Directives(noindex=True, nofollow=True)
@@ -77,10 +78,10 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "asked"), RULES)
-def test_rules(value: str, asked: Directives) -> None:
-    assert read_headers([value], now=NOW) == asked
-    assert read_metas([value], now=NOW) == asked
+@pytest.mark.parametrize(("value", "expected"), RULES)
+def test_rules(value: str, expected: Directives) -> None:
+    assert read_headers([value], now=NOW) == expected
+    assert read_metas([value], now=NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_a_leap_second_is_a_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "asked"),
+    ("values", "expected"),
     [
         ([], UNRESTRICTED),
         (["rove: noindex"], NOINDEX),
@@ -197,8 +198,8 @@ def test_a_leap_second_is_a_second() -> None:
         (["\xa0noindex\xff"], UNRESTRICTED),
     ],
 )
-def test_headers(values: list[str], asked: Directives) -> None:
-    assert read_headers(values, now=NOW) == asked
+def test_headers(values: list[str], expected: Directives) -> None:
+    assert read_headers(values, now=NOW) == expected
 
 
 def test_meta_elements_name_no_robots() -> None:
@@ -256,8 +257,8 @@ VALUES = st.lists(st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=
 @given(VALUES, st.floats(min_value=-1e12, max_value=1e12))
 def test_any_values(values: list[str], now: float) -> None:
     for read in (read_headers, read_metas):
-        asked = read(values, now=now)
-        assert read([*values, "noindex"], now=now) == asked | NOINDEX
+        directives = read(values, now=now)
+        assert read([*values, "noindex"], now=now) == directives | NOINDEX
 
 
 @given(st.binary(max_size=200))
@@ -268,18 +269,18 @@ def test_any_bytes(raw: bytes) -> None:
 
 
 def page(html: str, *tags: str) -> Document:
-    answer = PageSource(
+    source = PageSource(
         body=f"{html}<a href=x>t</a>".encode(),
         url="https://site.example/",
         content_type="text/html; charset=utf-8",
         robots_tags=tags,
         now=NOW,
     )
-    return read_html(answer)
+    return read_html(source)
 
 
 @pytest.mark.parametrize(
-    ("html", "tags", "asked"),
+    ("html", "tags", "expected"),
     [
         ("", (), UNRESTRICTED),
         ("", ("noindex",), NOINDEX),
@@ -290,18 +291,14 @@ def page(html: str, *tags: str) -> Document:
         ("<meta name=robots content=noindex>", ("all",), NOINDEX),
         ("<meta name=rove content=all>", ("noindex",), NOINDEX),
         ("<meta name=robots content='unavailable_after: 25-Jun-2010 11:00:00 EDT'>", (), NOINDEX),
-        (
-            "<meta name=robots content='unavailable_after: 25-Jun-2010 12:00:00 EDT'>",
-            (),
-            UNRESTRICTED,
-        ),
+        ("<meta name=robots content='unavailable_after: 25-Jun-2010 12:00:00 EDT'>", (), UNRESTRICTED),
         ("<meta name=robots content='max-image-preview: none'>", (), UNRESTRICTED),
     ],
 )
-def test_both_sources_of_a_page(html: str, tags: tuple[str, ...], asked: Directives) -> None:
+def test_both_sources_of_a_page(html: str, tags: tuple[str, ...], expected: Directives) -> None:
     document = page(html, *tags)
-    assert Directives(document.noindex, document.nofollow) == asked
-    assert len(document.links) == (0 if asked.nofollow else 1)
+    assert Directives(document.noindex, document.nofollow) == expected
+    assert len(document.links) == (0 if expected.nofollow else 1)
     assert document.text == "t"
 
 
@@ -328,11 +325,11 @@ def test_a_page_of_robots_meta_elements_takes_little_time() -> None:
 
 
 def test_plain_text_has_the_header_only() -> None:
-    answer = PageSource(body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None)
-    plain = read_plain(answer)
+    source = PageSource(body=b"<meta name=robots content=none>", url="https://site.example/", content_type=None)
+    plain = read_plain(source)
     assert (plain.noindex, plain.nofollow) == (False, False)
-    plain = read_plain(replace(answer, robots_tags=["noindex"]))
+    plain = read_plain(replace(source, robots_tags=["noindex"]))
     assert (plain.noindex, plain.nofollow) == (True, False)
-    dated = replace(answer, robots_tags=["unavailable_after: 25 Jun 2010 15:00:00 GMT"], now=NOW)
+    dated = replace(source, robots_tags=["unavailable_after: 25 Jun 2010 15:00:00 GMT"], now=NOW)
     assert read_plain(dated).noindex
     assert not read_plain(replace(dated, now=NOW - 1)).noindex

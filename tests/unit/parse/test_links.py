@@ -12,8 +12,8 @@ PAGE = "https://site.example/dir/page"
 
 
 def links(html: str, url: str = PAGE) -> list[str]:
-    answer = PageSource(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
-    document = read_html(answer)
+    source = PageSource(body=html.encode(), url=url, content_type="text/html; charset=utf-8")
+    document = read_html(source)
     return [link.text for link in document.links]
 
 

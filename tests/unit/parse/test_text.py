@@ -13,8 +13,8 @@ from rove.parse.text import BREAK, keep_lines, tidy, tidy_line
 
 
 def text(html: str) -> str:
-    answer = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
-    return read_html(answer).text
+    source = PageSource(body=html.encode(), url="https://e.example/", content_type="text/html;charset=utf-8")
+    return read_html(source).text
 
 
 def plain(body: bytes, content_type: str | None) -> Document:
@@ -267,9 +267,4 @@ def test_plain(body: bytes, content_type: str | None, shown: str) -> None:
 
 def test_plain_text_has_no_title_and_no_links() -> None:
     document = plain(b"<title>t</title><a href=http://e.example/>", "text/plain")
-    assert (document.title, document.links, document.noindex, document.nofollow) == (
-        "",
-        (),
-        False,
-        False,
-    )
+    assert (document.title, document.links, document.noindex, document.nofollow) == ("", (), False, False)

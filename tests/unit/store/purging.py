@@ -15,12 +15,7 @@ from rove.model.ledger import Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.purge import Purge, Rewritten
 from rove.store.reader import WarcReader
-from tests.unit.store.pages import (
-    page,
-    passes_warcio_check,
-    store,
-    warcio_records,
-)
+from tests.unit.store.pages import page, passes_warcio_check, store, warcio_records
 
 PURGED = "https://gone.example/"
 
@@ -39,44 +34,44 @@ class Rows:
     """Stands for the database: the locations of the records of each page."""
 
     directory: Path
-    places: dict[tuple[str, str], Location | None] = field(default_factory=dict)
+    locations: dict[tuple[str, str], Location | None] = field(default_factory=dict)
     pages: dict[str, Page] = field(default_factory=dict)
 
     def add(self, page: Page, stored: Stored) -> None:
         self.pages[page.url] = page
-        for kind, place in (("raw", stored.raw), ("text", stored.text)):
-            if place:
-                self.places[page.url, kind] = place
+        for kind, location in (("raw", stored.raw), ("text", stored.text)):
+            if location:
+                self.locations[page.url, kind] = location
 
     def update(self, done: Rewritten, at_most: int | None = None) -> None:
         """Update the rows; `at_most` stops in the middle, like a kill."""
-        rows = [(key, at) for key, at in self.places.items() if at and at.file == done.old]
+        rows = [(key, at) for key, at in self.locations.items() if at and at.file == done.old]
         for key, at in rows[:at_most]:
             offset = done.moved.get(at.offset)
             if offset is None:
-                self.places[key] = None
+                self.locations[key] = None
             else:
                 assert done.new is not None
                 length = done.lengths.get(at.offset, at.length)
-                self.places[key] = Location(file=done.new, offset=offset, length=length)
+                self.locations[key] = Location(file=done.new, offset=offset, length=length)
 
     def check(self) -> None:
         """Check that each row leads to its record, unless its page is purged."""
         reader = WarcReader(self.directory)
-        for (url, kind), place in self.places.items():
-            if place is None:
+        for (url, kind), location in self.locations.items():
+            if location is None:
                 assert is_purged(url)
             elif kind == "text":
-                assert reader.read_text(place, url) == self.pages[url].text.decode()
+                assert reader.read_text(location, url) == self.pages[url].text.decode()
             else:
                 source = self.pages[url].source
                 assert source is not None
-                assert reader.read_raw(place, url).endswith(source.wire_body)
+                assert reader.read_raw(location, url).endswith(source.wire_body)
 
     def check_end(self, *unknown: str) -> None:
         """Check the state after a purge; `unknown` are URLs that are in the files but in no row."""
         self.check()
-        assert all((place is None) == is_purged(url) for (url, _), place in self.places.items())
+        assert all((location is None) == is_purged(url) for (url, _), location in self.locations.items())
         results = []
         for path in self.directory.iterdir():
             assert path.name.endswith(".warc.gz")
@@ -86,7 +81,7 @@ class Rows:
             assert rest
             results += [(record.rec_headers.get_header("WARC-Target-URI"), record.rec_type) for record in rest]
         kinds = {"raw": "response", "text": "conversion"}
-        expected = [(url, kinds[kind]) for (url, kind), place in self.places.items() if place]
+        expected = [(url, kinds[kind]) for (url, kind), location in self.locations.items() if location]
         expected += [(url, "conversion") for url in unknown]
         assert sorted(results) == sorted(expected)
 
@@ -118,9 +113,14 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
+def purge_of(directory: Path, is_purged: Callable[[str], bool] = is_purged) -> Purge:
+    """Prepare the purge of a store in which no pages share a text."""
+    return Purge(directory, is_purged, lambda texts: {})
+
+
 def run_purge(rows: Rows) -> list[Rewritten]:
     """Do what the caller of a purge does."""
-    purge = Purge(rows.directory, is_purged)
+    purge = purge_of(rows.directory)
     results = []
     for done in purge.rewrite():
         rows.check()
@@ -148,12 +148,7 @@ class KillAfter:
         self.left -= 1
 
 
-CHANGING_CALLS = [
-    (os, "write"),
-    (os, "fsync"),
-    (Path, "rename"),
-    (Path, "unlink"),
-]
+CHANGING_CALLS = [(os, "write"), (os, "fsync"), (Path, "rename"), (Path, "unlink")]
 
 
 def kill_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> KillAfter:

@@ -14,7 +14,7 @@ from rove.errors import StoreError
 from rove.model.ledger import Content, Location
 from rove.store.contract import Keep, Page, Stored
 from rove.store.reader import WarcReader
-from rove.store.record import decompress, text_block, unreferring_record
+from rove.store.record import decompress, sha1_64, sha1_of, unreferring_record
 from rove.store.warc import SHORTEST_SHARED
 from rove.urls.fingerprint import fingerprint
 from tests.unit.store.pages import (
@@ -38,10 +38,7 @@ def known_page(number: int, text: str = LONG, **more: Any) -> Page:
 
 
 def write(
-    directory: Path,
-    pages: Sequence[Page],
-    keep: Keep = Keep.TEXT,
-    known: Mapping[int, Content] | None = None,
+    directory: Path, pages: Sequence[Page], keep: Keep = Keep.TEXT, known: Mapping[int, Content] | None = None
 ) -> list[Stored]:
     async def run() -> list[Stored]:
         writer = store(directory, keep)
@@ -55,7 +52,7 @@ def write(
 def content(text: str = LONG, **more: Any) -> Content:
     values: dict[str, Any] = {
         "hash": fingerprint(text),
-        "sha1_64": text_block(text.encode()).sha1_64,
+        "sha1_64": sha1_64(sha1_of(text.encode())),
         "domain": 1,
         "visit": 2,
         "where": Location(file="other.warc.gz", offset=0, length=1),
@@ -74,7 +71,7 @@ def test_within_a_batch_later_copies_refer_to_the_first(tmp_path: Path) -> None:
     path = whole_file(tmp_path)
     assert kinds(tmp_path) == ["conversion", "conversion", "revisit"]
     assert [where.is_copy for where in stored] == [False, False, True]
-    assert stored[0].sha1_64 == stored[2].sha1_64 == text_block(LONG.encode()).sha1_64
+    assert stored[0].sha1_64 == stored[2].sha1_64 == sha1_64(sha1_of(LONG.encode()))
     first, _, copy = [record for record, _ in warcio_records(path)][1:]
     headers = copy.rec_headers
     assert headers.get_header("WARC-Target-URI") == "https://example.com/3"
@@ -104,7 +101,7 @@ def test_a_known_text_is_not_stored_again(tmp_path: Path) -> None:
 
 def test_another_text_with_the_same_hash_is_stored(tmp_path: Path) -> None:
     """An attacker can find a text with a given 64-bit hash, but not with a given SHA-1 digest as well."""
-    other = content(sha1_64=text_block(b"another").sha1_64)
+    other = content(sha1_64=sha1_64(sha1_of(b"another")))
     pages = [known_page(1), known_page(2)]
     stored = write(tmp_path, pages, known={other.hash: other})
     assert [where.is_copy for where in stored] == [False, False]
@@ -131,8 +128,8 @@ def test_raw_responses_are_always_stored(tmp_path: Path) -> None:
     assert not second.is_copy and first.sha1_64 is None
     write(tmp_path / "both", [known_page(1), known_page(2)], Keep.BOTH)
     assert kinds(tmp_path / "both") == ["response", "conversion", "response", "revisit"]
-    _, _, _, answer, copy = [r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))]
-    assert copy.get_header("WARC-Concurrent-To") == answer.get_header("WARC-Record-ID")
+    _, _, _, response, copy = [r.rec_headers for r, _ in warcio_records(whole_file(tmp_path / "both"))]
+    assert copy.get_header("WARC-Concurrent-To") == response.get_header("WARC-Record-ID")
     assert passes_warcio_check(whole_file(tmp_path / "both"))
 
 
@@ -156,6 +153,6 @@ def test_a_revisit_record_can_lose_its_reference(tmp_path: Path) -> None:
     before = decompress(member(whole_file(tmp_path), stored.text))
     after = unreferring_record(before)
     assert b"Refers-To" not in after and b"example.com/1" not in after
-    kept = {name: value for name, value in before.headers.items() if "refers-to" not in name}
+    expected = {name: value for name, value in before.headers.items() if "refers-to" not in name}
     lines = after.decode().split("\r\n\r\n")[0].split("\r\n")[1:]
-    assert {n.lower(): v for n, v in (line.split(": ", 1) for line in lines)} == kept
+    assert {n.lower(): v for n, v in (line.split(": ", 1) for line in lines)} == expected

@@ -12,23 +12,11 @@ from hypothesis import strategies as st
 
 from rove.errors import StoreError
 from rove.store.contract import Keep
-from rove.store.purge import Purge
 from rove.store.purge_plan import Moves
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record, warcinfo_record
-from tests.unit.store.pages import (
-    files,
-    store,
-    warcio_records,
-)
-from tests.unit.store.purging import (
-    contents,
-    is_purged,
-    of_domain,
-    run_purge,
-    stored,
-    three_files,
-)
+from tests.unit.store.pages import files, store, warcio_records
+from tests.unit.store.purging import contents, of_domain, purge_of, run_purge, stored, three_files
 
 
 def test_purged_records_are_gone_and_the_rest_is_where_the_rows_say(tmp_path: Path) -> None:
@@ -54,7 +42,7 @@ def test_remaining_records_keep_their_bytes(tmp_path: Path) -> None:
     first, _ = run_purge(rows)
     assert first.new is not None
     new = (tmp_path / first.new).read_bytes()
-    lengths = [at.length for at in rows.places.values() if at is not None and at.file == first.new]
+    lengths = [at.length for at in rows.locations.values() if at is not None and at.file == first.new]
     assert len(lengths) == len(first.moved) == 14
     for (old_offset, new_offset), length in zip(first.moved.items(), lengths, strict=True):
         there, here = data[old_offset:][:length], new[new_offset:][:length]
@@ -83,8 +71,8 @@ def test_nothing_to_purge_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_has_nothing_to_purge(tmp_path: Path) -> None:
-    assert list(Purge(tmp_path / "none", is_purged).rewrite()) == []
-    assert Purge(tmp_path / "none", is_purged).unfinished() is None
+    assert list(purge_of(tmp_path / "none").rewrite()) == []
+    assert purge_of(tmp_path / "none").unfinished() is None
     assert not (tmp_path / "none").exists()
 
 
@@ -106,15 +94,15 @@ def test_a_file_may_be_purged_again_and_again(tmp_path: Path) -> None:
     rows = stored(tmp_path, [pages])
     (name,) = files(tmp_path)
     for number, domain in enumerate(domains[:2], 1):
-        purge = Purge(tmp_path, partial(is_of_domain, domain))
+        purge = purge_of(tmp_path, partial(is_of_domain, domain))
         for done in purge.rewrite():
             rows.update(done)
             purge.finish(done.old)
         assert files(tmp_path) == [name.replace(".warc.gz", f"-p{number}.warc.gz")]
-    left = {url: at for (url, _), at in rows.places.items() if at}
+    left = {url: at for (url, _), at in rows.locations.items() if at}
     assert {url.split("/")[2] for url in left} == {"c.example"}
     reader = WarcReader(tmp_path)
-    for (url, kind), at in rows.places.items():
+    for (url, kind), at in rows.locations.items():
         if at and kind == "text":
             assert reader.read_text(at, url) == rows.pages[url].text.decode()
 
@@ -123,7 +111,7 @@ def test_a_new_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
     mixed = files(tmp_path)[0]
     taken = [tmp_path / mixed.replace(".warc.gz", f"-p{n}.warc.gz") for n in (1, 2)]
-    opening = compress(warcinfo_record(filename="x", created_at=0, fields={}), 2)
+    opening = compress(warcinfo_record(filename="x", created_at=0, fields={}))
     for path in taken:
         path.write_bytes(opening)
     first, _ = run_purge(rows)
@@ -137,9 +125,9 @@ def test_records_of_all_kinds_are_purged_even_without_a_row(tmp_path: Path) -> N
     good = text_record(of_domain("gone.example", 1), refers_to=None)
     with path.open("ab") as file:
         for kind in (b"request", b"metadata", b"revisit", b"resource"):
-            file.write(compress(good.replace(b"conversion", kind), 2))
-        file.write(compress(text_record(of_domain("kept.example", 2), refers_to=None), 2))
-        file.write(compress(good, 2))
+            file.write(compress(good.replace(b"conversion", kind)))
+        file.write(compress(text_record(of_domain("kept.example", 2), refers_to=None)))
+        file.write(compress(good))
     (done,) = run_purge(rows)
     assert (done.records, done.removed) == (3, 5)
     rows.check_end("https://kept.example/2")
@@ -161,7 +149,7 @@ def test_a_store_in_use_is_not_purged(tmp_path: Path) -> None:
         await writer.write([of_domain("gone.example", 0)])
         before = contents(tmp_path)
         with pytest.raises(StoreError, match="stop it"):
-            next(Purge(tmp_path, is_purged).rewrite())
+            next(purge_of(tmp_path).rewrite())
         assert contents(tmp_path) == before
         await writer.close()
 
@@ -175,10 +163,7 @@ def test_a_store_in_use_is_not_purged(tmp_path: Path) -> None:
     max_file_bytes=st.sampled_from([1, 2_000, 1 << 30]),
 )
 def test_any_store_is_purged_correctly(
-    tmp_path_factory: pytest.TempPathFactory,
-    groups: list[list[bool]],
-    keep: Keep,
-    max_file_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[bool]], keep: Keep, max_file_bytes: int
 ) -> None:
     directory = tmp_path_factory.mktemp("purged")
     pages = [

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,21 +13,16 @@ import pytest
 
 from rove.errors import DiskFull, StoreError
 from rove.store.contract import Keep
-from rove.store.purge import Purge
 from rove.store.recovery import RecoveryReport, recover
-from tests.unit.store.pages import (
-    files,
-    max_file_size,
-    page,
-)
+from tests.unit.store.pages import files, max_file_size, page
 from tests.unit.store.purging import (
     PURGED,
     Killed,
     Rows,
     contents,
-    is_purged,
     kill_after,
     of_domain,
+    purge_of,
     run_purge,
     stored,
     three_files,
@@ -79,24 +73,21 @@ def test_after_two_kills_the_next_purge_completes(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("updated", range(0, 41, 4))
 def test_a_move_is_returned_again_until_it_is_finished(tmp_path: Path, updated: int) -> None:
     rows = three_files(tmp_path)
-    left = next(Purge(tmp_path, is_purged).rewrite())
+    left = next(purge_of(tmp_path).rewrite())
     rows.update(left, at_most=updated)
     rows.check()
     for _ in range(2):
-        results = Purge(tmp_path, is_purged).unfinished()
-        assert results is not None
-        assert dict(results.moved) == dict(left.moved)
-        assert replace(results, moved={}) == replace(left, moved={})
+        assert purge_of(tmp_path).unfinished() == left
     first, _ = run_purge(rows)
     assert first.old == left.old
-    assert Purge(tmp_path, is_purged).unfinished() is None
+    assert purge_of(tmp_path).unfinished() is None
     rows.check_end()
 
 
 def test_the_purge_of_another_domain_completes_this_one_first(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
-    left = next(Purge(tmp_path, is_purged).rewrite())
-    purge = Purge(tmp_path, lambda url: False)
+    left = next(purge_of(tmp_path).rewrite())
+    purge = purge_of(tmp_path, lambda url: False)
     given = []
     for done in purge.rewrite():
         rows.update(done)
@@ -133,9 +124,9 @@ def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(Path, "rename", noted_rename)
     monkeypatch.setattr(Path, "unlink", noted_unlink)
-    purge = Purge(tmp_path, is_purged)
+    purge = purge_of(tmp_path)
     for done in purge.rewrite():
-        steps.append("the database is told")
+        steps.append("the database is updated")
         purge.finish(done.old)
     assert steps == [
         f"sync {new}.purge",
@@ -145,7 +136,7 @@ def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest
         "sync names",
         f"{new}.purge -> {new}",
         "sync names",
-        "the database is told",
+        "the database is updated",
         f"delete {old}",
         "sync names",
         "delete purge.json",
@@ -155,13 +146,13 @@ def test_each_step_is_synced_before_the_next(tmp_path: Path, monkeypatch: pytest
 
 def test_a_crawl_may_run_in_the_middle_of_a_purge(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
-    next(Purge(tmp_path, is_purged).rewrite())
+    next(purge_of(tmp_path).rewrite())
     (tmp_path / "other.warc.gz.purge").write_bytes(b"not decided")
     names = files(tmp_path)
     assert recover(tmp_path) == RecoveryReport()
     assert files(tmp_path) == names
     later = stored(tmp_path, [[of_domain("kept.example", 50), of_domain("gone.example", 51)]])
-    rows.places |= later.places
+    rows.locations |= later.locations
     rows.pages |= later.pages
     assert recover(tmp_path) == RecoveryReport()
     assert len(run_purge(rows)) == 3
@@ -170,7 +161,7 @@ def test_a_crawl_may_run_in_the_middle_of_a_purge(tmp_path: Path) -> None:
 
 def test_the_next_file_is_refused_before_this_one_is_finished(tmp_path: Path) -> None:
     three_files(tmp_path)
-    purge = Purge(tmp_path, is_purged)
+    purge = purge_of(tmp_path)
     rewriting = purge.rewrite()
     done = next(rewriting)
     with pytest.raises(RuntimeError, match="finish"):
@@ -185,20 +176,18 @@ import sys
 from pathlib import Path
 from rove.store.purge import Purge
 
-purge = Purge(Path(sys.argv[1]), lambda url: url.startswith(sys.argv[2]))
+purge = Purge(Path(sys.argv[1]), lambda url: url.startswith(sys.argv[2]), lambda texts: {})
 for done in purge.rewrite():
     print(done.old, flush=True)
     sys.stdin.readline()
 """
 
 
+@pytest.mark.system
 def test_after_a_real_kill_the_next_purge_completes(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path), PURGED],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", KILLED, str(tmp_path), PURGED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         old = process.stdout.readline().strip()
@@ -213,7 +202,7 @@ def test_after_a_real_kill_the_next_purge_completes(tmp_path: Path) -> None:
 def damaged(rows: Rows) -> tuple[Path, int]:
     """Damage a record in the file with both kinds of pages; return the file and the record's offset."""
     path = rows.directory / files(rows.directory)[0]
-    at = rows.places["https://kept.example/9", "text"]
+    at = rows.locations["https://kept.example/9", "text"]
     assert at is not None
     data = bytearray(path.read_bytes())
     data[at.offset + at.length // 2] ^= 0xFF
@@ -261,7 +250,7 @@ def test_a_disk_too_full_for_purge_json_changes_nothing(tmp_path: Path, monkeypa
     before = contents(tmp_path)
     encode = msgspec.json.encode
     with monkeypatch.context() as patch, max_file_size(100_000):
-        patch.setattr(msgspec.json, "encode", lambda step: encode(step) + b" " * 100_000)
+        patch.setattr(msgspec.json, "encode", lambda step, **hooks: encode(step, **hooks) + b" " * 100_000)
         with pytest.raises(DiskFull):
             run_purge(rows)
     assert contents(tmp_path) == before
@@ -271,13 +260,13 @@ def test_an_error_of_the_caller_changes_nothing(tmp_path: Path) -> None:
     three_files(tmp_path)
     before = contents(tmp_path)
     with pytest.raises(ZeroDivisionError):
-        next(Purge(tmp_path, lambda url: bool(1 // 0)).rewrite())
+        next(purge_of(tmp_path, lambda url: bool(1 // 0)).rewrite())
     assert contents(tmp_path) == before
 
 
 def test_a_missing_new_file_is_reported_and_the_old_one_stays(tmp_path: Path) -> None:
     rows = three_files(tmp_path)
-    done = next(Purge(tmp_path, is_purged).rewrite())
+    done = next(purge_of(tmp_path).rewrite())
     assert done.new is not None
     (tmp_path / done.new).unlink()
     with pytest.raises(StoreError, match="missing"):
@@ -289,21 +278,19 @@ def test_an_unreadable_purge_json_is_reported(tmp_path: Path) -> None:
     three_files(tmp_path)
     (tmp_path / "purge.json").write_bytes(b"{")
     with pytest.raises(StoreError, match=r"could not read .*purge\.json"):
-        next(Purge(tmp_path, is_purged).rewrite())
+        next(purge_of(tmp_path).rewrite())
 
 
+@pytest.mark.system
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     """Rewriting a file of 20 MB takes less than half of that in memory."""
     large = [page(n, os.urandom(500_000).hex()) for n in range(40)]
     rows = stored(tmp_path, [[*large, of_domain("gone.example", 0)]], Keep.TEXT)
     assert (tmp_path / files(tmp_path)[0]).stat().st_size > 20_000_000
-    told = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(tmp_path), PURGED],
-        capture_output=True,
-        text=True,
-        check=True,
+    measured = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(tmp_path), PURGED], capture_output=True, text=True, check=True
     )
-    assert int(told.stdout) < 10_000, "KiB"
+    assert int(measured.stdout) < 10_000, "KiB"
     (done,) = run_purge(rows)
     assert done.records == 40
 
@@ -314,6 +301,6 @@ from pathlib import Path
 from rove.store.purge import Purge
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-next(Purge(Path(sys.argv[1]), lambda url: url.startswith(sys.argv[2])).rewrite())
+next(Purge(Path(sys.argv[1]), lambda url: url.startswith(sys.argv[2]), lambda texts: {}).rewrite())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

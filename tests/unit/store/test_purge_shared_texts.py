@@ -17,19 +17,8 @@ from rove.store.purge_plan import Heir
 from rove.store.reader import WarcReader
 from rove.store.record import decompress
 from rove.urls.fingerprint import fingerprint
-from tests.unit.store.pages import (
-    files,
-    passes_warcio_check,
-    store,
-    warcio_records,
-)
-from tests.unit.store.purging import (
-    Killed,
-    Rows,
-    is_purged,
-    kill_after,
-    of_domain,
-)
+from tests.unit.store.pages import files, passes_warcio_check, store, warcio_records
+from tests.unit.store.purging import Killed, Rows, is_purged, kill_after, of_domain
 
 SHARED = "A text that two domains have. " * 20
 
@@ -41,16 +30,16 @@ class Shared:
     rows: Rows
     copies: list[Page]
     """The pages that refer to the text."""
-    place: Location | None
+    location: Location | None
 
     def heirs(self, texts: Sequence[tuple[int, Location]]) -> dict[int, Heir]:
         left = [copy for copy in self.copies if not is_purged(copy.url)]
         for hash, where in texts:
-            if hash == fingerprint(SHARED) and where == self.place:
+            if hash == fingerprint(SHARED) and where == self.location:
                 if left:
                     heir = left[0]
                     return {where.offset: Heir(url=heir.url, fetched_at=9.0, domain=3, visit=4)}
-                self.place = None
+                self.location = None
         return {}
 
     def run(self) -> list[Rewritten]:
@@ -69,31 +58,27 @@ class Shared:
         return results
 
     def update(self, done: Rewritten) -> None:
-        if self.place is None or self.place.file != done.old:
+        if self.location is None or self.location.file != done.old:
             return
-        inherited = done.inherited.get(self.place.offset)
+        inherited = done.inherited.get(self.location.offset)
         if inherited is not None:
             assert done.new is not None
-            assert (inherited.hash, inherited.domain, inherited.visit) == (
-                fingerprint(SHARED),
-                3,
-                4,
-            )
-            self.place = Location(file=done.new, offset=inherited.offset, length=inherited.length)
+            assert (inherited.hash, inherited.domain, inherited.visit) == (fingerprint(SHARED), 3, 4)
+            self.location = Location(file=done.new, offset=inherited.offset, length=inherited.length)
         else:
-            self.rows.places["shared", "at"] = self.place
+            self.rows.locations["shared", "at"] = self.location
             self.rows.update(done)
-            self.place = self.rows.places.pop(("shared", "at"))
+            self.location = self.rows.locations.pop(("shared", "at"))
 
     def check(self) -> None:
         """Check that every other page has its text and its own record."""
         reader = WarcReader(self.rows.directory)
-        for (url, _), at in self.rows.places.items():
+        for (url, _), at in self.rows.locations.items():
             if at is not None:
                 assert decompress(_bytes_at(self.rows.directory, at)).headers[TARGET] == url
         if any(not is_purged(copy.url) for copy in self.copies):
-            assert self.place is not None
-            assert reader.read_text(self.place) == SHARED
+            assert self.location is not None
+            assert reader.read_text(self.location) == SHARED
 
     def check_end(self) -> None:
         """Check that no file names a purged page."""
@@ -135,7 +120,7 @@ def shared(directory: Path, *domains: Sequence[str], keep: Keep = Keep.BOTH) -> 
 
     asyncio.run(run())
     assert len(first) == 1
-    return Shared(rows=rows, copies=copies, place=first[0][1].text)
+    return Shared(rows=rows, copies=copies, location=first[0][1].text)
 
 
 def _content(page: Page, stored: Stored) -> Content:
@@ -168,8 +153,8 @@ def test_a_shared_text_stays_for_the_other_pages(tmp_path: Path, domains: list[l
     texts = shared(tmp_path, *domains, keep=keep)
     texts.run()
     texts.check_end()
-    assert texts.place is not None
-    heir = decompress(_bytes_at(tmp_path, texts.place)).headers
+    assert texts.location is not None
+    heir = decompress(_bytes_at(tmp_path, texts.location)).headers
     first_stays = domains[0][0] == KEPT
     assert heir[TARGET].startswith("https://kept.example/")
     if not first_stays:
@@ -181,7 +166,7 @@ def test_a_shared_text_stays_for_the_other_pages(tmp_path: Path, domains: list[l
 def test_a_text_without_heirs_is_deleted(tmp_path: Path) -> None:
     texts = shared(tmp_path, [GONE, GONE], [GONE])
     texts.run()
-    assert texts.place is None and files(tmp_path) == []
+    assert texts.location is None and files(tmp_path) == []
 
 
 def test_a_file_that_only_refers_to_purged_pages_is_rewritten(tmp_path: Path) -> None:

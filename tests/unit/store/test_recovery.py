@@ -20,15 +20,7 @@ from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.record import compress, text_record
 from rove.store.recovery import RecoveryReport, recover
-from tests.unit.store.pages import (
-    files,
-    page,
-    passes_warcio_check,
-    store,
-    texts,
-    whole_file,
-    write,
-)
+from tests.unit.store.pages import files, page, passes_warcio_check, store, texts, whole_file, write
 
 NAME = "crawl-20240101000000-00000.warc.gz"
 
@@ -38,9 +30,9 @@ def whole_records(directory: Path, count: int, keep: Keep = Keep.TEXT) -> tuple[
     directory.mkdir()
     pages = [page(n, f"text {n} " * (n % 5)) for n in range(count)]
     stored = write(directory, pages, keep)
-    places = [place for item in stored for place in (item.raw, item.text) if place]
+    locations = [location for item in stored for location in (item.raw, item.text) if location]
     data = whole_file(directory).read_bytes()
-    return data, [places[0].offset, *(place.offset + place.length for place in places)]
+    return data, [locations[0].offset, *(location.offset + location.length for location in locations)]
 
 
 def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | None]:
@@ -55,11 +47,11 @@ def recovered(directory: Path, left: bytes) -> tuple[RecoveryReport, bytes | Non
 
 def check_cut(directory: Path, data: bytes, ends: list[int], at: int) -> None:
     """Recover a file that was cut at some byte."""
-    kept = [end for end in ends if end <= at]
+    whole = [end for end in ends if end <= at]
     report, left = recovered(directory, data[:at])
-    if kept:
-        assert left == data[: kept[-1]]
-        assert report == RecoveryReport(files=1, records=len(kept), bytes_cut=at - kept[-1])
+    if whole:
+        assert left == data[: whole[-1]]
+        assert report == RecoveryReport(files=1, records=len(whole), bytes_cut=at - whole[-1])
     else:
         assert left is None
         assert report == RecoveryReport(removed=1, bytes_cut=at)
@@ -110,26 +102,26 @@ GOOD = text_record(page(), refers_to=None)
 @pytest.mark.parametrize(
     "member",
     [
-        compress(b"no record at all", 1),
-        compress(b"", 1),
-        compress(GOOD[:-1], 1),
-        compress(GOOD[:-6], 1),
-        compress(GOOD + GOOD, 1),
-        compress(GOOD[:-4] + b"abcd", 1),
-        compress(GOOD.replace(b"Content-Length", b"Content-Strength"), 1),
-        compress(b"WARC/1.1\r\n" + b"X: y\r\n" * 100_000, 1),
+        compress(b"no record at all"),
+        compress(b""),
+        compress(GOOD[:-1]),
+        compress(GOOD[:-6]),
+        compress(GOOD + GOOD),
+        compress(GOOD[:-4] + b"abcd"),
+        compress(GOOD.replace(b"Content-Length", b"Content-Strength")),
+        compress(b"WARC/1.1\r\n" + b"X: y\r\n" * 100_000),
     ],
 )
 def test_a_whole_member_without_one_whole_record_is_cut_off(tmp_path: Path, member: bytes) -> None:
     data, _ = whole_records(tmp_path / "made", 2)
-    report, left = recovered(tmp_path, data + member + compress(GOOD, 1))
+    report, left = recovered(tmp_path, data + member + compress(GOOD))
     assert left == data
     assert report.records == 3
 
 
 def test_a_record_larger_than_any_buffer_is_kept(tmp_path: Path) -> None:
-    large = compress(text_record(page(0, os.urandom(3_000_000).hex()), refers_to=None), 1)
-    empty = compress(text_record(page(0, "\0" * 50_000_000), refers_to=None), 1)
+    large = compress(text_record(page(0, os.urandom(3_000_000).hex()), refers_to=None))
+    empty = compress(text_record(page(0, "\0" * 50_000_000), refers_to=None))
     report, left = recovered(tmp_path, large + empty + large[:-1])
     assert left == large + empty
     assert report.records == 2
@@ -147,7 +139,7 @@ def test_a_recovered_file_is_good_and_recovering_again_changes_nothing(tmp_path:
 
 def test_finished_files_and_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "whole.warc.gz").write_bytes(b"not to be looked at")
-    (tmp_path / "notes.open").write_bytes(b"somebody's")
+    (tmp_path / "notes.open").write_bytes(b"not a WARC file")
     assert recover(tmp_path) == RecoveryReport()
     assert files(tmp_path) == ["notes.open", "whole.warc.gz"]
 
@@ -221,15 +213,15 @@ asyncio.run(run())
 def test_after_a_kill_every_completed_write_is_there(tmp_path: Path, lines: int) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(lines)]
+        lines_read = [process.stdout.readline() for _ in range(lines)]
         process.send_signal(signal.SIGKILL)
-        told += [line for line in process.stdout if line.endswith("\n")]
+        lines_read += [line for line in process.stdout if line.endswith("\n")]
     report = recover(tmp_path)
     assert report.files + report.removed > 0
     assert report.in_use == 0
     reader = WarcReader(tmp_path)
-    for line in told:
+    for line in lines_read:
         number, file, offset, length = line.split()
-        place = Location(file=file, offset=int(offset), length=int(length))
-        assert reader.read_text(place, f"https://example.com/{number}") == f"text {number}"
+        location = Location(file=file, offset=int(offset), length=int(length))
+        assert reader.read_text(location, f"https://example.com/{number}") == f"text {number}"
     assert all(passes_warcio_check(path) for path in tmp_path.iterdir())

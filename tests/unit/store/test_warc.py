@@ -61,15 +61,8 @@ def test_the_requested_parts_are_stored_and_read_back(tmp_path: Path, keep: Keep
             assert message.partition(b"\r\n\r\n")[2] == source.source.wire_body
     path = whole_file(tmp_path)
     assert passes_warcio_check(path)
-    kinds = {
-        Keep.TEXT: ["conversion"],
-        Keep.RAW: ["response"],
-        Keep.BOTH: ["response", "conversion"],
-    }
-    assert [record.rec_type for record, _ in warcio_records(path)] == [
-        "warcinfo",
-        *kinds[keep] * len(PAGES),
-    ]
+    kinds = {Keep.TEXT: ["conversion"], Keep.RAW: ["response"], Keep.BOTH: ["response", "conversion"]}
+    assert [record.rec_type for record, _ in warcio_records(path)] == ["warcinfo", *kinds[keep] * len(PAGES)]
 
 
 def test_a_text_record_refers_to_its_response_record(tmp_path: Path) -> None:
@@ -81,12 +74,12 @@ def test_a_text_record_refers_to_its_response_record(tmp_path: Path) -> None:
 def test_locations_are_exact(tmp_path: Path) -> None:
     stored = write(tmp_path, PAGES, Keep.BOTH)
     path = whole_file(tmp_path)
-    locations = [place for item in stored for place in (item.raw, item.text) if place]
-    assert all(place.file == path.name for place in locations)
-    for place in locations:
-        decompress(member(path, place))
-    ends = [place.offset + place.length for place in locations]
-    assert ends[:-1] == [place.offset for place in locations[1:]]
+    locations = [location for item in stored for location in (item.raw, item.text) if location]
+    assert all(location.file == path.name for location in locations)
+    for location in locations:
+        decompress(member(path, location))
+    ends = [location.offset + location.length for location in locations]
+    assert ends[:-1] == [location.offset for location in locations[1:]]
     assert ends[-1] == path.stat().st_size
 
 
@@ -254,9 +247,7 @@ def incompressible(number: int) -> Page:
     return page(number, os.urandom(40_000).hex())
 
 
-def test_after_a_full_disk_the_batch_can_be_written_again(
-    tmp_path: Path,
-) -> None:
+def test_after_a_full_disk_the_batch_can_be_written_again(tmp_path: Path) -> None:
     group = [incompressible(n) for n in range(1, 201)]
 
     async def run() -> list[Stored]:
@@ -329,8 +320,8 @@ def test_a_failing_disk_is_a_store_error(tmp_path: Path, monkeypatch: pytest.Mon
         assert stored.text is not None
         return stored.text
 
-    place = asyncio.run(run())
-    assert WarcReader(tmp_path).read_text(place) == "again"
+    location = asyncio.run(run())
+    assert WarcReader(tmp_path).read_text(location) == "again"
     names = files(tmp_path)
     if call == "ftruncate":  # the file could not be cut back: it is left for recovery
         assert len(names) == 2
@@ -357,8 +348,8 @@ def test_a_file_that_cannot_be_finished_is_left_for_recovery(tmp_path: Path, mon
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_distinguished_from_other_errors(code: int) -> None:
-    assert isinstance(store_error(OSError(code, os.strerror(code)), Path("x")), DiskFull)
-    assert not isinstance(store_error(OSError(errno.EIO, "Input/output"), Path("x")), DiskFull)
+    assert isinstance(store_error(OSError(code, os.strerror(code)), "write pages"), DiskFull)
+    assert not isinstance(store_error(OSError(errno.EIO, "Input/output"), "write pages"), DiskFull)
 
 
 @settings(max_examples=40, deadline=None)
@@ -368,10 +359,7 @@ def test_a_full_disk_is_distinguished_from_other_errors(code: int) -> None:
     max_file_bytes=st.sampled_from([1, 900, 3_000, 1 << 30]),
 )
 def test_any_batches_are_read_back_in_order(
-    tmp_path_factory: pytest.TempPathFactory,
-    groups: list[list[str]],
-    keep: Keep,
-    max_file_bytes: int,
+    tmp_path_factory: pytest.TempPathFactory, groups: list[list[str]], keep: Keep, max_file_bytes: int
 ) -> None:
     directory = tmp_path_factory.mktemp("groups")
 

@@ -10,14 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rove.urls.canonical import (
-    MAX_URL_LENGTH,
-    LinkBase,
-    canonical,
-    http_twin,
-    parse_base,
-    restored,
-)
+from rove.urls.canonical import MAX_URL_LENGTH, LinkBase, canonical, http_twin, parse_base, restored
 from rove.urls.domain import domain_of, is_address
 from rove.urls.fingerprint import fingerprint
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with
@@ -246,7 +239,7 @@ def test_a_host_that_ends_in_a_number_is_an_address_or_invalid(host: str) -> Non
 
 @pytest.mark.parametrize("host", ["1..", "0x7f.1..", "127.1..", "0x7f000001...", "%30x7f.1.."])
 def test_dots_after_an_address_are_removed(host: str) -> None:
-    """Its domain is the unit of politeness and of exclusions: it must be that of the address which is asked."""
+    """Politeness and exclusions go by the domain, so it must be that of the address that gets the request."""
     url = canonical(f"http://{host}/")
     plain = canonical(f"http://{host.rstrip('.')}/")
     assert plain is not None
@@ -407,11 +400,7 @@ PATHS = st.builds(
 
 
 @settings(max_examples=500, deadline=None)
-@given(
-    st.one_of(PATHS, LIKE_URLS),
-    st.one_of(BASES, ODD_BASES),
-    st.sampled_from([None, ignored_params_with(())]),
-)
+@given(st.one_of(PATHS, LIKE_URLS), st.one_of(BASES, ODD_BASES), st.sampled_from([None, ignored_params_with(())]))
 @example("/", "http://a.test/", None)
 @example("/a?", "http://a.test/", None)
 @example("/a??", "http://a.test/", None)
@@ -429,10 +418,10 @@ def test_links_joined_without_the_parser_equal_parsed_ones(text: str, base: str,
 
 def test_lower_case_and_needless_escapes_are_changed() -> None:
     for code in range(0x100):
-        kept = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
+        literal = chr(code) if chr(code) in string.ascii_letters + string.digits + "-._~" else None
         for high, low in itertools.product({f"{code >> 4:X}", f"{code >> 4:x}"}, {f"{code & 15:X}", f"{code & 15:x}"}):
             url = canonical(f"http://a.test/a?%{high}{low}")
-            assert url is not None and url.text == f"http://a.test/a?{kept or f'%{code:02X}'}"
+            assert url is not None and url.text == f"http://a.test/a?{literal or f'%{code:02X}'}"
 
 
 @settings(max_examples=300, deadline=None)
@@ -444,9 +433,7 @@ def test_canonical_never_raises(text: str, base: str | None) -> None:
 
 @settings(deadline=None)
 @given(st.ip_addresses())
-def test_addresses_are_domains_of_their_own(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
-) -> None:
+def test_addresses_are_domains_of_their_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     url = canonical(f"http://[{address}]/" if address.version == 6 else f"http://{address}/")
     assert url is not None
     assert is_address(url.host)

@@ -57,15 +57,9 @@ def test_the_domain_is_the_registrable_one(host: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [
-        ("1.2.3.4", True),
-        ("[::1]", True),
-        ("a.test", False),
-        ("1.2.3.4.test", False),
-        ("localhost", False),
-    ],
+    [("1.2.3.4", True), ("[::1]", True), ("a.test", False), ("1.2.3.4.test", False), ("localhost", False)],
 )
-def test_addresses_are_told_from_names(host: str, expected: bool) -> None:
+def test_addresses_are_distinguished_from_names(host: str, expected: bool) -> None:
     assert is_address(host) is expected
 
 

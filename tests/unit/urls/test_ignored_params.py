@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from rove.errors import UsageError
 from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
-from rove.urls.ignored_params import (
-    BUILT_IN_NAMES,
-    IgnoredParams,
-    ignored_params_with,
-    parse_names,
-)
+from rove.urls.ignored_params import BUILT_IN_NAMES, IgnoredParams, ignored_params_with, parse_names
 from rove.urls.seed import parse_seed
 from tests.unit.urls.test_canonical import LIKE_URLS
 
