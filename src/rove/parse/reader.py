@@ -21,15 +21,7 @@ from contextlib import suppress
 import msgspec
 
 from rove.parse.html import Document, PageSource, read_html_at_once, read_plain_at_once
-from rove.parse.reading_process import (
-    LENGTH_BYTES,
-    READY,
-    Kind,
-    Listing,
-    Reply,
-    Task,
-    list_sitemap_at_once,
-)
+from rove.parse.reading_process import LENGTH_BYTES, READY, Kind, Listing, Reply, Task, list_sitemap_at_once
 from rove.policy.constants import DEFAULT_MAX_LINKS
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 
@@ -101,12 +93,7 @@ class PageReader:
 
     async def list_sitemap(self, body: bytes, *, url: str, host: str) -> Listing | Unread:
         """Read what a sitemap lists for a host; a short one in the event loop."""
-        page = PageSource(
-            body=body,
-            url=url,
-            content_type=None,
-            drop_params=self.drop_params,
-        )
+        page = PageSource(body=body, url=url, content_type=None, drop_params=self.drop_params)
         listing = list_sitemap_at_once(page, host)
         if listing is not None:
             return listing
