@@ -69,7 +69,7 @@ bench-quick: $(VENV)/.dev ## the same on tiny webs, to see that it works
 bench-stages: $(VENV)/.bench ## where the crawler's CPU time goes, page by page
 	$(BIN)/python -m benchmarks.stages --before docs/performance/before.json --svg docs/performance/stages.svg
 
-bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/frontier.md)
+bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to ten million URLs (an hour; see docs/performance.md)
 	$(BIN)/python -m benchmarks.claim_strategies
 	$(BIN)/python -m benchmarks.frontier
 
