@@ -139,7 +139,7 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
     assert pages_of(web, "hops6.test") == {"/", "/private"}
     assert pages_of(web, "across.test") == {"/"}
     assert pages_of(web, "missing.test") == {"/", "/private"}
-    assert pages_of(web, "broken.test") == set(), "rules that cannot be had forbid everything"
+    assert pages_of(web, "broken.test") == set(), "an unreachable robots.txt forbids everything"
     for host in ("loop.test", "itself.test"):
         assert len(rules_asked(web, host)) == 6
         assert pages_of(web, host) == {"/", "/private"}

@@ -32,7 +32,7 @@ class Policy:
     """Seconds that a visit may take, from its claim on."""
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
-    """Increases when limits are set anew: pages per domain are counted per epoch."""
+    """Increases when limits are set again: pages per domain are counted per epoch."""
     horizon: float = math.inf
     """Seconds that the crawl is expected to last. It limits the pending URLs of a domain."""
 
