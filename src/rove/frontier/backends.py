@@ -71,9 +71,7 @@ async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIter
     backend = backend_for(data, data.remote(), read_only=read_only)
     try:
         if not await backend.exists():
-            raise UsageError(
-                f"{backend.location} holds no crawl; name another directory with --data-dir, or start one with 'rove crawl'"
-            )
+            raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")
         await backend.open()
         if await backend.catalog.settings() is None:
             raise UsageError(f"{backend.location} holds no crawl")
