@@ -46,7 +46,7 @@ def check_ended_in_good_order(result: Completed, data: Path) -> None:
     assert "Traceback" not in result.stderr and "Error" not in result.stderr, result.stderr
     sentences = [line for line in result.stderr.splitlines() if line.startswith("rove: ")]
     assert len(sentences) == 1 and result.stderr.endswith(f"{sentences[0]}\n"), result.stderr
-    assert "room" in sentences[0] and "resume" in sentences[0]
+    assert "space" in sentences[0] and "resume" in sentences[0]
     status = status_of(data)
     assert status["running"] is False and status["urls"]["pending"] > 0
     assert len(exported_urls(data)) == status["pages"]

@@ -60,4 +60,4 @@ def test_one_page_has_one_name_and_a_trap_is_not_entered(tmp_path: Path) -> None
     )
     assert "a link to it would be refused, unless it is a seed: it looks like a trap." in trap.stdout
     assert "state         done" in shown.stdout
-    assert changed.returncode == 2 and "started with --drop-param mark; that cannot" in changed.stderr
+    assert changed.returncode == 2 and "started with --drop-param mark and cannot change that" in changed.stderr

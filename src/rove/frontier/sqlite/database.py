@@ -278,7 +278,7 @@ def mapped(error: sqlite3.Error, path: Path) -> RoveError:
     """Return our exception for one of sqlite3's."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
-        return DiskFull(f"the disk is full: {path} cannot grow ({error}); make room, then use --resume")
+        return DiskFull(f"the disk is full: {path} cannot grow ({error}); free some space, then use --resume")
     if name in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
         return UsageError(f"{path} is not a frontier that rove can read ({error})")
     return FrontierError(f"the frontier {path} failed: {error}")
