@@ -19,7 +19,7 @@ from rove.frontier.contract import Backend, Exclusion, Frontier
 from rove.inspect.nodes import is_running
 from rove.policy.exclusions import Exclusions
 
-SETTLE_SECONDS = 2 * POLL_SECONDS
+SPREAD_SECONDS = 2 * POLL_SECONDS
 """After this time every process of a running crawl has read the new exclusions."""
 
 
@@ -44,7 +44,7 @@ async def exclude(data_dir: Path, patterns: Sequence[str], reason: str) -> Exclu
         running = await is_running(data, backend.reader)
         if running:
             # Until they have read the exclusion, the processes of the crawl may still add URLs.
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SPREAD_SECONDS)
             urls += await block_covered(frontier, patterns)
         return Excluded(new=new, urls=urls, is_running=running)
 
@@ -63,10 +63,10 @@ async def include(data_dir: Path, patterns: Sequence[str]) -> int:
         running = await is_running(data, backend.reader)
         if running:
             # A process that still knows the exclusion would block the URLs again.
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SPREAD_SECONDS)
         reopened = await reopen_covered(frontier, patterns, remaining)
         if running:
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SPREAD_SECONDS)
             await reopen_covered(frontier, patterns, remaining)
         return reopened
 

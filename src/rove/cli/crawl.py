@@ -81,7 +81,7 @@ network = partial(option, group=NETWORK)
     help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
 @politely(
-    "--info-url", metavar="URL", help="A page about this crawl, named in the User-Agent after the e-mail address."
+    "--info-url", metavar="URL", help="A page about this crawl, named in the User-Agent before the e-mail address."
 )
 @politely(
     "--delay",

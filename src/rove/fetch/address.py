@@ -59,7 +59,7 @@ class AddressGuard:
     """Permit every address, to crawl a private network or a test server."""
 
     def permits(self, address: str) -> bool:
-        """Whether the fetcher may connect; never to text that is not an IP address."""
+        """Whether the fetcher may connect. Text that is not an IP address is never permitted."""
         return is_public(address) or (self.allow_private and is_ip(address))
 
 

@@ -1,4 +1,4 @@
-"""Names of crawls in PostgreSQL, and its URLs as they may be shown. Does not import the driver, which loads slowly."""
+"""Checks crawl names and hides passwords in PostgreSQL URLs. Imports no driver, because that is slow."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class NewUrl(NamedTuple):
 
 
 class PendingUrl(NamedTuple):
-    """A pending URL of a leased domain. It is a tuple because a claim returns a thousand of them."""
+    """A pending URL of a leased domain. It is a tuple because a claim returns hundreds of them."""
 
     fingerprint: int
     url: str

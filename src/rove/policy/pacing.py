@@ -1,7 +1,7 @@
 """Decides how long rove leaves a domain alone after a visit. Pure functions of the visit's outcomes.
 
 The operator's delay and the Crawl-delay of robots.txt are the minimum; these rules can only lengthen it
-(docs/politeness.md explains them):
+(docs/politeness.md explains them). The frontier enforces the result: `lease` and `close_leases` in its queries.sql.
 
 - After 429 or 503, rove obeys a Retry-After of up to a day. Without one the delay doubles, up to an hour, and halves
   again after each visit without either status.

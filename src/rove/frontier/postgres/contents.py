@@ -1,4 +1,4 @@
-"""The locations of texts that are stored once for all pages that have them, on any node, on PostgreSQL."""
+"""Where shared texts are stored, on any node (PostgreSQL)."""
 
 from __future__ import annotations
 

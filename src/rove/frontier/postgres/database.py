@@ -22,8 +22,8 @@ from rove.frontier.postgres.errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres.held_connections import HELD_SECONDS, HeldWatch
 from rove.frontier.postgres.migrate import migrate
 from rove.frontier.postgres.session import Session
+from rove.frontier.query_times import Timings
 from rove.frontier.schema import Schema
-from rove.frontier.timing import Timings
 
 CONNECTIONS = 4
 """Connections of one process, whatever its concurrency: one claims, one writes, two serve the visits."""

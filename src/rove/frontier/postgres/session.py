@@ -8,7 +8,7 @@ from typing import Any
 
 from rove.frontier.postgres.arrays import array_text, columns_of, with_arrays_as_text
 from rove.frontier.queries import load_numbered_queries
-from rove.frontier.timing import Timings
+from rove.frontier.query_times import Timings
 
 QUERIES = {name: with_arrays_as_text(query) for name, query in load_numbered_queries("postgres").items()}
 

@@ -13,7 +13,7 @@ import pytest
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
 from rove.frontier.postgres.session import Session
-from rove.frontier.timing import BOUNDS, Histogram, Timings
+from rove.frontier.query_times import BOUNDS, Histogram, Timings
 
 SHORT = 0.01
 LONG = 0.05
