@@ -52,6 +52,9 @@ class Shutdown:
 
     async def wait(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Wait until the shutdown begins or one of the tasks fails."""
+        for task in tasks:
+            # Only the first failure is raised. Without this, asyncio would print the others to the terminal.
+            task.add_done_callback(_retrieve_exception)
         begun = asyncio.create_task(self._begun.wait())
         pending: set[asyncio.Task[Any]] = {begun, *tasks}
         try:
@@ -85,3 +88,8 @@ def raise_failure(tasks: Sequence[asyncio.Task[None]]) -> None:
             failure = task.exception()
             if failure is not None:
                 raise failure
+
+
+def _retrieve_exception(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()
