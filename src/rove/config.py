@@ -36,7 +36,8 @@ PAGES_IN_MEMORY = 24
 LARGEST_NUMBER = 1e15
 """A larger size or duration is a typing error, and may not fit into a number."""
 
-_INFO_URL = re.compile(r"https?://[^\s()<>;]+")
+_INFO_URL = re.compile(r"https?://[!-'*-:=?-~]{1,500}")
+"""Visible ASCII characters that do not end the comment of a User-Agent."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b?)", re.ASCII)
 _SIZE_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
@@ -133,14 +134,17 @@ class Settings:
 
 def settings_from_json(text: str) -> Settings:
     """Decode settings from the frontier."""
-    return msgspec.json.decode(text, type=Settings)
+    try:
+        return msgspec.json.decode(text, type=Settings)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"the settings of this crawl are damaged ({error}); restore them from a backup") from error
 
 
 def _identity_problems(settings: Settings) -> Iterator[str]:
     if not is_plausible_email(settings.email):
         yield (f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email")
     if settings.info_url is not None and not _INFO_URL.fullmatch(settings.info_url):
-        yield f"--info-url {settings.info_url!r} is not an http or https URL"
+        yield f"--info-url {settings.info_url!r} is not an http or https URL in ASCII, at most 500 characters long"
 
 
 def _time_problems(settings: Settings) -> Iterator[str]:

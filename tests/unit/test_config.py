@@ -106,6 +106,8 @@ def test_no_size(text: str) -> None:
         ({"info_url": "https://example.org/ x"}, "--info-url"),
         ({"info_url": "https://example.org/)"}, "--info-url"),
         ({"info_url": "https://example.org/;x"}, "--info-url"),
+        ({"info_url": "https://ü.example/"}, "--info-url"),
+        ({"info_url": "https://example.org/" + 500 * "x"}, "--info-url"),
         ({"info_url": "https://example.org/\r\nX: y"}, "--info-url"),
         ({"drop_params": ("a b",)}, "--drop-param"),
         ({"drop_params": ("*",)}, "--drop-param"),
@@ -221,3 +223,8 @@ OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_bef
 def test_new_limits_count_from_the_state_of_the_crawl(given_limits: dict[str, Any], expected: Limits) -> None:
     new: dict[str, Any] = dict.fromkeys(("max_pages", "max_duration", "max_pages_per_domain"))
     assert with_limits(OLD, **new | given_limits, pages=1000, seconds=2000.0) == expected
+
+
+def test_damaged_settings_are_named() -> None:
+    with pytest.raises(UsageError, match="settings of this crawl are damaged"):
+        settings_from_json("{}")
