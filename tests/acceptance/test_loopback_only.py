@@ -109,7 +109,7 @@ def stay(folder: Path) -> dict[str, Any]:
         options = [*crawl_options(folder / "data", delay=0.05), *web.reach]
         demo, crawl = rove_each(
             [
-                ["demo", "--hosts", 30, "--seconds", 8, "--data-dir", folder / "demo"],
+                ["demo", "--hosts", 30, "--seconds", 15, "--data-dir", folder / "demo"],
                 ["crawl", seeds, *options],
             ]
         )
