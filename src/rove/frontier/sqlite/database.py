@@ -141,10 +141,14 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Wait for this process's turn, then write in one transaction."""
+        with self._own_turn(), self._begun("IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def _own_turn(self) -> Iterator[None]:
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         try:
-            with self._begun("IMMEDIATE"):
-                yield
+            yield
         finally:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
 
@@ -197,18 +201,23 @@ class SqliteDatabase:
         if self._read_only:
             self._connection.execute("PRAGMA query_only = ON")
         else:
-            # FULL: if a power cut undid a claim, its domain could be visited again too early.
-            for pragma in (
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                f"cache_size = -{CACHE_KIB}",
-                "temp_store = MEMORY",
-                "journal_size_limit = 134217728",
-                "wal_autocheckpoint = 25000",
-            ):
-                self._connection.execute(f"PRAGMA {pragma}")
             self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
+            with self._own_turn():
+                self._configure(self._connection)
         self._migrate(self._connection, create=create)
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        # Two processes must not switch a new file to WAL at once: SQLite fails there without waiting.
+        # FULL: if a power cut undid a claim, its domain could be visited again too early.
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            f"cache_size = -{CACHE_KIB}",
+            "temp_store = MEMORY",
+            "journal_size_limit = 134217728",
+            "wal_autocheckpoint = 25000",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
 
     def _migrate(self, connection: sqlite3.Connection, *, create: bool) -> None:
         if not self._missing_migrations(connection, create=create):
