@@ -18,6 +18,10 @@ FLUSH_BYTES = 4 * 1024 * 1024
 """Data is passed to the kernel in chunks of about this size."""
 
 
+class FileChanged(StoreError):
+    """Somebody else changed a WARC file while it was being written."""
+
+
 class OpenFile:
     """A WARC file that this process appends to. All methods may raise OSError."""
 
@@ -60,9 +64,23 @@ class OpenFile:
         return offset
 
     def sync(self) -> None:
-        """Write everything to the disk."""
+        """Write everything to the disk; raise FileChanged if somebody else deleted, replaced or truncated the file."""
         self._flush()
         os.fdatasync(self._fd)
+        if not self._is_intact():
+            raise FileChanged(
+                f"{open_name(self._path)} was deleted, replaced or truncated while rove was writing it. Put it back "
+                "from a backup if you can: the pages that it held are lost otherwise. Then continue with --resume"
+            )
+
+    def _is_intact(self) -> bool:
+        """Whether the file has its name and holds exactly what was appended."""
+        ours = os.fstat(self._fd)
+        try:
+            named = open_name(self._path).stat()
+        except FileNotFoundError:
+            return False
+        return (named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino) and ours.st_size == self.size
 
     def cut(self, size: int) -> None:
         """Truncate the file to an earlier size."""

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from rove.model.ledger import Content, Location
 from rove.resources.spare_files import SpareFiles, at_once
 from rove.store.contract import Keep, Page, Stored
-from rove.store.files import OpenFile, store_error, sync_directory
+from rove.store.files import FileChanged, OpenFile, store_error, sync_directory
 from rove.store.record import (
     compress,
     new_record_id,
@@ -111,6 +111,13 @@ class WarcStore:
         try:
             stored = [self._append(page, touched, texts) for page in pages]
             self._commit(touched, has_new=touched[-1] is not before)
+        except FileChanged:
+            # Neither the end nor the name of the file is known any more, so the next batch starts a new one.
+            self._file = None
+            for file in touched:
+                if not file.closed:
+                    file.close()
+            raise
         except BaseException:
             self._roll_back(before, size_before, touched)
             raise

@@ -85,7 +85,7 @@ def test_locations_are_exact(tmp_path: Path) -> None:
 
 def test_each_file_starts_with_a_warcinfo_record(tmp_path: Path) -> None:
     async def run() -> None:
-        writer = store(tmp_path, info={"operator": "someone@example.com"})
+        writer = store(tmp_path, info={"operator": "someone@crawler.test"})
         await writer.write([page()])
         await writer.close()
 
@@ -95,7 +95,7 @@ def test_each_file_starts_with_a_warcinfo_record(tmp_path: Path) -> None:
     assert record.rec_type == "warcinfo"
     assert record.rec_headers.get_header("WARC-Filename") == path.name
     assert b"software: rove/test\r\n" in content
-    assert b"operator: someone@example.com\r\n" in content
+    assert b"operator: someone@crawler.test\r\n" in content
 
 
 def test_a_file_has_its_final_name_only_when_closed(tmp_path: Path) -> None:
@@ -379,3 +379,44 @@ def test_any_batches_are_read_back_in_order(
         if item.raw:
             assert reader.read_raw(item.raw).endswith(b"\r\n\r\n" + text.encode())
     assert all(passes_warcio_check(path) for path in directory.iterdir())
+
+
+def open_file(folder: Path) -> Path:
+    (path,) = folder.glob("*.open")
+    return path
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def replace_by_a_copy(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def append_to(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"not a WARC record")
+
+
+@pytest.mark.parametrize("change", [delete, replace_by_a_copy, truncate, append_to])
+def test_a_file_changed_by_somebody_else_fails_the_next_batch(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    async def run() -> None:
+        writer = store(tmp_path)
+        await writer.write([page(1, "before")])
+        path = open_file(tmp_path)
+        change(path)
+        with pytest.raises(StoreError, match=r"was deleted, replaced or truncated while rove was writing it"):
+            await writer.write([page(2, "after")])
+        (stored,) = await writer.write([page(3, "in a new file")])
+        await writer.close()
+        assert stored.text is not None and stored.text.file != path.name.removesuffix(".open")
+        assert WarcReader(tmp_path).read_text(stored.text, page(3).url) == "in a new file"
+
+    asyncio.run(run())
