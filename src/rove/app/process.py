@@ -26,6 +26,7 @@ from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
 from rove.fetch.http import CurlFetcher
 from rove.fetch.limits import limits_within
+from rove.fetch.own_addresses import OwnAddresses
 from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
@@ -98,7 +99,7 @@ def _fetcher(settings: Settings) -> CurlFetcher:
         resolver=CachingResolver(
             AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None)
         ),
-        guard=AddressGuard(allow_private=settings.allow_private_addresses),
+        guard=AddressGuard(allow_private=settings.allow_private_addresses, own=OwnAddresses()),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],
         limits=limits_within(settings.timeout),
         per_address=settings.per_ip,

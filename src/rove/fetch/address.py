@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -57,10 +58,14 @@ class AddressGuard:
 
     allow_private: bool = False
     """Permit every address, to crawl a private network or a test server."""
+    own: Container[str] = ()
+    """Addresses of this machine, which are refused like private ones."""
 
     def permits(self, address: str) -> bool:
         """Whether the fetcher may connect. Text that is not an IP address is never permitted."""
-        return is_public(address) or (self.allow_private and is_ip(address))
+        if self.allow_private:
+            return is_ip(address)
+        return is_public(address) and address not in self.own
 
 
 @lru_cache(maxsize=65_536)
