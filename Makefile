@@ -37,7 +37,7 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 	@$(BIN)/rove crawl "$(SEEDS)" --email "$(EMAIL)" --data-dir "$(DATA)"
 
 docs: $(VENV)/.runtime ## generate docs/cli.md from the program
-	$(BIN)/python -m rove.cli.reference > docs/cli.md
+	$(BIN)/python -m rove.cli.reference docs/examples > docs/cli.md
 
 pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
 	$(BIN)/python -m rove.cli.pictures docs/pictures

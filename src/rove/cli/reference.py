@@ -1,8 +1,10 @@
-"""Generates docs/cli.md from the commands: `python -m rove.cli.reference >docs/cli.md`."""
+"""Generates docs/cli.md from the commands: `python -m rove.cli.reference docs/examples >docs/cli.md`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -16,10 +18,10 @@ This page is generated from the program by `make docs`; do not edit it.
 `rove COMMAND --help` shows the same."""
 
 
-def reference() -> str:
-    """Return the text of docs/cli.md."""
+def reference(examples: Path) -> str:
+    """Return the text of docs/cli.md; `examples` is a folder with real output of some commands, in COMMAND.txt."""
     root = click.Context(rove, info_name="rove")
-    return "\n".join([HEAD, *_overview(root), *_sections(root)]) + "\n"
+    return "\n".join([HEAD, *_overview(root), *_sections(root, examples)]) + "\n"
 
 
 def _overview(root: click.Context) -> Iterator[str]:
@@ -29,10 +31,17 @@ def _overview(root: click.Context) -> Iterator[str]:
             yield f"| [`rove {name}`](#rove-{name}) | {_command(root, name).short_help} |"
 
 
-def _sections(root: click.Context) -> Iterator[str]:
+def _sections(root: click.Context, examples: Path) -> Iterator[str]:
     for names in COMMANDS.values():
         for name in names:
             yield from _section(_command(root, name), root, name)
+            yield from _example(examples / f"{name}.txt")
+
+
+def _example(path: Path) -> Iterator[str]:
+    if path.exists():
+        yield from ("", "Example:", "")
+        yield from (f"    {line}".rstrip() for line in path.read_text().splitlines())
 
 
 def _section(command: Command, root: click.Context, name: str) -> Iterator[str]:
@@ -68,4 +77,4 @@ def _command(root: click.Context, name: str) -> Command:
 
 
 if __name__ == "__main__":
-    print(reference(), end="")
+    print(reference(Path(sys.argv[1])), end="")
