@@ -39,7 +39,7 @@ from rove.policy.identity import user_agent
 from rove.resources.runtime import tune_process
 from rove.urls.canonical import canonical
 
-EMAIL = "bench@example.org"
+EMAIL = "bench@crawler.test"
 KINDS = ("raw", "fetch", "bare", "handshakes")
 
 

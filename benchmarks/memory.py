@@ -103,7 +103,7 @@ def crawl(case: Case, folder: Path, concurrency: int) -> Result:
     seeds.write_text("".join(f"http://host{i}.large{i}.test/\n" for i in range(case.hosts)))
     with served(case) as web:
         command = [
-            *(sys.executable, "-m", "rove", "crawl", seeds, "--email", "bench@example.org"),
+            *(sys.executable, "-m", "rove", "crawl", seeds, "--email", "bench@crawler.test"),
             *("--data-dir", data, "--delay", "5", "--allow-short-delay", "--max-depth", "0"),
             *("--concurrency", concurrency, "--processes", 1, "--max-memory", case.ceiling),
             *("--connect-to", f"*=127.0.0.1:{web.port}", "--allow-private-addresses"),

@@ -35,7 +35,7 @@ SETTINGS: dict[str, Any] = {
     "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
     "ROBOTSTXT_OBEY": True,
     "TELNETCONSOLE_ENABLED": False,
-    "USER_AGENT": "scrapy-bench (+bench@example.org)",
+    "USER_AGENT": "scrapy-bench (+bench@crawler.test)",
 }
 
 QUEUES = {

@@ -89,7 +89,7 @@ def _crawl(name: str, root: Path, folder: Path, options: argparse.Namespace) -> 
             "crawl",
             str(seeds),
             "--email",
-            "bench@example.org",
+            "bench@crawler.test",
         ]
         command += ["--data-dir", str(folder / "data"), "--processes", "1"]
         command += ["--delay", str(options.delay), "--allow-short-delay"]

@@ -33,7 +33,7 @@ from tests.zoo.keeper import Zoo, opened
 ROOT = Path(__file__).parent.parent
 
 GOAL = 0.90
-EMAIL = "benchmark@example.org"
+EMAIL = "benchmark@crawler.test"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from rove.errors import UsageError
 from rove.humanize import size_text
 from rove.policy.budget import DEFAULT_HORIZON
 from rove.policy.constants import DAY, DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS, VISIT_BUDGET
-from rove.policy.identity import is_plausible_email
+from rove.policy.identity import is_placeholder, is_plausible_email
 from rove.urls.ignored_params import IgnoredParams, ignored_params_with, parse_names
 
 DEFAULT_CONCURRENCY = 500
@@ -66,7 +66,7 @@ class Settings:
     email: str
     """Sent with every request, so that a webmaster can complain. There is no default, because it must be yours."""
     info_url: str | None = None
-    """A page about the crawl, sent with every request; None means the page of the project."""
+    """A page about the crawl, sent with every request; None means that there is none."""
     delay: float = DEFAULT_DELAY
     """Seconds between two visits to a domain. The default allows 1,234 pages a day, which hardly show in a log."""
     allow_short_delay: bool = False
@@ -142,7 +142,12 @@ def settings_from_json(text: str) -> Settings:
 
 def _identity_problems(settings: Settings) -> Iterator[str]:
     if not is_plausible_email(settings.email):
-        yield (f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email")
+        yield f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email"
+    elif is_placeholder(settings.email):
+        yield (
+            f"{settings.email} is the address of an example, where nobody reads mail; "
+            "give your own with --email, so that webmasters can reach you"
+        )
     if settings.info_url is not None and not _INFO_URL.fullmatch(settings.info_url):
         yield f"--info-url {settings.info_url!r} is not an http or https URL in ASCII, at most 500 characters long"
 

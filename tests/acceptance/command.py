@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-EMAIL = "tester@example.org"
+EMAIL = "tester@crawler.test"
 
 Completed = subprocess.CompletedProcess[str]
 Process = subprocess.Popen[str]

@@ -105,13 +105,13 @@ def old_crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 IMPLAUSIBLE = [
     "",
     "me",
-    "@example.org",
+    "@crawler.test",
     "me@127.0.0.1",
-    "me@you@example.org",
-    "<me@example.org>",
-    "me@example.org, you@example.org",
-    "me@example.org\nX-Header: 1",
-    f"{'m' * 250}@example.org",
+    "me@you@crawler.test",
+    "<me@crawler.test>",
+    "me@crawler.test, you@crawler.test",
+    "me@crawler.test\nX-Header: 1",
+    f"{'m' * 250}@crawler.test",
 ]
 
 
@@ -152,7 +152,7 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path, seeds: Path) -> N
     empty, comments, rubbish = (tmp_path / name for name in ("empty", "comments", "rubbish"))
     empty.write_text("")
     comments.write_text("# nothing\n\n   \r\n# at all")
-    rubbish.write_bytes(b"not a domain\n\xff\xfe\x00\n//\nmailto:me@example.org\n")
+    rubbish.write_bytes(b"not a domain\n\xff\xfe\x00\n//\nmailto:me@crawler.test\n")
     typo = tmp_path / "typo"
     typo.write_text("example.org\nexa mple.com\n")
     binary = tmp_path / "binary"

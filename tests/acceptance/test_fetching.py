@@ -21,7 +21,6 @@ import pytest
 
 from rove import __version__
 from rove.demo.log import LogKind
-from rove.policy.identity import PROJECT_PAGE
 from tests.acceptance.command import EMAIL, crawl_options, rove, rove_each, write_lines
 from tests.acceptance.results import exported, frontier_rows, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
@@ -185,7 +184,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
     assert set(web.urls) == {f"http://{name}" for name in pages}
     agents = {asked.headers["user-agent"] for asked in web.requests}
     assert agents == {
-        f"rove/{__version__} (+{PROJECT_PAGE}; mailto:{EMAIL})",
+        f"rove/{__version__} (mailto:{EMAIL})",
         f"rove/{__version__} (+{info}; mailto:{EMAIL})",
     }
     for asked in web.requests:

@@ -122,7 +122,7 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
         "itself.test/robots.txt": to("/robots.txt"),
         "hidden.test/robots.txt": to("http://www.never.test/robots.txt"),
         "www.never.test/robots.txt": plain("User-agent: *\nAllow: /\n"),
-        "mail.test/robots.txt": to("mailto:someone@example.org"),
+        "mail.test/robots.txt": to("mailto:someone@crawler.test"),
         "nonsense.test/robots.txt": to("http://[/robots.txt"),
     }
     answers = with_pages(robots)

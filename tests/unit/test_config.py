@@ -16,7 +16,7 @@ from rove.frontier.backends import policy_of
 from rove.policy.budget import DomainBudget
 from rove.policy.constants import DEFAULT_DELAY
 
-GOOD = Settings(email="me@example.org")
+GOOD = Settings(email="me@crawler.test")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,9 @@ def test_no_size(text: str) -> None:
         ({"max_page_size": 60 << 20}, "too little for pages of up to 60.0 MiB"),
         ({"email": ""}, "not an e-mail address"),
         ({"email": "me"}, "not an e-mail address"),
-        ({"email": "me@example.org\n"}, "not an e-mail address"),
+        ({"email": "me@crawler.test\n"}, "not an e-mail address"),
+        ({"email": "you@example.org"}, "you@example.org is the address of an example"),
+        ({"email": "me@mail.Example.COM"}, "give your own with --email"),
         ({"delay": -1.0}, "--delay"),
         ({"delay": -1.0, "allow_short_delay": True}, "--delay"),
         ({"delay": 69.9}, "--allow-short-delay"),
@@ -184,7 +186,7 @@ def test_settings_are_stored_and_read(settings: Settings) -> None:
 
 
 def test_a_setting_that_is_not_stored_has_its_default() -> None:
-    assert settings_from_json('{"email": "me@example.org"}') == GOOD
+    assert settings_from_json('{"email": "me@crawler.test"}') == GOOD
 
 
 @pytest.mark.parametrize(

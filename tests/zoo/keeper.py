@@ -286,7 +286,7 @@ def show() -> None:
             "crawl",
             str(seeds),
             "--email",
-            "you@example.org",
+            "you@crawler.test",
             "--data-dir",
             "zoo-data",
         ]

@@ -21,7 +21,7 @@ HOSTS = 300
 SEED = 1
 SECONDS = 30.0
 DELAY = 1.0
-EMAIL = "demo@example.org"
+EMAIL = "demo@crawler.test"
 
 
 @click.command(cls=Command, short_help="Crawl a small web on this machine.")

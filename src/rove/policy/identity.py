@@ -6,7 +6,7 @@ import re
 
 from rove import __version__
 
-PROJECT_PAGE = "https://rove.example/about"
+_DOCUMENTATION = re.compile(r"(?:.+\.)?example\.(?:org|com|net)", re.IGNORECASE)
 
 _EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@"
@@ -16,8 +16,18 @@ _EMAIL = re.compile(
 
 
 def user_agent(email: str, info_url: str | None) -> str:
-    """Return the User-Agent header: the name, a page about the crawl, and the operator's e-mail address."""
-    return f"rove/{__version__} (+{info_url or PROJECT_PAGE}; mailto:{email})"
+    """Return the User-Agent header: the name, the page about the crawl if there is one, and the e-mail address."""
+    page = f"+{info_url}; " if info_url else ""
+    return f"rove/{__version__} ({page}mailto:{email})"
+
+
+def is_placeholder(email: str) -> bool:
+    """Whether the address was copied from the documentation: nobody reads mail at example.org, .com or .net.
+
+    >>> is_placeholder("you@example.org"), is_placeholder("me@mail.example.com"), is_placeholder("me@example.org.uk")
+    (True, True, False)
+    """
+    return _DOCUMENTATION.fullmatch(email.rpartition("@")[2]) is not None
 
 
 def is_plausible_email(text: str) -> bool:

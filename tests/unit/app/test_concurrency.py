@@ -28,7 +28,7 @@ def shares(
     concurrency: int, processes: int, open_files: int | None = None, memory: int = 1024 * MiB
 ) -> tuple[list[int], list[str]]:
     said: list[str] = []
-    settings = Settings(email="me@example.org", concurrency=concurrency, max_memory=memory)
+    settings = Settings(email="me@crawler.test", concurrency=concurrency, max_memory=memory)
     fetches = fetches_per_process(settings, processes, open_files=open_files, say=said.append)
     return fetches, said
 

@@ -22,7 +22,7 @@ from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model.urls import UrlState
 from tests.contract.harness import page_row, url, visited
 
-EMAIL: dict[str, Any] = {"email": "me@example.org"}
+EMAIL: dict[str, Any] = {"email": "me@crawler.test"}
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_settings_are_remembered_on_resume(data: DataDir, seeds: Path) -> 
         pass
     again = options_for(data, None, resume=True, settings={"max_depth": 5})
     async with prepared(again, data) as (settings, _):
-        assert settings.email == "me@example.org"
+        assert settings.email == "me@crawler.test"
         assert (settings.delay, settings.max_depth) == (100.0, 5)
         assert settings.connect_to == ("*.test=127.0.0.1:80",)
         assert settings.limits == Limits(max_pages=7)

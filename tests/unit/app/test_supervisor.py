@@ -36,7 +36,7 @@ def order_of(number: int) -> WorkerOrder:
         data_dir="/data",
         remote=Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine"),
         settings=Settings(
-            email="me@example.org",
+            email="me@crawler.test",
             connect_to=("a.test:80:127.0.0.1:8080",),
             limits=Limits(max_pages=100, max_duration=3.5),
         ),

@@ -189,7 +189,7 @@ class World:
         """Return a context with the settings that the test has chosen."""
         assert self._shutdown is not None, "the world is not open"
         settings = Settings(
-            email="me@example.org",
+            email="me@crawler.test",
             delay=DELAY,
             max_page_size=1 << 20,
             redirect_hops=self.redirect_hops,

@@ -32,7 +32,7 @@ class Here:
         self.now = 100.0
         self.news: list[str] = []
         self.pressure = Pressure(
-            Settings(email="me@example.org", **settings),
+            Settings(email="me@crawler.test", **settings),
             concurrency=concurrency,
             directory=folder,
             clock=lambda: self.now,
@@ -162,7 +162,7 @@ def test_other_failures_do_not_lower_the_fetches(tmp_path: Path, failure: Failed
 
 
 def test_how_many_fetches_fit_into_a_memory_limit() -> None:
-    settings = Settings(email="me@example.org")
+    settings = Settings(email="me@crawler.test")
     assert fetches_within(LEAST_MEMORY, settings.max_page_size) >= 100
     assert fetches_within(512 * MiB, settings.max_page_size) >= 1_000
     assert fetches_within(settings.max_memory, settings.max_page_size) >= 5_000

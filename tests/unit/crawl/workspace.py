@@ -133,7 +133,7 @@ class Workspace:
     ) -> Crawl:
         """Return a crawl that has not begun yet."""
         chosen: dict[str, Any] = {"delay": 0.0, "concurrency": 4} | changes
-        settings = Settings(email="me@example.org", **chosen)
+        settings = Settings(email="me@crawler.test", **chosen)
         self.progress = Progress(started=clock())
         self.pressure = Pressure(
             settings, concurrency=settings.concurrency, directory=self.folder, clock=clock, on_news=self.news.append

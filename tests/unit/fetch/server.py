@@ -25,7 +25,7 @@ from rove.fetch.limits import FetchLimits
 from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.urls.canonical import CrawlUrl, canonical
 
-AGENT = "rove-test/1.0 (+mailto:someone@example.org)"
+AGENT = "rove-test/1.0 (+mailto:someone@crawler.test)"
 HTML = frozenset({"text/html", "text/plain"})
 P = ParamSpec("P")
 

@@ -30,7 +30,7 @@ from rove.policy.robots import MAX_CRAWL_DELAY
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 URL = url_given("https://www.a.test/x")
-SETTINGS = Settings(email="ops@example.org")
+SETTINGS = Settings(email="ops@crawler.test")
 RECORD = UrlRecord(
     domain=URL.domain,
     fingerprint=URL.fingerprint,

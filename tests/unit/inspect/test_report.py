@@ -33,7 +33,7 @@ from rove.urls.fingerprint import fingerprint, fingerprint_bytes
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 SITE = site_given("a.test")
-SETTINGS = Settings(email="ops@example.org", info_url="https://example.org/about?a&b")
+SETTINGS = Settings(email="ops@crawler.test", info_url="https://example.org/about?a&b")
 DOMAIN = DomainRecord(
     id=SITE.id,
     name=SITE.name,
@@ -264,7 +264,7 @@ async def test_the_text() -> None:
     lines = text.splitlines()
     assert lines[0] == "Requests by rove to a.test, as of 2027-01-15 08:16:40 UTC"
     for line in (
-        "  contact       ops@example.org",
+        "  contact       ops@crawler.test",
         f"  User-Agent    {user_agent(SETTINGS.email, SETTINGS.info_url)}",
         "  about         https://example.org/about?a&b",
         "  requests      5 requests in 3 visits, and 1 for the robots.txt of other sites",
@@ -395,7 +395,7 @@ async def test_the_objects_for_programs() -> None:
         *("report", "robots", "visit", "request", "request", "visit", "request"),
         *("visit", "request", "request", "request-for-another-site"),
     ]
-    assert records[0]["contact"] == "ops@example.org"
+    assert records[0]["contact"] == "ops@crawler.test"
     assert records[0]["answers"] == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
     assert records[6] == {
         "record": "request",
@@ -430,7 +430,7 @@ async def test_the_html() -> None:
         *("robots.txt, as it was read", "Requests, by visit", "Requests on behalf of other sites"),
     ]
     facts = {first(r, "th").text(): first(r, "td").text() for r in page.css(".facts tr")}
-    assert facts["contact"] == "ops@example.org"
+    assert facts["contact"] == "ops@crawler.test"
     assert facts["requests"].startswith("5 requests in 3 visits")
     assert facts["excluded"] == "yes: rove no longer visits this site"
     assert facts["exclusion"].endswith("by alice: asked by mail")
@@ -455,7 +455,7 @@ async def test_the_html_needs_nothing_and_runs_nothing() -> None:
             assert not name.startswith("on")
             if name == "href":
                 assert node.tag == "a"
-                assert value in ("mailto:ops@example.org", SETTINGS.info_url)
+                assert value in ("mailto:ops@crawler.test", SETTINGS.info_url)
     style = first(page, "style").text()
     assert "url(" not in style and "@import" not in style
     assert "@media print" in style and "prefers-color-scheme: dark" in style
