@@ -27,7 +27,7 @@ from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend
 from rove.frontier.runs import crawled_seconds
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
 from rove.policy.exclusions import whole_domains
 
 REPEAT_SECONDS = 10.0

@@ -47,13 +47,16 @@ async def status(data_dir: Path, json: bool) -> None:
 @json_option
 @reading
 async def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
-    """List the pages that were requested, newest first (with --domain: oldest first)."""
+    """List the pages that were requested, newest first (with --domain: oldest first).
+
+    A robots.txt that could not be fetched is listed too, because no page of its site can be requested.
+    """
     wanted = None if domain is None else site_given(domain).id
     shown = 0
     async with opened(data_dir) as archive:
         async for row in archive.reader.pages(domain=wanted, status=status):
             if json:
-                print_json(page_json(row))
+                print_json({**page_json(row), "kind": row.kind.value})
             else:
                 print(page_line(row))
             shown += 1

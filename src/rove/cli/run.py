@@ -63,7 +63,6 @@ def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
         console,
         progress=runner.progress,
         frontier=context.frontier,
-        delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
     )
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rove.frontier.runs import Participant, Run, Vitals
-from rove.model.ledger import Content, Counts, Location, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
@@ -323,7 +324,10 @@ class FrontierReader(Protocol):
         """Iterate over the pages whose text is stored only once, under this hash."""
 
     def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
+        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first.
+
+        Failed requests for robots.txt are among them: a site that never answers has no other requests.
+        """
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of all visits to a domain, in order."""

@@ -13,7 +13,9 @@ from rove.frontier.contract import DomainRecord, UrlRecord
 from rove.frontier.rows.origins import decompressed, origin_record
 from rove.frontier.rows.records import domain_record, url_record
 from rove.frontier.runs import Participant, Run
-from rove.model.ledger import Content, Counts, RequestKind, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestKind, RequestRow
+from rove.model.request_counts import is_failure
 from rove.model.visits import OriginRecord
 
 SLICE = 500
@@ -91,7 +93,7 @@ class CrawlReader:
             else self.visits(domain)
         )
         async for row in rows:
-            if row.kind is RequestKind.PAGE and status in (None, row.status):
+            if _belongs_to_pages(row) and status in (None, row.status):
                 yield row
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
@@ -120,3 +122,9 @@ class CrawlReader:
             if len(rows) < limit:
                 return
             after = {name: getattr(request, name) for name in after}
+
+
+def _belongs_to_pages(row: RequestRow) -> bool:
+    """Whether a list of pages shows a request: a failed robots.txt too, because its site has no other request."""
+    is_failed_robots = row.kind is RequestKind.ROBOTS and is_failure(row.kind, row.error)
+    return row.kind is RequestKind.PAGE or is_failed_robots

@@ -12,8 +12,16 @@ from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted, seconds_text, size_text
 from rove.inspect.display import local_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
+from rove.model.ledger import RequestKind
+from rove.model.request_counts import KIND_NAMES, RequestCounts, WithoutContent
 from rove.model.urls import UrlState
+
+WITHOUT_CONTENT_TEXTS = {
+    WithoutContent.NO_ROBOTS: "found no robots.txt",
+    WithoutContent.NOT_MODIFIED: "not modified",
+    WithoutContent.OTHER_TYPE: "of a type that is not read",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,9 @@ def as_json(status: Status) -> dict[str, Any]:
         "marks": dict(counts.marks),
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
+        "requests_by_kind": dict(counts.request_counts.by_kind),
+        "errors_by_kind": _nested(counts.request_counts.errors_by_kind),
+        "without_content_by_kind": _nested(counts.request_counts.without_content_by_kind),
         "leases": counts.leases,
         "leases_without_request": dict(counts.without_request),
     }
@@ -83,18 +94,38 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
+    lines += _request_lines(counts.request_counts)
     if counts.without_request:
         without = _largest_first(counts.without_request)
         lines.append(f"leases     {counts.leases:,}; ended without a request: {without}")
     for name, reasons in (
         ("blocked", counts.blocked),
         ("not taken", counts.not_accepted),
-        ("errors", counts.failures),
         ("marked", counts.marks),
     ):
         if reasons:
             lines.append(f"{name:<11}{_largest_first(reasons)}")
     return lines
+
+
+def _request_lines(requests: RequestCounts) -> list[str]:
+    """Return one line for each kind of request, and below it why requests of this kind failed."""
+    lines = []
+    for kind, name in KIND_NAMES.items():
+        if not requests.by_kind[kind]:
+            continue
+        numbers = [counted(requests.by_kind[kind], "request"), f"{requests.failed(kind):,} failed"]
+        without = requests.without_content_by_kind[kind]
+        numbers += [f"{count:,} {WITHOUT_CONTENT_TEXTS[WithoutContent(reason)]}" for reason, count in without.items()]
+        lines.append(f"{name:<11}{', '.join(numbers)}")
+        errors = requests.errors_by_kind[kind]
+        if errors:
+            lines.append(f"{'':<11}errors: {_largest_first(errors)}")
+    return lines
+
+
+def _nested(counts: Mapping[RequestKind, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    return {kind.value: dict(named) for kind, named in counts.items()}
 
 
 def _largest_first(counts: Mapping[str, int]) -> str:

@@ -157,19 +157,19 @@ async def test_each_worker_gets_its_order(hire: Hire) -> None:
 
 async def test_the_counters_of_all_workers_are_added_up(hire: Hire) -> None:
     team = hire(
-        says(pages=1, in_flight=50, queued=9, errors={"dns": 90}),
+        says(pages=1, in_flight=50, queued=9, request_counters={"dns": 90}),
         "case $number in",
-        f"1) {says(pages=5, visits=3, requests=8, bytes=100, errors={'dns': 2})} ;;",
-        f"2) {says(pages=7, visits=4, requests=9, bytes=50, errors={'dns': 1, 'tls': 4})} ;;",
+        f"1) {says(pages=5, visits=3, bytes=100, request_counters={'dns': 2})} ;;",
+        f"2) {says(pages=7, visits=4, bytes=50, request_counters={'dns': 1, 'tls': 4})} ;;",
         "esac",
-        f"[ $number = 1 ] && {says(pages=6, visits=3, ending='exhausted', errors={'dns': 3})}",
-        f"[ $number = 2 ] && {says(pages=7, visits=4, requests=9, bytes=50, ending='exhausted')}",
+        f"[ $number = 1 ] && {says(pages=6, visits=3, ending='exhausted', request_counters={'dns': 3})}",
+        f"[ $number = 2 ] && {says(pages=7, visits=4, bytes=50, ending='exhausted')}",
         processes=2,
     )
     await team.run()
     progress = team.progress
-    assert (progress.pages, progress.visits, progress.requests, progress.bytes) == (13, 7, 9, 50)
-    assert progress.errors == Counter({"dns": 3}), "each report counts from the beginning"
+    assert (progress.pages, progress.visits, progress.bytes) == (13, 7, 50)
+    assert progress.request_counters == Counter({"dns": 3}), "each report counts from the beginning"
     assert (progress.in_flight, progress.queued) == (0, 0)
 
 
@@ -199,16 +199,16 @@ async def test_a_dead_worker_is_restarted(hire: Hire) -> None:
 async def test_nothing_of_a_dead_worker_is_in_flight(hire: Hire) -> None:
     team = hire(
         f"if {FIRST_TIME}; then",
-        says(process=41, pages=5, in_flight=30, queued=8, errors={"dns": 2}),
+        says(process=41, pages=5, in_flight=30, queued=8, request_counters={"dns": 2}),
         "exit 1",
         "fi",
-        says(process=42, pages=1, in_flight=2, errors={"dns": 1}),
+        says(process=42, pages=1, in_flight=2, request_counters={"dns": 1}),
         UNTIL_STOPPED,
     )
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 6)
     assert (team.progress.in_flight, team.progress.queued) == (2, 0)
-    assert team.progress.errors == Counter({"dns": 3})
+    assert team.progress.request_counters == Counter({"dns": 3})
     team.supervisor.stop()
     await running
 
@@ -419,7 +419,7 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
         "[]",
         "17",
         '{"counters": {"pages": "many"}}',
-        '{"counters": {"errors": {"dns": "many"}}}',
+        '{"counters": {"request_counters": {"dns": "many"}}}',
         '{"counters": {"pages": 5',
         r"\0377\0376",
         r'{"news": "\0377"}',
