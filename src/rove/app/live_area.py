@@ -10,7 +10,7 @@ from typing import Self
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.control import Control
-from rich.segment import Segment
+from rich.segment import ControlType, Segment
 
 
 class LiveArea(RenderHook):
@@ -54,6 +54,7 @@ class LiveArea(RenderHook):
                 yield Segment.line()
             yield from line
             self._widths.append(Segment.get_line_length(line))
+        yield _control("\x1b[J")
 
     def _refresh(self) -> None:
         with self._console:
@@ -70,5 +71,10 @@ class _Erased:
         width = max(1, options.size.width)
         rows = sum(max(1, -(-line // width)) for line in self._widths)
         if rows:
-            up = f"\x1b[{rows - 1}A" if rows > 1 else ""
-            yield Segment(f"\r{up}\x1b[J", None, [])
+            # Row by row: tmux copies a screen that is cleared as a whole into its history, once a second.
+            yield _control("\r\x1b[2K" + "\x1b[1A\x1b[2K" * (rows - 1))
+
+
+def _control(codes: str) -> Segment:
+    """Return control codes as a segment; any control type keeps rich from measuring and cutting them like text."""
+    return Segment(codes, None, [(ControlType.CARRIAGE_RETURN,)])

@@ -21,6 +21,7 @@ class Screen(io.StringIO):
         super().__init__()
         self.width = width
         self._lines = [""]
+        self._rows_erased = 0
 
     def write(self, text: str) -> int:
         position = 0
@@ -32,11 +33,11 @@ class Screen(io.StringIO):
                 continue
             character = text[position]
             position += 1
+            if character != "\r":
+                self._take_erased_away()
             if character == "\n":
                 self._lines.append("")
-            elif character == "\r":
-                self._row_start = self._rows_of(self._lines[-1])
-            else:
+            elif character != "\r":
                 self._lines[-1] += character
         return len(text)
 
@@ -44,18 +45,20 @@ class Screen(io.StringIO):
         return max(1, -(-len(line) // self.width))
 
     def _control(self, number: str, letter: str) -> None:
-        if letter == "A":
-            self._up = int(number)
-        elif letter == "J":
-            rows = getattr(self, "_up", 0) + 1
-            self._up = 0
-            while rows > 0:
-                rows -= self._rows_of(self._lines.pop())
-            assert rows == 0, "a line was erased only in part, or one above the area"
+        if letter == "K":
+            assert number == "2"
+            self._rows_erased += 1
+
+    def _take_erased_away(self) -> None:
+        if self._rows_erased:
+            while self._rows_erased > 0:
+                self._rows_erased -= self._rows_of(self._lines.pop())
+            assert self._rows_erased == 0, "a line was erased only in part, or one above the area"
             self._lines.append("")
 
     @property
     def shown(self) -> list[str]:
+        self._take_erased_away()
         return [line.rstrip() for line in self._lines]
 
 
