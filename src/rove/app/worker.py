@@ -18,7 +18,9 @@ from typing import Any
 import msgspec
 import uvloop
 
-from rove.app.process import assembled, start_logging
+from rove.app.crawl_log import CrawlLog
+from rove.app.log_file import start_logging
+from rove.app.process import assembled
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
@@ -27,6 +29,7 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.log_line import log_line
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -82,7 +85,7 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     tune_process()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
-    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
+    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level, takes_stderr=True)
     try:
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
@@ -137,10 +140,12 @@ class _Worker:
                     ),
                     on_news=self._tell,
                 ) as crawl:
-                    ending = await self._run(crawl)
+                    log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
+                    async with CrawlLog(crawl.progress, frontier).written():
+                        ending = await self._run(crawl)
             finally:
                 await backend.close()
-        log.info("%s after %d pages", ending, crawl.progress.pages)
+        log.info("%s", log_line("end", process=self._process, ending=ending, pages=crawl.progress.pages))
         self._report(crawl, ending=ending)
 
     async def _run(self, crawl: Crawl) -> Ending:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
+from rove.frontier.query_times import Histogram
 from rove.frontier.runs import Participant, Run, Vitals
 from rove.model.counts import Counts
 from rove.model.ledger import Content, Location, RequestRow
@@ -251,6 +252,9 @@ class Frontier(Protocol):
 
     async def counts(self) -> Counts:
         """Return the counters."""
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        """Return the durations of queries by name since the last call."""
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""
