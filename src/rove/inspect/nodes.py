@@ -43,9 +43,9 @@ class NodeStatus:
 
     @property
     def state(self) -> str:
-        """Return "running", "left" or "disappeared"."""
+        """Return "running", "paused", "left" or "disappeared"."""
         if self.processes:
-            return "running"
+            return "paused" if all(process.is_paused for process in self.processes) else "running"
         return "left" if self.has_left else "disappeared"
 
 
@@ -115,6 +115,7 @@ def as_line(node: NodeStatus) -> str:
     if node.processes:
         what = (
             f"{len(node.processes)} process{'es' if len(node.processes) > 1 else ''}, "
+            f"{'paused, ' if node.state == 'paused' else ''}"
             f"up for {seconds_text(node.since)}, last seen {node.silent_for:.0f} s ago, "
             f"{node.pages_per_second:.1f} pages/s, {node.in_flight:,} in flight, {node.pages:,} pages"
         )

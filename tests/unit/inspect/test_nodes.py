@@ -18,6 +18,7 @@ def process(number: int = 1, **changes: Any) -> Participant:
         "process": number,
         "pid": 1000 + number,
         "has_left": False,
+        "is_paused": False,
         "pages": 10,
         "pages_per_second": 2.5,
         "in_flight": 4,
