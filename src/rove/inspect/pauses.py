@@ -10,7 +10,8 @@ from typing import Any
 from rove.datadir import DataDir, Remote
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.frontier.dsn import redacted
-from rove.inspect.display import iso_time, local_text, one_line
+from rove.harmless import one_line
+from rove.humanize import iso_time, utc_text
 from rove.model.instructions import Instruction, Instructions
 
 
@@ -33,7 +34,7 @@ def pause_text(pause: Instruction, scope: Scope) -> str:
     'paused on all machines by ann@host'
     """
     where = "" if scope is Scope.HERE else f" on {scope}"
-    since = f" since {local_text(pause.at)}" if pause.at else ""
+    since = f" since {utc_text(pause.at)}" if pause.at else ""
     return f"paused{where} by {one_line(pause.who)}{since}"
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import crawled_seconds
-from rove.humanize import counted, seconds_text, size_text
-from rove.inspect.display import local_text
+from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.inspect.pauses import Scope, pause_json, pause_text, pauses_in_force
 from rove.model.instructions import Instruction, Instructions
@@ -87,7 +86,7 @@ def as_lines(status: Status) -> list[str]:
     counts = status.counts
     running = "running" if status.running else "not running"
     paused = "".join(f", {pause_text(pause, scope)}" for scope, pause in status.pauses.items())
-    started = "never started" if status.since is None else f"started {local_text(status.since)}"
+    started = "never started" if status.since is None else f"started {utc_text(status.since)}"
     copies = f", {counts.copies:,} of them copies of stored texts" if counts.copies else ""
     received = f"{size_text(counts.bytes)} received in {counted(counts.requests, 'request')}"
     lines = [
