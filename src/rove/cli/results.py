@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 
 import click
 
 from rove.cli.options import Command, data_dir_option, domain_option, json_option, option, whole_number
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import RoveError, UsageError
 from rove.frontier.contract import UrlRecord
 from rove.inspect.lookup import settling_request, site_given, url_known
@@ -36,7 +35,7 @@ async def status(data_dir: Path, json: bool) -> None:
     if json:
         print_json(as_json(status))
     else:
-        print("\n".join(as_lines(status)))
+        print_lines(as_lines(status))
 
 
 @click.command(cls=Command, short_help="List pages.")
@@ -55,7 +54,7 @@ async def pages(data_dir: Path, domain: str | None, status: int | None, limit: i
             if json:
                 print_json(page_json(row))
             else:
-                print(page_line(row))
+                print_line(page_line(row))
             shown += 1
             if shown == limit:
                 break
@@ -95,7 +94,7 @@ def _write_raw(archive: Archive, record: UrlRecord, row: RequestRow | None) -> N
         )
     if row.node:
         raise UsageError(f"{record.url} is stored at {row.node}; run 'rove show --raw' there")
-    sys.stdout.buffer.write(archive.pages.read_raw(row.raw, expect_url=row.url))
+    print_bytes(archive.pages.read_raw(row.raw, expect_url=row.url))
 
 
 async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> None:
@@ -121,12 +120,12 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
-        print()
-        print(archive.read(stored))
+        print_line()
+        print_text(archive.read(stored) or "")
 
 
 def _print_field(name: str, value: object) -> None:
-    print(f"{name:<14}{value}")
+    print_line(f"{name:<14}{value}")
 
 
 @click.command(cls=Command, short_help="Print every stored page as JSON Lines.")
@@ -155,11 +154,10 @@ async def export(data_dir: Path, domain: str | None) -> None:
                 text = archive.read(stored)
             except RoveError as error:
                 unreadable += 1
-                print(f"rove: {row.url}: {error}", file=sys.stderr)
+                print_note(f"rove: {row.url}: {error}")
                 continue
             print_json({**page_json(row), **copy_json(stored), "text": text})
     for node, count in elsewhere.items():
-        print(f"rove: {count:,} pages are not here but at {node}", file=sys.stderr)
+        print_note(f"rove: {count:,} pages are not here but at {node}")
     if unreadable:
-        sys.stdout.flush()
         raise RoveError("some pages could not be read; they are listed above")
