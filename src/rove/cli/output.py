@@ -68,7 +68,7 @@ def print_bytes(body: bytes) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on one line, in UTF-8 whatever the locale. Nothing else goes to standard output then."""
-    write_json(value, sys.stdout.buffer)
+    write_json(value, standard_output())
 
 
 def write_json(value: Any, file: IO[bytes]) -> None:
@@ -78,6 +78,11 @@ def write_json(value: Any, file: IO[bytes]) -> None:
     except UnicodeEncodeError:
         json = msgspec.json.encode(_without_surrogates(value))
     file.write(ascii_escapes(json) + b"\n")
+
+
+def standard_output() -> IO[bytes]:
+    """Return the stream for `write_json`."""
+    return sys.stdout.buffer
 
 
 def flush() -> None:
