@@ -28,7 +28,6 @@ INTERVAL = 60.0
 CHECK_SECONDS = 1.0
 """How often pauses are looked for."""
 COUNTS_SECONDS = 5.0
-"""How long a line waits for the frontier's counters. Without a database, it is written without them."""
 MIB = 1 << 20
 
 log = logging.getLogger(__name__)
@@ -63,12 +62,15 @@ class CrawlLog:
         clock: Callable[[], float] = steady_seconds,
         interval: float = INTERVAL,
         check_seconds: float = CHECK_SECONDS,
+        patience: float = COUNTS_SECONDS,
     ) -> None:
+        """`patience`: how long a line waits for the frontier's counters; then it is written without them."""
         self._progress = progress
         self._frontier = frontier
         self._clock = clock
         self._interval = interval
         self._check_seconds = check_seconds
+        self._patience = patience
         self._pauses = PauseLog(clock)
         self._last = progress.snapshot()
         self._written_at = clock()
@@ -98,7 +100,7 @@ class CrawlLog:
         counts = None
         query_lines: Iterable[str] = ()
         with suppress(TimeoutError, RoveError):
-            async with asyncio.timeout(COUNTS_SECONDS):
+            async with asyncio.timeout(self._patience):
                 counts = await self._frontier.counts()
                 query_lines = timing_lines("query", await self._frontier.query_times())
         figures = _figures(self._last, counters, seconds) | _frontier_figures(counts)

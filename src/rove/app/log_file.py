@@ -8,7 +8,9 @@ import os
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
+from rove.harmless import one_line, some_lines
 from rove.humanize import utc_text
 
 LOG_BYTES = 32 * 1024 * 1024
@@ -18,10 +20,17 @@ STDERR = 2
 
 
 class LogFormatter(logging.Formatter):
-    """Formats a line of the log, with the same times as everywhere else."""
+    """Formats a line of the log. Its time looks as everywhere else, and text from the web is harmless in it."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return utc_text(record.created, milliseconds=True)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return some_lines(super().formatException(ei))
 
 
 class LogFile(RotatingFileHandler):

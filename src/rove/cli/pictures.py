@@ -17,6 +17,7 @@ from rove.app.panel_layout import Dashboard
 from rove.app.panel_view import View
 from rove.app.runner import RunContext, Runner
 from rove.cli.demo import HOSTS, SECONDS, demo_crawl, introduction
+from rove.cli.output import print_note
 from rove.cli.run import panel_of
 
 MOMENT = 20.0
@@ -40,7 +41,7 @@ def main(directory: Path) -> None:
             runner.stop()
 
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-        uvloop.run(CrawlApp(options, say=print, watch=watch).run())
+        uvloop.run(CrawlApp(options, say=print_note, watch=watch).run())
     console.print("$ rove demo", style="bold")
     console.print(introduction(HOSTS), soft_wrap=True, highlight=False)
     console.print(Dashboard(views[0]))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
-from typing import TextIO, cast
 
 import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp, Summary
-from rove.app.panel import Panel
+from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
-from rove.cli.terminal import SafeOutput, StopSignals
+from rove.cli.output import crawl_console
+from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
+from rove.datadir import DataDir
+from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
@@ -25,45 +26,56 @@ _LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max
 
 def run_crawl(options: CrawlOptions) -> int:
     """Crawl, shut down at the first signal, and return the exit code."""
-    console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
-    signals: StopSignals | None = None
+    console = crawl_console(quiet=options.quiet)
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        nonlocal signals
+        if not options.quiet:
+            await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
 
-        def stop() -> None:
-            runner.stop()
+    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
+
+    def stop() -> None:
+        if app.stop():
             console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
 
-        def end_at_once(number: int) -> None:
-            runner.kill()
-            console.show_cursor()
-            console.print(f"stopped at once; continue with: {_resume_command(options)}")
-            os._exit(128 + number)
+    def end_at_once(number: int) -> None:
+        app.kill()
+        console.show_cursor()
+        console.print(f"stopped at once; continue with: {_resume_command(options)}")
+        os._exit(128 + number)
 
-        signals = StopSignals(stop, end_at_once)
+    signals = StopSignals(stop, end_at_once)
+
+    async def run() -> Summary | Ending:
         signals.install()
-        await panel_of(console, runner, context).show()
+        return await app.run()
 
     tune_process()
-    app = CrawlApp(options, say=console.print, watch=watch)
     try:
-        summary = uvloop.run(app.run())
+        result = uvloop.run(run())
     except KeyboardInterrupt:
         return 130
-    _print_summary(console, options, summary)
-    if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
+    if isinstance(result, Ending):
+        console.print(f"{result} before the crawl began; nothing was fetched")
+        if DataDir(options.data_dir).holds_crawl:
+            console.print(f"continue with: {_resume_command(options)}")
+        ending = result
+    else:
+        _print_summary(console, options, result)
+        ending = result.ending
+    if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
     return 0
 
 
-def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
     """Return the panel of a running crawl."""
     return Panel(
         console,
         progress=runner.progress,
         frontier=context.frontier,
         remaining_limits=context.remaining_limits,
+        plain_seconds=plain_seconds,
     )
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from rove.model.ledger import RequestKind
+from rove.model.ledger import RequestKind, RequestRow
 from rove.model.reasons import RequestError, error_status
 
 KIND_NAMES = {RequestKind.PAGE: "page", RequestKind.ROBOTS: "robots.txt", RequestKind.SITEMAP: "sitemap"}
@@ -58,9 +58,10 @@ def without_content(kind: RequestKind, error: str) -> WithoutContent | None:
     return None
 
 
-def is_failure(kind: RequestKind, error: str) -> bool:
-    """Whether a request counts as failed."""
-    return bool(error) and without_content(kind, error) is None
+def is_listed_with_pages(row: RequestRow) -> bool:
+    """Whether a list of pages shows a request: a failed robots.txt too, because its site may have no other request."""
+    is_failed_robots = row.kind is RequestKind.ROBOTS and bool(row.error) and not without_content(row.kind, row.error)
+    return row.kind is RequestKind.PAGE or is_failed_robots
 
 
 @lru_cache(maxsize=1024)
