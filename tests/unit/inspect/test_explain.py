@@ -642,6 +642,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         process=1,
         pid=1,
         has_left=False,
+        is_paused=False,
         pages=0,
         pages_per_second=0.0,
         in_flight=0,
