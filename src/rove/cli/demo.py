@@ -17,6 +17,7 @@ from rove.cli.output import flush, print_line
 from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
+from rove.humanize import counted
 
 HOSTS = 300
 SEED = 1
@@ -48,7 +49,7 @@ def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
 
 def introduction(hosts: int) -> str:
     """Return the line that the demo starts with."""
-    return f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s."
+    return f"A small web of {counted(hosts, 'site')} on loopback; rove visits each at most every {DELAY:g} s."
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rove.cli.options import Command, data_dir_option, json_option, option
 from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import UsageError
 from rove.frontier.contract import UrlRecord
+from rove.humanize import counted
 from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
 from rove.inspect.open_crawl import Archive, opened
 from rove.inspect.page_query import did_you_mean
@@ -95,7 +96,7 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
         _print_field("text of", f"{stored.copy_of}, which was stored earlier with the same text")
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
-            _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
+            _print_field(name, f"{where.file} at {where.offset:,}, {counted(where.length, 'byte')}")
     if stored.node:
         _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
