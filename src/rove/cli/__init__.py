@@ -10,7 +10,7 @@ from rove import __version__
 
 COMMANDS = {
     "Crawl": {"crawl": "crawl", "stop": "control", "pause": "control", "unpause": "control", "demo": "demo"},
-    "Look at the results": {"status": "results", "pages": "results", "show": "results", "export": "results"},
+    "Look at the results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Answer webmasters": {
         "explain": "webmasters",
         "report": "webmasters",
