@@ -85,6 +85,8 @@ def _is_scan(step: str) -> bool:
         ("crowded_domains", "domain_key"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
+        ("requests_of_domain_before", "request_of_domain"),
+        ("oldest_lease", "domain_leased"),
         ("requests_elsewhere", "request_elsewhere"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
