@@ -81,6 +81,8 @@ def _is_scan(step: str) -> bool:
         ("count_ready", "domain_due"),
         ("pending_after", "url_pending"),
         ("trim", "url_pending"),
+        ("count_worst", "url_pending"),
+        ("crowded_domains", "domain_key"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
         ("requests_of_domain_before", "request_of_domain"),

@@ -72,7 +72,7 @@ def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptio
                 "connect_to": (f"*.test={address}",),
                 "allow_private_addresses": True,
             },
-            max_duration=seconds,
+            limits={"max_duration": seconds},
         )
 
 

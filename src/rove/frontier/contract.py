@@ -31,6 +31,8 @@ class Policy:
     """Minimum seconds between two visits to a domain."""
     budget: float
     """Seconds that a visit may take, from its claim on."""
+    page_limit: int | None = None
+    """Claims stop when all pages ever stored and all leases reach this number, because each lease may bring a page."""
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
     """Increases when limits are set again: pages per domain are counted per epoch."""
@@ -177,6 +179,7 @@ class Frontier(Protocol):
         """Lease up to `limit` due domains, longest overdue first, each with its first URLs.
 
         Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
+        Leases of all processes together never exceed the pages that are left until the policy's page limit.
         """
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
@@ -191,9 +194,19 @@ class Frontier(Protocol):
         """Insert the unseen URLs and wake their domains.
 
         If a URL occurs twice in a batch, the shallower one counts. A domain keeps only as many URLs as its budget
-        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted; the deepest go first, and among
-        those the latest. A deleted URL is unknown from then on. Never deleted are depth 0, sitemaps, retries, and the
-        fingerprints in `exempt`, which a visit has fetched and settles next.
+        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted, but never more than were
+        inserted. The deepest go first, and among those the latest. A deleted URL is unknown from then on. Never deleted
+        are depth 0, sitemaps, retries, and the fingerprints in `exempt`, which a visit has fetched and settles next.
+        """
+
+    async def excess(self) -> int:
+        """Return how many pending URLs `drop_excess` would delete."""
+
+    async def drop_excess(self) -> int:
+        """Delete the worst URLs of domains that are over their budget, and count them; return their number.
+
+        An add never makes the URLs of a domain fewer, even if its budget has shrunk. Never deleted are the same URLs as
+        in an add.
         """
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:

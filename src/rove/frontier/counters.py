@@ -35,6 +35,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         without_request=_family(counters, "no_request."),
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
+        evicted=counters.get("evicted", 0),
     )
 
 

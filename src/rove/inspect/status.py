@@ -73,6 +73,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
+        "evicted": counts.evicted,
         "marks": dict(counts.marks),
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
@@ -106,6 +107,8 @@ def as_lines(status: Status) -> list[str]:
     ):
         if reasons:
             lines.append(f"{name:<11}{_largest_first(reasons)}")
+    if counts.evicted:
+        lines.append(f"evicted    {counted(counts.evicted, 'URL')} that had been pending (counted under budget too)")
     return lines
 
 

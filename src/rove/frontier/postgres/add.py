@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import asyncpg
 
-from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
+from rove.frontier.capacity import (
+    DOMAINS_PER_SLICE,
+    FIRST_DOMAIN,
+    FullDomains,
+    Raised,
+    Trimmed,
+    added,
+    count_trimmed,
+)
 from rove.frontier.contract import Added
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
@@ -52,6 +60,31 @@ class PostgresAdding:
         self._full.note(trimmed)
         return added(unseen, dropped, trimmed)
 
+    async def excess(self) -> int:
+        """Count the URLs that exceed the budgets of their domains."""
+        return await self._slice_by_slice(_count_worst)
+
+    async def drop_excess(self) -> int:
+        """Delete the URLs that exceed the budgets of their domains."""
+        return await self._slice_by_slice(_drop_worst)
+
+    async def _slice_by_slice(self, work: Callable[[Session, Mapping[int, int]], Awaitable[int]]) -> int:
+        """Lock all domains that are over their budget, in slices; sum what `work` returns for each slice."""
+
+        async def one_slice(after: int, session: Session) -> tuple[int | None, int]:
+            rows = await session.fetch(
+                "lock_crowded", after=after, least=self._full.least_room, limit=DOMAINS_PER_SLICE
+            )
+            excess = self._full.beyond(rows)
+            return (rows[-1][0] if rows else None), await work(session, excess) if excess else 0
+
+        total = 0
+        last: int | None = FIRST_DOMAIN
+        while last is not None:
+            last, count = await self._database.transaction("trim", partial(one_slice, last))
+            total += count
+        return total
+
     async def _add(
         self,
         urls: Sequence[NewUrl],
@@ -73,7 +106,7 @@ class PostgresAdding:
         unseen = await _insert_urls(session, query, urls) if urls else {}
         if unseen:
             excess = self._full.excess(await self._raise_pending(session, unseen, names, changes))
-            trimmed = await _trim(session, excess, exempt, changes) if excess else []
+            trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
         await add_counters(session, changes)
         return sum(unseen.values()), trimmed
 
@@ -95,14 +128,28 @@ class PostgresAdding:
             pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in rows
         )
         return [
-            Raised(id, pending, crawl_delay, repeats)
+            Raised(id, pending, unseen[id], crawl_delay, repeats)
             for id, pending, _, _, crawl_delay, repeats in rows
             if pending > self._full.least_room
         ]
 
 
-async def _trim(
-    session: Session, excess: Mapping[int, int], exempt: Collection[int], changes: Counter[str]
+async def _count_worst(session: Session, excess: Mapping[int, int]) -> int:
+    count: int = await session.value(
+        "count_worst", domains=list(excess), excess=list(excess.values()), exempt=[], retried=RETRIED
+    )
+    return count
+
+
+async def _drop_worst(session: Session, excess: Mapping[int, int]) -> int:
+    changes: Counter[str] = Counter()
+    trimmed = await trim(session, excess, changes)
+    await add_counters(session, changes)
+    return len(trimmed)
+
+
+async def trim(
+    session: Session, excess: Mapping[int, int], changes: Counter[str], *, exempt: Collection[int] = ()
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget and locked."""
     rows = await session.fetch(
@@ -115,9 +162,9 @@ async def _trim(
     woken_for_nothing = [domain for domain, only_retries in lowered if only_retries]
     if woken_for_nothing:
         await reschedule(session, woken_for_nothing)
-    changes["urls.pending"] -= len(rows)
-    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-    return [Trimmed(*row) for row in rows]
+    trimmed = [Trimmed(*row) for row in rows]
+    count_trimmed(trimmed, changes)
+    return trimmed
 
 
 async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:

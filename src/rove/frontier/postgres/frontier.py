@@ -109,6 +109,12 @@ class PostgresFrontier:
             return Added()
         return await self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
 
+    async def excess(self) -> int:
+        return await self._adding.excess()
+
+    async def drop_excess(self) -> int:
+        return await self._adding.drop_excess()
+
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row) for row in rows}

@@ -294,12 +294,9 @@ ON CONFLICT (id) DO UPDATE SET
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats;
 
--- name: trim
--- Deletes the worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0,
--- which is never trimmed: there may be any number of them. The domains are locked, so no other transaction changes or
--- deletes their URLs, and URLs that another add has inserted are neither visible nor counted yet. An add that inserts
--- one of these URLs again waits for our commit at worst, and holds no domain while it waits. xmin is ours if this add
--- inserted the URL.
+-- fragment: worst_urls
+-- The worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0, which is
+-- never trimmed: there may be any number of them.
 WITH worst AS MATERIALIZED (
     SELECT e.domain, u.fingerprint
     FROM unnest(:domains::bigint[], :excess::integer[]) AS e (domain, excess)
@@ -311,9 +308,29 @@ WITH worst AS MATERIALIZED (
         LIMIT e.excess
     ) AS u
 )
+
+-- name: trim
+-- The domains are locked, so no other transaction changes or deletes their URLs, and URLs that another add has inserted
+-- are neither visible nor counted yet. An add that inserts one of these URLs again waits for our commit at worst, and
+-- holds no domain while it waits. xmin is ours if this add inserted the URL.
+{worst_urls}
 DELETE FROM url AS u USING worst AS w
 WHERE u.domain = w.domain AND u.fingerprint = w.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xid;
+
+-- name: count_worst
+-- How many URLs trim would delete.
+{worst_urls}
+SELECT count(*) FROM worst;
+
+-- name: lock_crowded
+-- Locks the domains after an id that may be over their budget, in slices. Reads the whole table once, when a shorter
+-- horizon is given.
+SELECT id, pending, crawl_delay, repeats FROM domain
+WHERE id > :after::bigint AND pending > :least::integer
+ORDER BY id
+LIMIT :limit::bigint
+FOR NO KEY UPDATE;
 
 -- name: lower_pending
 -- Subtracts deleted URLs from domains that are locked. Also returns whether the domain has only retries left and no
@@ -401,6 +418,11 @@ SELECT name, sum(value)::bigint FROM counter GROUP BY name;
 
 -- name: pages
 SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.done';
+
+-- name: pages_and_leases
+-- Pages stored and leases that have not expired, in one snapshot: a settle turns one into the other.
+SELECT (SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.done')
+    + (SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms()));
 
 -- name: next_due
 SELECT ready_at - (SELECT clock_ms()) FROM domain

@@ -7,7 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
+from rove.frontier.capacity import (
+    DOMAINS_PER_SLICE,
+    FIRST_DOMAIN,
+    FullDomains,
+    Raised,
+    Trimmed,
+    added,
+    count_trimmed,
+)
 from rove.frontier.contract import Added
 from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, priority_of
 from rove.frontier.sqlite.counters import add_counters
@@ -15,6 +23,9 @@ from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.schedule import reschedule
 from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
+
+NO_ADD = 1 << 62
+"""A position after that of every URL."""
 
 
 class SqliteAdding:
@@ -37,10 +48,35 @@ class SqliteAdding:
                 urls = _of_known_domains(self._database, urls, changes)
             unseen = _insert_urls(self._database, urls, first)
             raised = self._raise_pending(unseen, urls, now, changes)
-            trimmed = _trim(self._database, self._full.excess(raised), exempt, first, changes)
+            trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
             add_counters(self._database, changes)
         self._full.note(trimmed)
         return added(unseen.total(), dropped, trimmed)
+
+    def excess(self) -> int:
+        """Count the URLs that exceed the budgets of their domains. In the database's thread only."""
+        return sum(
+            self._database.execute("count_worst", domain=domain, excess=count, exempt="[]", retried=RETRIED)[0][0]
+            for slice in self._crowded()
+            for domain, count in slice.items()
+        )
+
+    def drop_excess(self) -> int:
+        """Delete the URLs that exceed the budgets of their domains. In the database's thread only."""
+        dropped = 0
+        for slice in self._crowded():
+            changes: Counter[str] = Counter()
+            with self._database.transaction():
+                dropped += len(trim(self._database, slice, changes))
+                add_counters(self._database, changes)
+        return dropped
+
+    def _crowded(self) -> Iterator[dict[int, int]]:
+        """Iterate over slices of the domains that are over their budget, each with the number of URLs to delete."""
+        after, least = FIRST_DOMAIN, self._full.least_room
+        while rows := self._database.execute("crowded_domains", after=after, least=least, limit=DOMAINS_PER_SLICE):
+            after = rows[-1][0]
+            yield self._full.beyond(rows)
 
     def _raise_pending(
         self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
@@ -63,9 +99,9 @@ class SqliteAdding:
         changes["domains.active"] += sum(pending == unseen[id] and not excluded for id, pending, excluded, *_ in known)
         least = self._full.least_room
         return [
-            *(Raised(id, unseen[id], 0, 0) for id in made if unseen[id] > least),
+            *(Raised(id, unseen[id], unseen[id], 0, 0) for id in made if unseen[id] > least),
             *(
-                Raised(id, pending, crawl_delay, repeats)
+                Raised(id, pending, unseen[id], crawl_delay, repeats)
                 for id, pending, _, crawl_delay, repeats, _ in known
                 if pending > least
             ),
@@ -106,10 +142,15 @@ def _make_domains(
     return made
 
 
-def _trim(
-    database: SqliteDatabase, excess: Mapping[int, int], exempt: Collection[int], first: int, changes: Counter[str]
+def trim(
+    database: SqliteDatabase,
+    excess: Mapping[int, int],
+    changes: Counter[str],
+    *,
+    exempt: Collection[int] = (),
+    first: int = NO_ADD,
 ) -> list[Trimmed]:
-    """Delete the worst URLs of domains that are over their budget."""
+    """Delete the worst URLs of domains that are over their budget. URLs from position `first` on are new."""
     if not excess:
         return []
     exempt_json = msgspec.json.encode(list(exempt)).decode()
@@ -123,9 +164,9 @@ def _trim(
     fewer = Counter(row[0] for row in rows)
     lowered = database.batch("lower_pending", list(fewer.items()), retried=RETRIED)
     reschedule(database, [domain for domain, only_retries in lowered if only_retries])
-    changes["urls.pending"] -= len(rows)
-    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-    return [Trimmed(*row) for row in rows]
+    trimmed = [Trimmed(*row) for row in rows]
+    count_trimmed(trimmed, changes)
+    return trimmed
 
 
 def _of_known_domains(database: SqliteDatabase, urls: Sequence[NewUrl], changes: Counter[str]) -> list[NewUrl]:

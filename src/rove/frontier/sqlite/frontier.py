@@ -106,6 +106,12 @@ class SqliteFrontier:
             lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
         )
 
+    async def excess(self) -> int:
+        return await self._database.run(self._adding.excess)
+
+    async def drop_excess(self) -> int:
+        return await self._database.run(self._adding.drop_excess)
+
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}

@@ -212,16 +212,32 @@ UPDATE domain SET
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
--- name: trim
--- Deletes the worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which
--- is never trimmed: there may be any number of them.
-DELETE FROM url WHERE arrival IN (
+-- fragment: worst_urls
+-- The worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which is never
+-- trimmed: there may be any number of them.
     SELECT arrival FROM url
     WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
         AND fingerprint NOT IN (SELECT value FROM json_each(:exempt))
     ORDER BY priority DESC, position DESC
-    LIMIT :excess)
+    LIMIT :excess
+
+-- name: trim
+DELETE FROM url WHERE arrival IN (
+{worst_urls})
 RETURNING domain, fingerprint, priority, position >= :first;
+
+-- name: count_worst
+-- How many URLs trim would delete.
+SELECT count(*) FROM (
+{worst_urls});
+
+-- name: crowded_domains
+-- The domains after an id that may be over their budget, in slices. Reads the whole table once, when a shorter horizon
+-- is given.
+SELECT id, pending, crawl_delay, repeats FROM domain
+WHERE id > :after AND pending > :least
+ORDER BY id
+LIMIT :limit;
 
 -- name: lower_pending
 -- rows: [domain, URLs that were deleted]. Also returns whether the domain has only retries left and no lease, because
