@@ -83,7 +83,7 @@ def _is_scan(step: str) -> bool:
         ("trim", "url_pending"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
-        ("requests_elsewhere", "request_elsewhere"),
+        ("count_wanted_robots", "url_robots"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
         ("copies", "request_copies"),

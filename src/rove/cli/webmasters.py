@@ -76,7 +76,7 @@ async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> 
         )
         if html is not None:
             await write_html(report, archive.reader, html)
-            requests = counted(report.totals.requests + report.totals.elsewhere, "request")
+            requests = counted(report.totals.requests, "request")
             print(f"{html}: {requests} to {site.name}")
         elif json:
             async for record in json_records(report, archive.reader):

@@ -109,6 +109,10 @@ class PostgresFrontier:
             return Added()
         return await self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
 
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        if urls:
+            await self._adding.want_robots(urls)
+
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row) for row in rows}

@@ -106,6 +106,10 @@ class SqliteFrontier:
             lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
         )
 
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        if urls:
+            await self._database.run(lambda: self._adding.want_robots(urls))
+
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}
