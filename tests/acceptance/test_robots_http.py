@@ -130,8 +130,8 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
         "nonsense.test/robots.txt": to("http://[/robots.txt"),
     }
     answers = with_pages(robots)
-    named = ("hops", "across", "missing", "broken", "loop", "itself", "hidden", "mail", "nonsense")
-    named += ("parked", "text", "ring1")
+    named = ["hops", "across", "missing", "broken", "loop", "itself", "hidden", "mail", "nonsense"]
+    named += ["parked", "text", "ring1"]
     urls = [url for url in both_pages(answers) if url.startswith(tuple(f"http://{n}" for n in named))]
     with site(answers) as web:
         excluded = write_lines(tmp_path / "exclude.txt", "never.test")

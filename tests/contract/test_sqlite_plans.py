@@ -84,6 +84,8 @@ def _is_scan(step: str) -> bool:
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
         ("count_wanted_robots", "url_robots"),
+        ("requests_of_domain_before", "request_of_domain"),
+        ("oldest_lease", "domain_leased"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
         ("copies", "request_copies"),
