@@ -261,11 +261,11 @@ def _with_text(visit: VisitResult) -> VisitResult:
 
 
 def _paced(lease: Lease) -> VisitResult:
-    """Return a visit that backed off, and fetched robots.txt from another domain."""
+    """Return a visit that backed off, and fetched robots.txt."""
     settled = settled_visit(lease, UrlState.REDIRECTED)
-    elsewhere = page_row(lease, lease.urls[0].url, 7, other_domain=77, address="192.0.2.1")
+    robots = page_row(lease, lease.urls[0].url, 7, address="192.0.2.1")
     return settled.replace(
-        requests=[*settled.requests, elsewhere.replace(kind=RequestKind.ROBOTS, content_hash=9)],
+        requests=[*settled.requests, robots.replace(kind=RequestKind.ROBOTS, content_hash=9)],
         pace=Pace(backoff=280.0, failures=2),
         pause=300.0,
         pause_from=DelaySource.RETRY_AFTER,

@@ -183,7 +183,6 @@ async def _check_ledger(here: FrontierReader, there: FrontierReader, least: int,
         assert least <= new.began - old.began == new.ended - old.ended <= most
         assert new.replace(began=old.began, ended=old.ended) == old
     assert {row.delay_from for row in after} >= {DelaySource.DELAY, DelaySource.CRAWL_DELAY, DelaySource.RETRY_AFTER}
-    assert [row.seq async for row in there.elsewhere(77)] == [7]
 
 
 async def _check_numbers(target: Target, path: Path, postgres: Frontier) -> None:

@@ -57,7 +57,10 @@ USED = {
     "count_worst": ["url_pending: domain, priority"],
     "lock_crowded": ["domain_pkey: id"],
     "lower_pending": ["domain_pkey: id", "url_pending: domain"],
-    "known_domains": ["domain_pkey: id"],
+    "known_domains": ["url_pkey: domain"],
+    "count_wanted_robots": ["url_robots: domain"],
+    "insert_wanted_robots": [],
+    "rewant_robots": ["url_pkey: domain, fingerprint"],
     "url_states": ["url_pkey: domain, fingerprint"],
     "origins": ["origin_pkey: domain, origin"],
     "put_origins": [],
@@ -94,7 +97,6 @@ USED = {
     "requests_after": ["request_pkey: visit, seq"],
     "requests_of_domain_before": ["request_of_domain: domain, visit, seq"],
     "oldest_lease": ["domain_leased: "],
-    "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "relocate_pages": ["request_pkey: visit, seq"],
     "insert_contents": [],
@@ -185,10 +187,10 @@ async def _fill(connection: Any) -> None:
         INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
         SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
         INSERT INTO request (visit, domain, fingerprint, started, size, machine, seq,
-            status, truncated, kind, url, error, media_type, target, title, other_domain,
+            status, truncated, kind, url, error, media_type, target, title,
             content_hash, is_copy)
         SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
-            '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END, i % 50000, i >= 50000
+            '', '', i % 50000, i >= 50000
         FROM generate_series(1, 100000) AS i;
         INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;

@@ -75,11 +75,11 @@ async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> 
             exclusions=await archive.catalog.exclusion_history(),
             now=time.time(),
         )
-        if not report.totals.requests and not report.totals.elsewhere:
+        if not report.totals.requests:
             print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site)}")
         if html is not None:
             await write_html(report, archive.reader, html)
-            requests = counted(report.totals.requests + report.totals.elsewhere, "request")
+            requests = counted(report.totals.requests, "request")
             print_line(f"{html}: {requests} to {site.name}")
         elif json:
             async for record in json_records(report, archive.reader):

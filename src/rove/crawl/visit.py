@@ -62,6 +62,8 @@ class Visit:
         self._requester = Requester(context, record)
         self._robots_check = RobotsCheck(context, record, self._requester)
         self._guess: HttpsGuess | None = None
+        self._read_for_others: set[str] = set()
+        """Origins whose robots.txt this visit has read only because other domains want it."""
         self._sitemaps_collected: set[str] = set()
         """Origins whose sitemaps were collected in this visit."""
 
@@ -86,15 +88,21 @@ class Visit:
                 if self._robots_check.seconds > MAX_CHECK_SECONDS:
                     return
                 target = target_of(pending)
-                if self._may_turn_to(target.url) and await self._follow(target):
+                if self._may_turn_to(target) and await self._follow(target):
                     return
             checked += len(queue)
             limit = LATER_REFILLS if checked > len(lease.urls) else FIRST_REFILL
             queue = await self._context.frontier.more(lease, queue[-1], limit)
 
-    def _may_turn_to(self, url: CrawlUrl) -> bool:
-        """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit."""
-        return not self._record.requested or url.origin in self._robots_check.requested
+    def _may_turn_to(self, target: Target) -> bool:
+        """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit.
+
+        A robots.txt that other domains want is read in addition to the page, so that it costs the domain no visit.
+        """
+        if target.is_robots and self._record.requested:
+            return False
+        requested = self._robots_check.requested
+        return requested <= self._read_for_others or target.url.origin in requested
 
     async def _follow(self, first: Target) -> bool:
         """Request a URL and follow its redirects; return whether a page was requested."""
@@ -102,9 +110,13 @@ class Visit:
         has_requested = False
         while target is not None:
             verdict = await self._robots_check.verdict(target.url)
-            if self._context.settings.sitemaps:
+            if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)
             match verdict:
+                case Allowed() if target.is_robots:
+                    self._read_for_others.add(target.url.origin)
+                    self._settle(target, UrlState.READ)
+                    target = None
                 case Allowed():
                     has_requested = True
                     request = self._requester.sitemap if target.sitemap_of else self._requester.page

@@ -39,7 +39,7 @@ class VisitRecord:
     """The record of one visit."""
 
     __slots__ = (
-        *("held", "lease", "share", "requests", "pages", "links", "settled", "deferred"),
+        *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
         *("not_accepted", "answers", "finished_at", "requesting_host", "contents"),
         *("_origins", "_page_rows"),
     )
@@ -53,6 +53,8 @@ class VisitRecord:
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
         """URLs to add to the frontier."""
+        self.wanted_robots: list[NewUrl] = []
+        """Robots.txt files of other domains that decide about origins of this one and are not known."""
         self.settled: dict[int, Settled] = {}
         """URLs that leave pending, by fingerprint."""
         self.deferred: dict[int, Deferred] = {}
@@ -82,7 +84,6 @@ class VisitRecord:
             visit=self.lease.token,
             seq=len(self.requests),
             domain=self.lease.domain,
-            other_domain=None if url.domain == self.lease.domain else url.domain,
             kind=kind,
             url=url.text,
             fingerprint=url.fingerprint,

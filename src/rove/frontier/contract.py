@@ -19,6 +19,8 @@ from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
 
+MAX_WANTED_ROBOTS = 8
+"""Robots.txt files of one domain that may be pending for other domains at a time."""
 MAX_UNSETTLED_CLAIMS = 3
 """After this many claims of a domain without a settle, its head URL is taken to kill the process and fails."""
 
@@ -111,6 +113,8 @@ class DomainRecord:
     is_leased: bool
     is_excluded: bool
     is_capped: bool
+    has_urls: bool
+    """False: the domain is known only for an exclusion or because others redirect to its robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +224,14 @@ class Frontier(Protocol):
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
+
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        """Have these robots.txt fetched in the next visits of their domains, because other origins wait for them.
+
+        Such a URL is pending until its origin has a record, and pending again when it is wanted again. It comes before
+        all other URLs of its domain, and it does not make the domain a part of the crawl: `only_known_domains` ignores
+        it. A domain has at most MAX_WANTED_ROBOTS of them pending; the others are counted as not accepted.
+        """
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
         """Stop leasing these domains and block their pending URLs; return the number of URLs."""
@@ -358,9 +370,6 @@ class FrontierReader(Protocol):
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of all visits to a domain, in order."""
-
-    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        """Iterate over requests to a domain during visits to others, whose robots.txt redirected there."""
 
     def ledger(self) -> AsyncIterator[RequestRow]:
         """Iterate over all requests, domain by domain, in order."""

@@ -106,6 +106,13 @@ def count_reopened(urls: int, changes: Counter[str]) -> None:
     changes[f"blocked.{BlockReason.EXCLUDED}"] -= urls
 
 
+def count_wanted_again(state: UrlState, reason: str, changes: Counter[str]) -> None:
+    """Count a robots.txt that was settled and is pending again; it was in this state for this reason."""
+    changes[f"urls.{state.name.lower()}"] -= 1
+    if state is UrlState.BLOCKED:
+        changes[f"blocked.{reason}"] -= 1
+
+
 def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:
     """Count a domain that became active or idle, because its number of pending URLs changed."""
     if change and not is_excluded:

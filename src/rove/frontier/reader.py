@@ -142,9 +142,6 @@ class CrawlReader:
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("requests_of_domain", domain=domain)
 
-    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        return self._by_visit("requests_elsewhere", domain=domain)
-
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("copies", hash=hash)
 

@@ -192,10 +192,10 @@ def _pending(facts: UrlFacts, robots: RobotsAnswer, verdict: Verdict) -> _Answer
         case Blocked():
             return UrlVerdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
         case Held(seconds=seconds):
-            return UrlVerdict.HELD, (
-                "would not be fetched now: robots.txt could not be fetched; "
-                f"rove tries again in {seconds_text(seconds)}"
-            )
+            why = "robots.txt could not be fetched"
+            if facts.origin is not None and facts.origin.waits_for:
+                why = f"robots.txt redirects to {one_line(facts.origin.waits_for)}, which is not known"
+            return UrlVerdict.HELD, f"would not be fetched now: {why}; rove tries again in {seconds_text(seconds)}"
         case Allowed():
             return UrlVerdict.FETCH, f"would be fetched {_when(facts)}"
         case NeedsRobots():
@@ -281,7 +281,7 @@ def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
     admission = gate.admits(url, depth=1, source=_ANOTHER_SITE)
     if isinstance(admission, NotAccepted):
         return admission
-    if facts.domain is None:
+    if facts.domain is None or not facts.domain.has_urls:
         return NotAccepted.OUT_OF_SCOPE if facts.settings.seeds_only else None
     budget = policy_of(facts.settings).domain_budget
     return (

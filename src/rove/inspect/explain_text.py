@@ -11,6 +11,7 @@ from rove.humanize import counted, iso_time, precise, seconds_text, utc_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow
+from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.traps import REFUSED
 
@@ -87,7 +88,8 @@ def _scope(explanation: Explanation) -> list[str]:
     else:
         lines = [f"links are followed to depth {settings.max_depth}"]
     if settings.seeds_only:
-        is_one = "is" if explanation.facts.domain is not None else "is not"
+        domain = explanation.facts.domain
+        is_one = "is" if domain is not None and domain.has_urls else "is not"
         lines.append(f"only domains of the seeds; {explanation.url.domain_name} {is_one} one")
     return lines
 
@@ -105,9 +107,22 @@ def _trap(explanation: Explanation) -> list[str]:
 def _robots(explanation: Explanation) -> list[str]:
     record = explanation.facts.origin
     if record is None:
-        return [f"never requested from {explanation.url.origin}"]
+        return [f"never requested from {explanation.url.origin}", *_wanted(explanation)]
     failures = f" ({record.failures} failures in a row)" if record.failures > 1 else ""
-    return [_STATUSES[record.status] + failures, *_rule(explanation, record), *_robots_age(record, explanation.now)]
+    return [
+        _STATUSES[record.status] + failures,
+        *_rule(explanation, record),
+        *_robots_age(record, explanation.now),
+        *_wanted(explanation),
+    ]
+
+
+def _wanted(explanation: Explanation) -> list[str]:
+    wanted = explanation.facts.wanted_robots
+    if wanted is None:
+        return []
+    when = "; they wait for it" if wanted.state is UrlState.PENDING else ""
+    return [f"the robots.txt of other domains redirects to it{when}"]
 
 
 def _rule(explanation: Explanation, record: OriginRecord) -> list[str]:
@@ -125,9 +140,18 @@ def _robots_age(record: OriginRecord, now: float) -> list[str]:
         if record.valid_for > 0
         else "expired: requested again before the next page"
     )
+    if record.waits_for:
+        return [requested, *_waits(record)]
     if record.source and record.source != f"{record.origin}/robots.txt":
         return [requested, f"redirected to {one_line(record.source)}"]
     return [requested]
+
+
+def _waits(record: OriginRecord) -> list[str]:
+    return [
+        f"redirected to {one_line(record.waits_for)}, whose answer applies here too",
+        "rove requests that one in a visit to its own domain: explain it to see when",
+    ]
 
 
 def _delays(explanation: Explanation) -> list[str]:
@@ -202,7 +226,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "scope": {
             "max_depth": facts.settings.max_depth,
             "seeds_only": facts.settings.seeds_only,
-            "domain_known": facts.domain is not None,
+            "domain_known": facts.domain is not None and facts.domain.has_urls,
         },
         "dropped": list(explanation.ignored),
         "trap": {
@@ -256,6 +280,7 @@ def _robots_json(explanation: Explanation) -> dict[str, Any]:
         "age_s": None if record is None else round(record.age, 3),
         "valid_for_s": None if record is None else round(record.valid_for, 3),
         "source": (record.source or None) if record else None,
+        "waits_for": (record.waits_for or None) if record else None,
         "failures": record.failures if record else 0,
     }
 

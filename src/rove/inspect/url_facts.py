@@ -10,6 +10,7 @@ from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.visits import OriginRecord
+from rove.policy.robots_redirect import robots_fingerprint
 from rove.urls.canonical import CrawlUrl
 
 HISTORY_SHOWN = 20
@@ -34,6 +35,8 @@ class UrlFacts:
     record: UrlRecord | None
     domain: DomainRecord | None
     origin: OriginRecord | None
+    wanted_robots: UrlRecord | None
+    """The request of other domains for the origin's robots.txt, None if no other redirects there."""
     exclusions: Sequence[Exclusion]
     """All exclusions of the crawl, lifted ones included."""
     history: UrlHistory
@@ -64,6 +67,7 @@ async def read_url_facts(
         record=await reader.url(url.domain, url.fingerprint),
         domain=await reader.domain(url.domain),
         origin=origins[0] if origins else None,
+        wanted_robots=await reader.url(url.domain, robots_fingerprint(url.origin)),
         exclusions=exclusions,
         history=await _history(reader, url),
         is_running=is_running,
@@ -73,16 +77,9 @@ async def read_url_facts(
 async def _history(reader: FrontierReader, url: CrawlUrl) -> UrlHistory:
     count, last = 0, None
     newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
-    redirected: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
     async for row in reader.visits(url.domain):
         last = row
         if row.fingerprint == url.fingerprint:
             count += 1
             newest.append(row)
-    # The robots.txt of another domain may have redirected to this URL.
-    async for row in reader.elsewhere(url.domain):
-        if row.fingerprint == url.fingerprint:
-            count += 1
-            redirected.append(row)
-    merged = sorted((*newest, *redirected), key=lambda row: row.started)
-    return UrlHistory(requests=count, newest=merged[-HISTORY_SHOWN:], last_of_domain=last)
+    return UrlHistory(requests=count, newest=list(newest), last_of_domain=last)

@@ -117,3 +117,7 @@ class OriginRecord(Record, frozen=True, kw_only=True, gc=False):
     """The URL that returned the body, at the end of the redirects; '' if there is no body."""
     etag: str = ""
     last_modified: str = ""
+    hops: int = 0
+    """Redirects that led to the answer, over all domains."""
+    waits_for: str = ""
+    """The robots.txt of another domain that decides about this origin and is not known; '' if there is none."""

@@ -35,13 +35,10 @@ class Ledger:
         self._visits += 1
         now = T0 + round(at * 1000)
         for seq, request in enumerate(requests):
-            host_domain = domain_of(_host(request.url))[1]
-            visited = domain_of(domain)[1]
             row = request.replace(
                 visit=self._visits,
                 seq=seq,
-                domain=visited,
-                other_domain=None if host_domain == visited else host_domain,
+                domain=domain_of(domain)[1],
                 began=now,
                 ended=now + request.ended,
                 started=now / 1000,
@@ -62,6 +59,11 @@ class Ledger:
     async def robots_text(self, hash: int) -> bytes | None:
         return self.texts.get(hash)
 
+    async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        async for row in self.ledger():
+            if row.domain == domain:
+                yield row
+
     async def ledger(self) -> AsyncIterator[RequestRow]:
         for row in sorted(self.rows, key=lambda row: (row.domain, row.visit, row.seq)):
             yield row
@@ -71,7 +73,7 @@ class Ledger:
         return asyncio.run(self._audit(exclusions))
 
     async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
-        auditor = Auditor(exclusions, self.robots_text)
+        auditor = Auditor(exclusions, self.robots_text, self.visits)
         async for row in self.ledger():
             await auditor.take(row)
         return auditor.report()
@@ -134,12 +136,6 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
     )
 
 
-def _host(url: str) -> str:
-    parsed = canonical(url)
-    assert parsed is not None
-    return parsed.host
-
-
 def polite() -> Ledger:
     """Return a ledger with a visit to a.test at 0 that takes 200 ms: the delay is over at 70.2."""
     ledger = Ledger()
@@ -153,7 +149,7 @@ def test_a_polite_ledger() -> None:
     ledger.visit(0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test")
     report = ledger.audit(exclusion("c.test", 0))
     assert report.total == 0 and not report.findings
-    assert (report.requests, report.visits, report.domains, report.elsewhere) == (5, 3, 2, 0)
+    assert (report.requests, report.visits, report.domains) == (5, 3, 2)
     assert report.checked == {
         Check.DELAY: 1,
         Check.ROBOTS: 3,

@@ -18,15 +18,16 @@ from rove.frontier.capacity import (
     added,
     count_trimmed,
 )
-from rove.frontier.contract import Added
+from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
+from rove.frontier.counters import count_wanted_again
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
-from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD
-from rove.model.urls import NewUrl, NotAccepted
+from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 
 WARY_ADDS = 50
 """After a conflict, this many adds expect another one, so that few adds have to be repeated."""
@@ -85,6 +86,26 @@ class PostgresAdding:
             total += count
         return total
 
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        """Make robots.txt files pending that other origins wait for."""
+        await self._database.transaction("want robots.txt", partial(self._want_robots, urls))
+
+    async def _want_robots(self, urls: Sequence[NewUrl], session: Session) -> None:
+        changes: Counter[str] = Counter()
+        wanted = await _not_pending(session, urls, changes)
+        inserted = {(domain, fingerprint) for domain, fingerprint in await _insert_robots(session, wanted)}
+        unseen = Counter(domain for domain, _ in inserted)
+        settled = sorted(wanted.keys() - inserted)
+        # Known URLs are changed only under the lock of their domain. An insert comes before all such locks.
+        await session.fetch("lock_domains", domains=sorted({domain for domain, _ in settled}))
+        for domain, state, reason in await _rewant_robots(session, settled):
+            unseen[domain] += 1
+            count_wanted_again(UrlState(state), reason, changes)
+        if unseen:
+            names = {url.domain: url.domain_name for url in urls}
+            await self._raise_pending(session, unseen, names, changes)
+        await add_counters(session, changes)
+
     async def _add(
         self,
         urls: Sequence[NewUrl],
@@ -132,6 +153,36 @@ class PostgresAdding:
             for id, pending, _, _, crawl_delay, repeats in rows
             if pending > self._full.least_room
         ]
+
+
+async def _not_pending(
+    session: Session, urls: Sequence[NewUrl], changes: Counter[str]
+) -> dict[tuple[int, int], NewUrl]:
+    """Return the URLs by key that are not pending and for which their domains have room."""
+    wanted = {(url.domain, url.fingerprint): url for url in urls}
+    for domain, fingerprint, state in await session.batch("url_states", ("domains", "fingerprints"), list(wanted)):
+        if state == UrlState.PENDING:
+            del wanted[domain, fingerprint]
+    if not wanted:
+        return {}
+    pending = dict(await session.fetch("count_wanted_robots", domains=list({domain for domain, _ in wanted})))
+    for key in list(wanted):
+        pending[key[0]] += 1
+        if pending[key[0]] > MAX_WANTED_ROBOTS:
+            del wanted[key]
+            changes[f"not_accepted.{NotAccepted.BUDGET}"] += 1
+    return wanted
+
+
+async def _insert_robots(session: Session, wanted: Mapping[tuple[int, int], NewUrl]) -> list[Any]:
+    rows = [(domain, fingerprint, url.url) for (domain, fingerprint), url in wanted.items()]
+    columns = ("domains", "fingerprints", "urls")
+    return await session.batch("insert_wanted_robots", columns, rows, priority=WANTED_ROBOTS, urls_per_add=URLS_PER_ADD)
+
+
+async def _rewant_robots(session: Session, settled: Sequence[tuple[int, int]]) -> list[Any]:
+    columns = ("domains", "fingerprints")
+    return await session.batch("rewant_robots", columns, settled, priority=WANTED_ROBOTS, urls_per_add=URLS_PER_ADD)
 
 
 async def _count_worst(session: Session, excess: Mapping[int, int]) -> int:

@@ -115,6 +115,10 @@ class PostgresFrontier:
     async def drop_excess(self) -> int:
         return await self._adding.drop_excess()
 
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        if urls:
+            await self._adding.want_robots(urls)
+
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row) for row in rows}

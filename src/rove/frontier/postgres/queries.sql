@@ -42,7 +42,7 @@ LEFT JOIN LATERAL (
 ) AS u ON true
 
 -- fragment: url_columns
-fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of
+fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
 -- fragment: request_rows
 SELECT {request_columns}, machine FROM request
@@ -344,8 +344,44 @@ RETURNING d.id, d.owner IS NULL AND coalesce((
     LIMIT 1) >= :retried::integer, false);
 
 -- name: known_domains
--- The domains that have a row: with --seeds-only, those of the seeds.
-SELECT d.id FROM unnest(:domains::bigint[]) AS e (id) JOIN domain AS d ON d.id = e.id;
+-- The domains that have a URL: with --seeds-only, those of the seeds. A robots.txt that others wait for does not count.
+-- There are few of those, so the first URL nearly always decides. (An EXISTS would build a hash of all URLs.)
+SELECT e.id FROM unnest(:domains::bigint[]) AS e (id)
+CROSS JOIN LATERAL (SELECT FROM url WHERE url.domain = e.id AND NOT is_robots LIMIT 1) AS u;
+
+-- name: count_wanted_robots
+SELECT e.id, (SELECT count(*) FROM url WHERE domain = e.id AND is_robots AND state = 0)
+FROM unnest(:domains::bigint[]) AS e (id);
+
+-- name: insert_wanted_robots
+-- Sorted by key, like insert_urls. Another transaction may insert the same ones.
+WITH first AS MATERIALIZED (
+    SELECT nextval('add_number') * :urls_per_add::bigint AS position
+)
+INSERT INTO url (domain, fingerprint, url, priority, position, depth, is_robots)
+SELECT e.domain, e.fingerprint, e.url, :priority::integer, first.position + e.number, 0, true
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[])
+    WITH ORDINALITY AS e (domain, fingerprint, url, number)
+CROSS JOIN first
+ORDER BY e.domain, e.fingerprint
+ON CONFLICT DO NOTHING
+RETURNING domain, fingerprint;
+
+-- name: rewant_robots
+-- Makes settled ones pending again. Their domains are locked. Returns the state and the reason of each before.
+WITH settled AS MATERIALIZED (
+    SELECT u.domain, u.fingerprint, u.state, u.reason
+    FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
+    JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint
+    WHERE u.state + 0 <> 0
+), first AS MATERIALIZED (
+    SELECT nextval('add_number') * :urls_per_add::bigint AS position
+)
+UPDATE url AS u SET state = 0, priority = :priority::integer, position = first.position, attempts = 0, reason = '',
+    visit = NULL
+FROM settled AS s CROSS JOIN first
+WHERE u.domain = s.domain AND u.fingerprint = s.fingerprint
+RETURNING s.domain, s.state, s.reason;
 
 -- name: url_states
 SELECT u.domain, u.fingerprint, u.state
@@ -354,25 +390,27 @@ JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint;
 
 -- name: origins
 SELECT o.domain, o.origin, o.status, o.body, o.crawl_delay, o.failures, o.expires_at - now, now - o.fetched_at,
-    o.source, o.etag, o.last_modified
+    o.source, o.etag, o.last_modified, o.hops, o.waits_for
 FROM {server_clock}
 CROSS JOIN unnest(:domains::bigint[], :origins::text[]) AS e (domain, origin)
 JOIN origin AS o ON o.domain = e.domain AND o.origin = e.origin;
 
 -- name: put_origins
 INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
-    last_modified)
+    last_modified, hops, waits_for)
 SELECT e.domain, e.origin, e.status, e.body, e.crawl_delay, e.failures, now + e.valid_for, now, e.source, e.etag,
-    e.last_modified
+    e.last_modified, e.hops, e.waits_for
 FROM {server_clock}
 CROSS JOIN unnest(:domain::bigint[], :origin::text[], :status::text[], :body::bytea[], :crawl_delay::bigint[],
-    :failures::integer[], :valid_for::bigint[], :source::text[], :etag::text[], :last_modified::text[])
-    AS e (domain, origin, status, body, crawl_delay, failures, valid_for, source, etag, last_modified)
+    :failures::integer[], :valid_for::bigint[], :source::text[], :etag::text[], :last_modified::text[],
+    :hops::integer[], :waits_for::text[])
+    AS e (domain, origin, status, body, crawl_delay, failures, valid_for, source, etag, last_modified, hops, waits_for)
 ORDER BY e.domain, e.origin
 ON CONFLICT (domain, origin) DO UPDATE SET
     status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
-    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
+    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified, hops = excluded.hops,
+    waits_for = excluded.waits_for;
 
 -- name: save_robots_texts
 INSERT INTO robots_text (hash, body)
@@ -668,11 +706,6 @@ ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 {request_rows} WHERE domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
 ORDER BY visit, seq LIMIT :limit::bigint;
 
--- name: requests_elsewhere
--- Requests to a domain during visits to other domains, whose robots.txt redirected there.
-{request_rows} WHERE other_domain = :domain::bigint AND (visit, seq) > (:visit::bigint, :seq::smallint)
-ORDER BY visit, seq LIMIT :limit::bigint;
-
 -- name: ledger
 -- The whole ledger, domain by domain, in slices.
 {request_rows} WHERE (domain, visit, seq) > (:domain::bigint, :visit::bigint, :seq::smallint)
@@ -708,7 +741,8 @@ WHERE c.hash = e.hash AND c.machine = :machine::integer AND c.file = e.file AND 
 
 -- name: domain_record
 SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
-    excluded, capped
+    excluded, capped,
+    coalesce((SELECT true FROM url WHERE url.domain = :id::bigint AND NOT is_robots LIMIT 1), false)
 FROM {server_clock} CROSS JOIN domain WHERE id = :id::bigint;
 
 -- name: read_clock

@@ -23,7 +23,7 @@ def url_record(row: Iterable[Any]) -> UrlRecord:
 def domain_record(row: Sequence[Any]) -> DomainRecord:
     """Build a domain from a row of domain_record."""
     id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, pending, *flags = row
-    is_leased, is_excluded, is_capped = map(bool, flags)
+    is_leased, is_excluded, is_capped, has_urls = map(bool, flags)
     return DomainRecord(
         id=id,
         name=name,
@@ -35,6 +35,7 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         is_leased=is_leased,
         is_excluded=is_excluded,
         is_capped=is_capped,
+        has_urls=has_urls,
     )
 
 

@@ -71,8 +71,10 @@ class Closing(NamedTuple):
 
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """Build a pending URL from a row of head_urls or more_urls."""
-    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of = row
-    return PendingUrl(fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of)
+    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots = row
+    return PendingUrl(
+        fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of, bool(is_robots)
+    )
 
 
 def urls_by_domain(rows: Iterable[Sequence[Any]]) -> dict[int, list[PendingUrl]]:

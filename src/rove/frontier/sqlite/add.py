@@ -16,12 +16,14 @@ from rove.frontier.capacity import (
     added,
     count_trimmed,
 )
-from rove.frontier.contract import Added
-from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, priority_of
+from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
+from rove.frontier.counters import count_wanted_again
+from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
+from rove.frontier.rows.records import url_record
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.schedule import reschedule
-from rove.model.urls import NewUrl, NotAccepted
+from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.policy.budget import DomainBudget
 
 NO_ADD = 1 << 62
@@ -77,6 +79,18 @@ class SqliteAdding:
         while rows := self._database.execute("crowded_domains", after=after, least=least, limit=DOMAINS_PER_SLICE):
             after = rows[-1][0]
             yield self._full.beyond(rows)
+
+    def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        """Make robots.txt files pending that other origins wait for. In the database's thread only."""
+        changes: Counter[str] = Counter()
+        unseen: Counter[int] = Counter()
+        with self._database.transaction():
+            now = self._now()
+            number = self._database.execute("next_number", name="adds", count=1)[0][0]
+            for position, url in enumerate(urls, number * URLS_PER_ADD):
+                unseen[url.domain] += _want_robots(self._database, url, position, changes)
+            self._raise_pending(+unseen, urls, now, changes)
+            add_counters(self._database, changes)
 
     def _raise_pending(
         self, unseen: Counter[int], urls: Sequence[NewUrl], now: int, changes: Counter[str]
@@ -140,6 +154,23 @@ def _make_domains(
     names = {url.domain: url.domain_name for url in urls}
     database.insert("insert_domains", ((id, names[id], unseen[id], now, 0) for id in made))
     return made
+
+
+def _want_robots(database: SqliteDatabase, url: NewUrl, position: int, changes: Counter[str]) -> int:
+    """Make a robots.txt pending if it is not; return the number of URLs that became pending."""
+    key = {"domain": url.domain, "fingerprint": url.fingerprint}
+    known = [url_record(row) for row in database.execute("url_record", **key)]
+    if known and known[0].state is UrlState.PENDING:
+        return 0
+    if database.execute("count_wanted_robots", domain=url.domain)[0][0] >= MAX_WANTED_ROBOTS:
+        changes[f"not_accepted.{NotAccepted.BUDGET}"] += 1
+        return 0
+    if known:
+        database.execute("rewant_robots", **key, priority=WANTED_ROBOTS, position=position)
+        count_wanted_again(known[0].state, known[0].reason, changes)
+    else:
+        database.execute("insert_wanted_robots", **key, url=url.url, priority=WANTED_ROBOTS, position=position)
+    return 1
 
 
 def trim(

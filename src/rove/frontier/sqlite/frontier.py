@@ -112,6 +112,10 @@ class SqliteFrontier:
     async def drop_excess(self) -> int:
         return await self._database.run(self._adding.drop_excess)
 
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        if urls:
+            await self._database.run(lambda: self._adding.want_robots(urls))
+
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
         return {(domain, fingerprint): UrlState(state) for domain, fingerprint, state in rows}

@@ -3,7 +3,7 @@
 -- fails on a table scan or a sort.
 
 -- fragment: url_columns
-fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of
+fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
 -- fragment: due_columns
 id, name, crawl_delay, backoff, failures, repeats, unsettled, ready_at
@@ -249,8 +249,21 @@ RETURNING id, owner IS NULL AND NOT EXISTS (
     SELECT 1 FROM url WHERE url.domain = domain.id AND state = 0 AND priority < :retried);
 
 -- name: known_domains
--- rows: domains. Those that have a row: with --seeds-only, the domains of the seeds.
-SELECT domain.id FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value;
+-- rows: domains. Those that have a URL: with --seeds-only, the domains of the seeds. A robots.txt that others wait for
+-- does not count. There are few of those, so the first URL nearly always decides.
+SELECT domain.id FROM json_each(:rows) AS e CROSS JOIN domain ON domain.id = e.value
+WHERE EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0);
+
+-- name: count_wanted_robots
+SELECT count(*) FROM url WHERE domain = :domain AND is_robots = 1 AND state = 0;
+
+-- name: insert_wanted_robots
+INSERT INTO url (domain, fingerprint, url, priority, position, depth, is_robots)
+VALUES (:domain, :fingerprint, :url, :priority, :position, 0, 1);
+
+-- name: rewant_robots
+UPDATE url SET state = 0, priority = :priority, position = :position, attempts = 0, reason = '', visit = NULL
+WHERE domain = :domain AND fingerprint = :fingerprint;
 
 -- name: url_states
 -- rows: [domain, fingerprint].
@@ -261,19 +274,21 @@ CROSS JOIN url ON url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1
 -- name: origins
 -- rows: [domain, origin].
 SELECT origin.domain, origin.origin, origin.status, origin.body, origin.crawl_delay, origin.failures,
-    origin.expires_at - :now, :now - origin.fetched_at, origin.source, origin.etag, origin.last_modified
+    origin.expires_at - :now, :now - origin.fetched_at, origin.source, origin.etag, origin.last_modified, origin.hops,
+    origin.waits_for
 FROM json_each(:rows) AS e
 CROSS JOIN origin ON origin.domain = e.value ->> 0 AND origin.origin = e.value ->> 1;
 
 -- name: put_origin
 INSERT INTO origin (domain, origin, status, body, crawl_delay, failures, expires_at, fetched_at, source, etag,
-    last_modified)
+    last_modified, hops, waits_for)
 VALUES (:domain, :origin, :status, :body, :crawl_delay, :failures, :now + :valid_for, :now, :source, :etag,
-    :last_modified)
+    :last_modified, :hops, :waits_for)
 ON CONFLICT (domain, origin) DO UPDATE SET
     status = excluded.status, body = excluded.body, crawl_delay = excluded.crawl_delay,
     failures = excluded.failures, expires_at = excluded.expires_at, fetched_at = excluded.fetched_at,
-    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified;
+    source = excluded.source, etag = excluded.etag, last_modified = excluded.last_modified, hops = excluded.hops,
+    waits_for = excluded.waits_for;
 
 -- name: save_robots_text
 INSERT INTO robots_text (hash, body) VALUES (:hash, :body) ON CONFLICT DO NOTHING;
@@ -491,11 +506,6 @@ WHERE domain = :domain AND (visit, seq) < (:visit, :seq) ORDER BY visit DESC, se
 SELECT {request_columns} FROM request
 WHERE domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
 
--- name: requests_elsewhere
--- Requests to a domain during visits to other domains, whose robots.txt redirected there.
-SELECT {request_columns} FROM request
-WHERE other_domain = :domain AND (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
-
 -- name: ledger
 -- The whole ledger, domain by domain, in slices.
 SELECT {request_columns} FROM request
@@ -528,5 +538,6 @@ WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM
 
 -- name: domain_record
 SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending,
-    owner IS NOT NULL, excluded, capped
+    owner IS NOT NULL, excluded, capped,
+    EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0)
 FROM domain WHERE id = :id;

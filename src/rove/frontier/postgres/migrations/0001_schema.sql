@@ -106,12 +106,14 @@ CREATE TABLE url (
     attempts     integer  NOT NULL DEFAULT 0,
     state        smallint NOT NULL DEFAULT 0,       -- model.urls.UrlState
     assume_https boolean  NOT NULL DEFAULT false,
+    is_robots    boolean  NOT NULL DEFAULT false,   -- a robots.txt that other origins wait for
     url          text     NOT NULL,
     reason       text     NOT NULL DEFAULT '',
     sitemap_of   text     NOT NULL DEFAULT '',      -- for a sitemap, the host whose URLs it may list
     PRIMARY KEY (domain, fingerprint)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
+CREATE INDEX url_robots ON url (domain) WHERE is_robots AND state = 0;
 
 CREATE TABLE origin (
     domain        bigint  NOT NULL,
@@ -119,12 +121,14 @@ CREATE TABLE origin (
     crawl_delay   bigint  NOT NULL,
     fetched_at    bigint  NOT NULL DEFAULT 0,
     failures      integer NOT NULL,
+    hops          integer NOT NULL DEFAULT 0,       -- redirects that led to the answer
     origin        text    NOT NULL,
     status        text    NOT NULL,                 -- model.visits.RobotsStatus
     body          bytea   NOT NULL,                 -- zlib
     source        text    NOT NULL DEFAULT '',      -- the URL that returned the body, after redirects
     etag          text    NOT NULL DEFAULT '',
     last_modified text    NOT NULL DEFAULT '',
+    waits_for     text    NOT NULL DEFAULT '',      -- the robots.txt of another domain that decides
     PRIMARY KEY (domain, origin)
 );
 ALTER TABLE origin ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -139,7 +143,7 @@ ALTER TABLE robots_text ALTER COLUMN body SET STORAGE EXTERNAL;
 -- The ledger: one row per request. The columns are listed in rows/requests.py. Fixed-width columns come first.
 CREATE TABLE request (
     visit        bigint   NOT NULL,
-    domain       bigint   NOT NULL,                 -- the domain of the visit
+    domain       bigint   NOT NULL,
     fingerprint  bigint   NOT NULL,
     started      double precision NOT NULL,         -- wall clock, for people
     size         bigint   NOT NULL,
@@ -148,7 +152,6 @@ CREATE TABLE request (
     text_length  bigint,
     raw_offset   bigint,
     raw_length   bigint,
-    other_domain bigint,                            -- the domain requested, if a robots.txt redirect left the visit's
     began        bigint   NOT NULL DEFAULT 0,
     ended        bigint   NOT NULL DEFAULT 0,
     delay        bigint   NOT NULL DEFAULT 0,       -- milliseconds without a visit after this one
@@ -173,7 +176,6 @@ CREATE TABLE request (
     PRIMARY KEY (visit, seq)
 );
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
-CREATE INDEX request_elsewhere ON request (other_domain, visit, seq) WHERE other_domain IS NOT NULL;
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where each stored text is: one row for all pages that have it.

@@ -78,9 +78,11 @@ CREATE TABLE url (
     assume_https INTEGER NOT NULL DEFAULT 0,
     reason       TEXT    NOT NULL DEFAULT '',
     visit        INTEGER,                       -- the visit that settled it
-    sitemap_of   TEXT    NOT NULL DEFAULT ''    -- for a sitemap, the host whose URLs it may list
+    sitemap_of   TEXT    NOT NULL DEFAULT '',   -- for a sitemap, the host whose URLs it may list
+    is_robots    INTEGER NOT NULL DEFAULT 0     -- a robots.txt that other origins wait for
 );
 CREATE UNIQUE INDEX url_key ON url (domain, fingerprint);
+CREATE INDEX url_robots ON url (domain) WHERE is_robots = 1 AND state = 0;
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
 
 CREATE TABLE origin (
@@ -95,6 +97,8 @@ CREATE TABLE origin (
     source        TEXT    NOT NULL DEFAULT '',  -- the URL that returned the body, after redirects
     etag          TEXT    NOT NULL DEFAULT '',
     last_modified TEXT    NOT NULL DEFAULT '',
+    hops          INTEGER NOT NULL DEFAULT 0,   -- redirects that led to the answer
+    waits_for     TEXT    NOT NULL DEFAULT '',  -- the robots.txt of another domain that decides
     PRIMARY KEY (domain, origin)
 ) WITHOUT ROWID;
 
@@ -108,7 +112,7 @@ CREATE TABLE robots_text (
 CREATE TABLE request (
     visit        INTEGER NOT NULL,
     seq          INTEGER NOT NULL,
-    domain       INTEGER NOT NULL,              -- the domain of the visit
+    domain       INTEGER NOT NULL,
     kind         TEXT    NOT NULL,              -- model.ledger.RequestKind
     url          TEXT    NOT NULL,
     fingerprint  INTEGER NOT NULL,
@@ -127,7 +131,6 @@ CREATE TABLE request (
     raw_file     TEXT,
     raw_offset   INTEGER,
     raw_length   INTEGER,
-    other_domain INTEGER,                       -- the domain requested, if a robots.txt redirect left the visit's
     began        INTEGER NOT NULL DEFAULT 0,
     ended        INTEGER NOT NULL DEFAULT 0,
     address      TEXT    NOT NULL DEFAULT '',
@@ -140,7 +143,6 @@ CREATE TABLE request (
     PRIMARY KEY (visit, seq)
 ) WITHOUT ROWID;
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
-CREATE INDEX request_elsewhere ON request (other_domain, visit, seq) WHERE other_domain IS NOT NULL;
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where each stored text is: one row for all pages that have it.
