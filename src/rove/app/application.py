@@ -76,7 +76,7 @@ class CrawlApp:
             try:
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
-                    await prepare(options, data, backend, identity=known.crawl if known else "")
+                    await prepare(options, data, backend, identity=known.crawl if known else "", say=self._say)
                 if remote is not None:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
@@ -163,6 +163,7 @@ class CrawlApp:
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
+            delay=context.settings.delay,
             ignored_params=context.settings.ignored_params,
             say=self._say,
         )

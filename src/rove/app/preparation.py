@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rove.admin.exclude import current_user
-from rove.app.seeds import has_good_line
+from rove.app.seed_copy import SeedInput, copied_seeds
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
-from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.contract import Backend
 from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
@@ -49,6 +46,8 @@ class CrawlOptions:
     crawl_name: str | None = None
     processes: int | None = None
     log_level: str = "info"
+    yes: bool = False
+    """Go on without a question."""
 
 
 def check_directory(options: CrawlOptions, data: DataDir) -> None:
@@ -79,20 +78,29 @@ async def check(options: CrawlOptions, backend: Backend) -> None:
         Settings(**options.settings).checked()
 
 
-async def prepare(options: CrawlOptions, data: DataDir, backend: Backend, *, identity: str = "") -> Settings:
+async def prepare(
+    options: CrawlOptions,
+    data: DataDir,
+    backend: Backend,
+    *,
+    identity: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> Settings:
     """Open or create the crawl and save its settings and seeds; this process must hold the data directory.
 
-    `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet.
+    `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet. `say` shows a
+    sentence to the user.
     """
     if options.join:
         return await _saved_settings(options, backend, identity)
     exclusions = read_exclusions(options.exclude)
-    with _opened(options.seeds) as seeds:
+    given = None if options.seeds is None else SeedInput(options.seeds, yes=options.yes)
+    with nullcontext() if given is None else given.opened() as seeds:
         if options.resume:
             settings = await _saved_settings(options, backend, identity)
         else:
             settings = await _new_settings(options, backend)
-        source = None if seeds is None else _copy_seeds(options, data, seeds)
+        source = None if given is None or seeds is None else copied_seeds(data, given, seeds, say=say)
     try:
         await backend.open(create=True)
         settings = replace(settings, limits=await _limits(options, settings, backend))
@@ -116,13 +124,8 @@ def _check_syntax(options: CrawlOptions) -> None:
 
 
 def _check_files(options: CrawlOptions) -> None:
-    seeds = None if options.seeds in (None, "-") else Path(options.seeds)
-    if seeds is not None and not seeds.is_file():
-        if seeds.exists():
-            raise UsageError(
-                f"the seed file {options.seeds} is not a regular file; to read seeds from a pipe, use 'rove crawl -'"
-            )
-        raise UsageError(f"there is no seed file {options.seeds}")
+    if options.seeds is not None:
+        SeedInput(options.seeds).check("rove crawl -")
     if options.exclude is not None and not options.exclude.is_file():
         raise UsageError(f"there is no exclusion file {options.exclude}")
 
@@ -177,16 +180,6 @@ async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -
     )
 
 
-def _copy_seeds(options: CrawlOptions, data: DataDir, seeds: BinaryIO) -> SeedSource:
-    name = "standard input" if options.seeds == "-" else str(options.seeds)
-    with _interruptible():
-        path = data.save_seeds(seeds)
-    if not has_good_line(path):
-        path.unlink()
-        raise UsageError(f"{name} holds no domain or URL to start from")
-    return SeedSource(id=0, path=str(path.relative_to(data.root)), name=name)
-
-
 def read_exclusions(path: Path | None) -> list[str]:
     """Return the patterns in an exclusion file; none without a file."""
     if path is None:
@@ -196,28 +189,3 @@ def read_exclusions(path: Path | None) -> list[str]:
             return parse_exclusions(lines, str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _opened(seeds: str | None) -> AbstractContextManager[BinaryIO | None]:
-    if seeds is None:
-        return nullcontext()
-    if seeds == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(seeds).open("rb")
-    except OSError as error:
-        raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error

@@ -128,6 +128,7 @@ network = partial(option, group=NETWORK)
     default_text="--max-duration, else 30d",
     help="How long the crawl is meant to run. Bounds the URLs queued for one domain.",
 )
+@what("--yes", is_flag=True, help="Go on if most lines of SEEDS are bad. Asked for only at a terminal.")
 @data_dir_option("Where to keep everything of this crawl.", file_okay=False, group=WHAT_TO_KEEP)
 @keep(
     "--store",

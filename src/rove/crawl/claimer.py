@@ -156,7 +156,8 @@ class Claimer:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._frontier.next_due()
         is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
-        if due is None and is_idle and await self._all_seeds_loaded():
+        # Not only the seeds of the start: 'rove seeds add' may be loading more.
+        if due is None and is_idle and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set():

@@ -66,9 +66,14 @@ def backend_for(
 
 
 @asynccontextmanager
-async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIterator[Backend]:
-    """Open the database of an existing crawl, whether it is running or not."""
-    backend = backend_for(data, data.remote(), read_only=read_only)
+async def opened_backend(
+    data: DataDir, *, remote: Remote | None = None, read_only: bool = False
+) -> AsyncIterator[Backend]:
+    """Open the database of an existing crawl, whether it is running or not.
+
+    Without `remote`, it is the crawl that the data directory belongs to.
+    """
+    backend = backend_for(data, remote or data.remote(), read_only=read_only)
     try:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
+from rove.frontier.retries import Retry
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted, seconds_text, size_text
 from rove.inspect.display import local_text
+from rove.inspect.explain_text import retry_json, retry_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
@@ -28,10 +30,14 @@ class Status:
     rate: float
     """Pages per second: the current rate while it runs, else the average."""
     counts: Counts
+    retries: Sequence[Retry] = ()
 
 
-async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
-    """Read the state of a crawl from its counters; `in_use`: a process on this machine has it open."""
+async def read_status(reader: FrontierReader, *, in_use: bool, retries: Sequence[Retry] = ()) -> Status:
+    """Read the state of a crawl from its counters.
+
+    `in_use`: a process on this machine has it open. `retries` are all of the crawl.
+    """
     counts, runs = await reader.counts(), await reader.runs()
     participants = await reader.participants()
     running = in_use or runs_elsewhere(participants)
@@ -44,6 +50,7 @@ async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
         elapsed=elapsed,
         rate=current if running else average,
         counts=counts,
+        retries=retries,
     )
 
 
@@ -67,6 +74,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "errors": dict(counts.failures),
         "leases": counts.leases,
         "leases_without_request": dict(counts.without_request),
+        "retries": [retry_json(retry) for retry in status.retries],
     }
 
 
@@ -94,6 +102,9 @@ def as_lines(status: Status) -> list[str]:
     ):
         if reasons:
             lines.append(f"{name:<11}{_largest_first(reasons)}")
+    if status.retries:
+        urls, times = sum(retry.urls for retry in status.retries), counted(len(status.retries), "time")
+        lines.append(f"{'retried':<11}{counted(urls, 'URL')}, {times}; last {retry_text(status.retries[-1])}")
     return lines
 
 

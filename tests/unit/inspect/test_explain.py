@@ -593,7 +593,7 @@ async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
 
 async def test_all_facts_are_read() -> None:
     facts = await facts_from(Reader())
-    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]), retries=[])
     other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
@@ -658,12 +658,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def exclusion_history() -> list[Exclusion]:
         return []
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
-            catalog=SimpleNamespace(exclusion_history=exclusion_history),
+            catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
             data=SimpleNamespace(in_use=lambda: False),
         )
 

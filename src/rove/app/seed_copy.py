@@ -1,0 +1,102 @@
+"""Copies the seeds that the user gives into the data directory, and refuses what holds no seeds."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from rove.app.seed_files import plain_lines
+from rove.app.seeds import Survey, survey
+from rove.datadir import DataDir
+from rove.errors import UsageError
+from rove.frontier.seed_source import SeedSource
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedInput:
+    """The seeds that the user gives."""
+
+    given: str
+    """A file, or '-' for standard input."""
+    yes: bool = False
+    """Take them even if most lines are bad."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.given == STANDARD_INPUT else self.given
+
+    def check(self, from_pipe: str) -> None:
+        """Refuse a file that does not exist; `from_pipe` is the command that reads standard input."""
+        path = Path(self.given)
+        if self.given == STANDARD_INPUT or path.is_file():
+            return
+        if path.exists():
+            raise UsageError(
+                f"the seed file {self.given} is not a regular file; to read seeds from a pipe, use '{from_pipe}'"
+            )
+        raise UsageError(f"there is no seed file {self.given}")
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """Open it for reading."""
+        if self.given == STANDARD_INPUT:
+            return nullcontext(sys.stdin.buffer)
+        try:
+            return Path(self.given).open("rb")
+        except OSError as error:
+            raise UsageError(f"the seed file {self.given} cannot be read: {error.strerror}") from error
+
+
+def copied_seeds(data: DataDir, seeds: SeedInput, file: BinaryIO, *, say: Callable[[str], None]) -> SeedSource:
+    """Copy seeds into the data directory as plain lines; return the source to be loaded.
+
+    If most of the first lines are bad, a user at a terminal has to confirm that with --yes. Without a terminal, the
+    seeds are taken, because nobody could answer, and `say` tells about it.
+    """
+    with _interruptible():
+        path = data.save_seeds(plain_lines(file, seeds.name))
+    try:
+        _check(survey(path), seeds, is_at_terminal=_is_at_terminal(), say=say)
+    except BaseException:
+        path.unlink()
+        raise
+    return SeedSource(id=0, path=str(path.relative_to(data.root)), name=seeds.name)
+
+
+def _is_at_terminal() -> bool:
+    """Whether a person reads the messages."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _check(found: Survey, seeds: SeedInput, *, is_at_terminal: bool, say: Callable[[str], None]) -> None:
+    problems = "".join(f"\n  {problem}" for problem in found.problems)
+    if not found.good:
+        raise UsageError(f"{seeds.name} holds no domain or URL to start from{':' if problems else ''}{problems}")
+    if not found.is_mostly_bad or seeds.yes:
+        return
+    share = f"{found.bad:,} of {found.good + found.bad:,} lines of {seeds.name} are bad"
+    if is_at_terminal:
+        raise UsageError(f"{share}; add --yes to go on with the others:{problems}")
+    say(f"{share}; going on with the others")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
