@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import BinaryIO
 from rove.app.seed_files import plain_lines
 from rove.app.seeds import Survey, survey
 from rove.datadir import DataDir
-from rove.errors import UsageError
+from rove.errors import Interrupted, UsageError
 from rove.frontier.seed_source import SeedSource
 
 STANDARD_INPUT = "-"
+STANDARD_ERROR = 2
+"""The descriptor to which messages go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +67,43 @@ def copied_seeds(data: DataDir, seeds: SeedInput, file: BinaryIO, *, say: Callab
     with _interruptible():
         path = data.save_seeds(plain_lines(file, seeds.name))
     try:
-        _check(survey(path), seeds, is_at_terminal=_is_at_terminal(), say=say)
+        _check(survey(path), seeds, is_at_terminal=os.isatty(STANDARD_ERROR), say=say)
     except BaseException:
         path.unlink()
         raise
     return SeedSource(id=0, path=str(path.relative_to(data.root)), name=seeds.name)
 
 
-def _is_at_terminal() -> bool:
-    """Whether a person reads the messages."""
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
 def _check(found: Survey, seeds: SeedInput, *, is_at_terminal: bool, say: Callable[[str], None]) -> None:
-    problems = "".join(f"\n  {problem}" for problem in found.problems)
+    is_refused = not found.good or (found.is_mostly_bad and is_at_terminal and not seeds.yes)
+    if is_refused:
+        for problem in found.problems:
+            say(f"{seeds.name}, {problem}")
     if not found.good:
-        raise UsageError(f"{seeds.name} holds no domain or URL to start from{':' if problems else ''}{problems}")
-    if not found.is_mostly_bad or seeds.yes:
-        return
+        raise UsageError(f"{seeds.name} holds no domain or URL to start from")
     share = f"{found.bad:,} of {found.good + found.bad:,} lines of {seeds.name} are bad"
-    if is_at_terminal:
-        raise UsageError(f"{share}; add --yes to go on with the others:{problems}")
-    say(f"{share}; going on with the others")
+    if is_refused:
+        raise UsageError(f"{share}; add --yes to go on with the others")
+    if found.is_mostly_bad and not seeds.yes:
+        say(f"{share}; going on with the others")
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals interrupt a blocking read: the event loop, which usually handles them, is blocked too."""
+    numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        numbers = ()
+    before = {number: signal.getsignal(number) for number in numbers}
     try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, _interrupt)
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise Interrupted(number)

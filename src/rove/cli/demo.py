@@ -13,6 +13,7 @@ import click
 
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import Command, option, whole_number
+from rove.cli.output import flush, print_line
 from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
@@ -37,7 +38,7 @@ EMAIL = "demo@crawler.test"
 def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
     data = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
-    print(introduction(hosts))
+    print_line(introduction(hosts))
     with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
         code = run_crawl(options)
     if code == 0:
@@ -90,15 +91,21 @@ def _served(hosts: int) -> Iterator[str]:
 
 
 def _show_results(data: Path) -> None:
-    print("\nWhat was collected:", flush=True)
+    _heading("What was collected:")
     _rove("status", "--data-dir", str(data))
-    print("\nThe newest pages:", flush=True)
+    _heading("The newest pages:")
     _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(data))
-    print("\nWas the crawl polite? The audit checks every request:", flush=True)
+    _heading("Was the crawl polite? The audit checks every request:")
     _rove("audit", "--data-dir", str(data))
-    print("\nLook further (the small web has stopped, the pages are still there):")
+    _heading("Look further (the small web has stopped, the pages are still there):")
     for words in ("pages --limit 50", "show URL", "explain URL", "report DOMAIN", "export"):
-        print(f"  {sys.argv[0]} {words} --data-dir {data}")
+        print_line(f"  {sys.argv[0]} {words} --data-dir {data}")
+
+
+def _heading(text: str) -> None:
+    print_line()
+    print_line(text)
+    flush()
 
 
 def _rove(*words: str) -> None:

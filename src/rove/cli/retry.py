@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import click
 
@@ -11,6 +10,7 @@ from rove.admin import retry as retrying
 from rove.admin.maintenance import CrawlNamed
 from rove.cli.crawl_named import crawl_to_change
 from rove.cli.options import Command, option
+from rove.cli.output import print_line, print_note
 from rove.humanize import counted
 from rove.inspect.lookup import site_given
 from rove.policy.retry_filter import RetryFilter
@@ -38,13 +38,13 @@ def retry(crawl: CrawlNamed, error: str, domain: str | None, status: int | None,
         domain_name="" if site is None else site.name,
         only_seeds=seeds,
     )
-    done = asyncio.run(retrying.retry(crawl, wanted, say=lambda line: print(line, file=sys.stderr)))
+    done = asyncio.run(retrying.retry(crawl, wanted, say=print_note))
     if done.excluded:
-        print(f"{counted(done.excluded, 'URL')} left alone: excluded")
+        print_line(f"{counted(done.excluded, 'URL')} left alone: excluded")
     if not done.urls:
         named = "; 'rove status' names the errors" if error else ""
-        print(f"no failed URL to try again{named}")
+        print_line(f"no failed URL to try again{named}")
         return
-    print(f"{counted(done.urls, 'URL')} to be tried again")
+    print_line(f"{counted(done.urls, 'URL')} to be tried again")
     if not done.is_running:
-        print(NOT_RUNNING)
+        print_line(NOT_RUNNING)

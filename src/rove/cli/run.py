@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
-from typing import TextIO, cast
 
 import uvloop
 from rich.console import Console
@@ -15,8 +13,11 @@ from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
-from rove.cli.terminal import SafeOutput, StopSignals
+from rove.cli.output import crawl_console
+from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
+from rove.datadir import DataDir
+from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
@@ -25,34 +26,43 @@ _LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max
 
 def run_crawl(options: CrawlOptions) -> int:
     """Crawl, shut down at the first signal, and return the exit code."""
-    console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
-    signals: StopSignals | None = None
+    console = crawl_console()
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        nonlocal signals
-
-        def stop() -> None:
-            runner.stop()
-            console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
-
-        def end_at_once(number: int) -> None:
-            runner.kill()
-            console.show_cursor()
-            console.print(f"stopped at once; continue with: {_resume_command(options)}")
-            os._exit(128 + number)
-
-        signals = StopSignals(stop, end_at_once)
-        signals.install()
         await panel_of(console, runner, context).show()
 
+    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
+
+    def stop() -> None:
+        if app.stop():
+            console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
+
+    def end_at_once(number: int) -> None:
+        app.kill()
+        console.show_cursor()
+        console.print(f"stopped at once; continue with: {_resume_command(options)}")
+        os._exit(128 + number)
+
+    signals = StopSignals(stop, end_at_once)
+
+    async def run() -> Summary | Ending:
+        signals.install()
+        return await app.run()
+
     tune_process()
-    app = CrawlApp(options, say=console.print, watch=watch)
     try:
-        summary = uvloop.run(app.run())
+        result = uvloop.run(run())
     except KeyboardInterrupt:
         return 130
-    _print_summary(console, options, summary)
-    if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
+    if isinstance(result, Ending):
+        console.print(f"{result} before the crawl began; nothing was fetched")
+        if DataDir(options.data_dir).holds_crawl:
+            console.print(f"continue with: {_resume_command(options)}")
+        ending = result
+    else:
+        _print_summary(console, options, result)
+        ending = result.ending
+    if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
     return 0
 

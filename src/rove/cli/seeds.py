@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from rove.admin.maintenance import CrawlNamed
@@ -11,7 +9,7 @@ from rove.app.add_seeds import add_seeds
 from rove.app.seed_copy import SeedInput
 from rove.cli.crawl_named import crawl_to_change
 from rove.cli.options import Command, json_option, option
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_json, print_line, print_note, reading
 from rove.cli.retry import NOT_RUNNING
 from rove.datadir import DataDir
 from rove.errors import UsageError
@@ -57,15 +55,11 @@ async def _list(crawl: CrawlNamed, *, only_failed: bool, as_lines_of_json: bool)
             if as_lines_of_json:
                 print_json(as_json(outcome))
             else:
-                print(as_line(outcome))
+                print_line(as_line(outcome))
     if not count:
-        print("rove: no seed has failed" if only_failed else "rove: no seed is loaded yet", file=sys.stderr)
+        print_note("no seed has failed" if only_failed else "no seed is loaded yet")
 
 
 async def _add(crawl: CrawlNamed, given: SeedInput) -> None:
-    if not await add_seeds(crawl, given, say=_say):
-        _say(NOT_RUNNING)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if not await add_seeds(crawl, given, say=print_note):
+        print_note(NOT_RUNNING)

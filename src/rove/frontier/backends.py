@@ -6,6 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
@@ -42,14 +44,17 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
 
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
+    known = data.remote()
+    remote = remote_named(url, crawl_name or (known.crawl_name if known else None))
+    return remote if known is None else replace(remote, node_key=known.node_key)
+
+
+def remote_named(url: str, crawl_name: str | None) -> Remote:
+    """Return the crawl in PostgreSQL that options name."""
     if not url.startswith(SCHEMES):
         # The message does not repeat the text: it may hold a password.
         raise UsageError("the database must be given as a URL that begins with postgresql://")
-    known = data.remote()
-    name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
-    if known is None:
-        return Remote(url=url, crawl_name=name)
-    return Remote(url=url, crawl_name=name, node_key=known.node_key)
+    return Remote(url=url, crawl_name=checked_name(crawl_name or DEFAULT_CRAWL_NAME))
 
 
 def backend_for(

@@ -15,6 +15,7 @@ from typing import Protocol
 from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant, Run, Vitals
 from rove.frontier.seed_source import SeedSource
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Counts, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
@@ -260,7 +261,7 @@ class Frontier(Protocol):
 
 
 class Catalog(Protocol):
-    """The settings, exclusions and seed files of a crawl."""
+    """The settings, instructions, exclusions and seed files of a crawl."""
 
     async def settings(self) -> str | None:
         """Return the settings last saved; None if the frontier holds no crawl yet."""
@@ -273,6 +274,12 @@ class Catalog(Protocol):
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         """Save the settings and, in the same transaction, one more seed file."""
+
+    async def instructions(self) -> Instructions:
+        """Return what the owner has told all machines of the crawl."""
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        """Tell all machines of the crawl something; None withdraws what they were told."""
 
     async def exclusions(self) -> list[str]:
         """Return the patterns of the exclusions in force."""
@@ -344,8 +351,19 @@ class FrontierReader(Protocol):
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         """Iterate over the pages whose text is stored only once, under this hash."""
 
-    def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
+    def pages(
+        self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
+    ) -> AsyncIterator[RequestRow]:
+        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times."""
+
+    def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
+        """Iterate over all requests of the visits after this one, oldest first: all or those of one domain."""
+
+    async def oldest_lease(self) -> int | None:
+        """Return the first visit that has not ended; None if none is under way."""
+
+    async def known_domains(self, ids: Iterable[int]) -> set[int]:
+        """Return those domains that the crawl knows."""
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of all visits to a domain, in order."""

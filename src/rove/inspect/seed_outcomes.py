@@ -8,8 +8,8 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.frontier.retries import KnownUrl
+from rove.harmless import one_line
 from rove.humanize import counted
-from rove.inspect.display import one_line
 from rove.model.urls import UrlState
 from rove.urls.canonical import canonical
 

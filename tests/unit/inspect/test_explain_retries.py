@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from rove.frontier.retries import Retry
-from rove.inspect.display import utc_text
+from rove.humanize import utc_text
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.url_facts import read_url_facts
 from rove.model.urls import UrlState

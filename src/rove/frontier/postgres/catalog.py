@@ -11,8 +11,17 @@ from rove.frontier.contract import Exclusion
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
 from rove.frontier.retries import Retry
-from rove.frontier.rows.records import exclusion, retry_record, retry_values, seed_progress, seed_source
+from rove.frontier.rows.records import (
+    exclusion,
+    instruction_meta,
+    instructions,
+    retry_record,
+    retry_values,
+    seed_progress,
+    seed_source,
+)
 from rove.frontier.seed_source import SeedSource
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.policy.retry_filter import RetryFilter
 
 GONE_AFTER_SECONDS = 60
@@ -46,6 +55,12 @@ class PostgresCatalog:
                 await session.fetch("add_seed_source", machine=self._machine(), path=seeds.path, name=seeds.name)
 
         await self._database.transaction("save settings", work)
+
+    async def instructions(self) -> Instructions:
+        return instructions({kind: await self._meta(kind) for kind in InstructionKind})
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        await self._database.fetch("set_meta", **instruction_meta(kind, instruction))
 
     async def exclusions(self) -> list[str]:
         return [row[0] for row in await self._database.fetch("exclusions")]

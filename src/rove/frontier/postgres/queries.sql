@@ -636,6 +636,9 @@ SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
 -- name: count_leased
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms());
 
+-- name: oldest_lease
+SELECT min(token) FROM domain WHERE owner IS NOT NULL;
+
 -- name: count_capped
 -- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped AND pending > 0 AND NOT excluded;
@@ -665,7 +668,7 @@ RETURNING id;
 
 -- name: note_alive
 UPDATE process SET seen = clock_ms(), pages = :pages::bigint, pages_per_s = :pages_per_s::real,
-    in_flight = :in_flight::integer, has_left = :has_left::boolean
+    in_flight = :in_flight::integer, paused = :paused::boolean, has_left = :has_left::boolean
 WHERE id = :process::bigint;
 
 -- name: runs
@@ -674,7 +677,7 @@ FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
-SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.pages, p.pages_per_s, p.in_flight,
+SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.paused, p.pages, p.pages_per_s, p.in_flight,
     (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
 FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN {server_clock}
 ORDER BY p.id;
@@ -719,6 +722,15 @@ FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 -- name: requests_before
 -- Newest first, in slices.
 {request_rows} WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
+
+-- name: requests_after
+-- Oldest first, in slices.
+{request_rows} WHERE (visit, seq) > (:visit::bigint, :seq::smallint) ORDER BY visit, seq LIMIT :limit::bigint;
+
+-- name: requests_of_domain_before
+-- The visits to one domain, newest first, in slices.
+{request_rows} WHERE domain = :domain::bigint AND (visit, seq) < (:visit::bigint, :seq::smallint)
+ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 
 -- name: requests_of_domain
 -- The visits to one domain, in slices.

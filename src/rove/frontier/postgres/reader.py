@@ -55,6 +55,9 @@ class PostgresTables:
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
         return await self._database.batch("known_urls", ("domains", "fingerprints"), keys)
 
+    async def known_domains(self, ids: list[int]) -> list[Any]:
+        return await self.fetch("known_domains", domains=ids)
+
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row, await self._node(row[-1])) for row in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant
 from rove.frontier.sanitize import storable
 from rove.frontier.seed_source import SeedSource
+from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
 from rove.policy.retry_filter import RetryFilter
@@ -44,7 +45,17 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
 
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
     """Build a process from a row of participants, without the columns of its node."""
-    return _record(Participant, (node, is_here, *row), has_left=bool)
+    return _record(Participant, (node, is_here, *row), has_left=bool, is_paused=bool)
+
+
+def instructions(meta: Mapping[str, str | None]) -> Instructions:
+    """Build the instructions from the values of their meta rows, which are empty when they were withdrawn."""
+    return Instructions(**{key: parse_instruction(text) for key, text in meta.items() if text})
+
+
+def instruction_meta(kind: InstructionKind, instruction: Instruction | None) -> dict[str, str]:
+    """Return the parameters of set_meta."""
+    return {"key": kind, "value": "" if instruction is None else instruction_text(instruction)}
 
 
 def exclusion(row: Iterable[Any]) -> Exclusion:

@@ -201,6 +201,7 @@ class SqliteDatabase:
         if self._read_only:
             self._connection.execute("PRAGMA query_only = ON")
         else:
+            self._connection.execute("PRAGMA schema_version")  # leave no file beside one that is no database
             self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
             with self._own_turn():
                 self._configure(self._connection)

@@ -298,7 +298,8 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 UPDATE process SET seen = :now WHERE id = :process;
 
 -- name: note_alive
-UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, has_left = :has_left
+UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, paused = :paused,
+    has_left = :has_left
 WHERE id = :process;
 
 -- name: next_due
@@ -478,6 +479,9 @@ SELECT count(*) FROM domain WHERE ready_at <= :now;
 -- The plus keeps the planner on the small index of leases.
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
+-- name: oldest_lease
+SELECT min(token) FROM domain WHERE owner IS NOT NULL;
+
 -- name: count_capped
 -- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped = 1 AND pending > 0 AND NOT excluded;
@@ -494,7 +498,7 @@ FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
-SELECT id, pid, has_left, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
+SELECT id, pid, has_left, paused, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
 FROM process ORDER BY id;
 
 -- name: begin_run
@@ -537,6 +541,16 @@ SELECT {request_columns} FROM request WHERE visit = :visit ORDER BY seq;
 -- Newest first, in slices.
 SELECT {request_columns} FROM request
 WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
+
+-- name: requests_after
+-- Oldest first, in slices.
+SELECT {request_columns} FROM request
+WHERE (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+
+-- name: requests_of_domain_before
+-- The visits to one domain, newest first, in slices.
+SELECT {request_columns} FROM request
+WHERE domain = :domain AND (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
 
 -- name: requests_of_domain
 -- The visits to one domain, in slices.

@@ -53,6 +53,9 @@ class SqliteTables:
     async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Row]:
         return await self._database.run(lambda: self._database.batch("known_urls", keys))
 
+    async def known_domains(self, ids: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("known_domains", ids))
+
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         wanted = list(hashes)
         if not wanted:
