@@ -172,7 +172,7 @@ def one_command_starts_and_resumes_and_its_page_limit_is_kept_exactly(tmp_path: 
 
         result = rove(*command)
         assert result.returncode == 0 and "page limit reached: 17 pages" in result.stderr, result.stderr
-        assert f"{seeds}: this crawl has the same seeds already" in result.stderr
+        assert f"{seeds}: 12 seeds: 0 new" in result.stderr
         assert len(list((data / "seeds").iterdir())) == 1
         assert len(exported_urls(data)) == 34
 

@@ -205,6 +205,7 @@ class CrawlApp:
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
+            delay=context.settings.delay,
             ignored_params=context.settings.ignored_params,
             say=self._say,
         )

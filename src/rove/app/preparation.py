@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import filecmp
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rove.admin.exclude import current_user
 from rove.app.horizon import shorten_horizon
 from rove.app.limits_line import option_name
-from rove.app.seeds import has_good_line
+from rove.app.seed_copy import SeedInput, copied_seeds, without_repeated_copy
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
-from rove.errors import Interrupted, UsageError
+from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
-from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.contract import Backend
 from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
@@ -98,7 +94,7 @@ async def prepare(
     backend: Backend,
     *,
     identity: str = "",
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Settings:
     """Open or create the crawl and save its settings and seeds; this process must hold the data directory.
 
@@ -106,7 +102,8 @@ async def prepare(
     sentence to the user.
     """
     exclusions = read_exclusions(options.exclude)
-    with _opened(options.seeds) as seeds:
+    given = None if options.seeds is None else SeedInput(options.seeds, yes=options.yes)
+    with nullcontext() if given is None else given.opened() as seeds:
         saved = await _saved(options, backend, identity)
         if saved is None:
             settings = _new(options, backend)
@@ -117,13 +114,15 @@ async def prepare(
             settings = replace(settings, limits=await _limits(options, settings.limits, backend, say)).with_plan()
             await shorten_horizon(backend, saved, settings, confirmed=options.yes, say=say)
         earlier = [] if saved is None else await backend.catalog.seed_sources()
-        source = None if seeds is None else _copy_seeds(options, data, seeds, earlier, say)
+        source = None
+        if given is not None and seeds is not None:
+            source = without_repeated_copy(data, copied_seeds(data, given, seeds, say=say), earlier)
     try:
         await backend.open(create=True)
         await backend.catalog.add_exclusions(exclusions, who=current_user(), reason=f"in {options.exclude}")
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
-        if source is not None:
+        if source is not None and all(source.path != known.path for known in earlier):
             (data.root / source.path).unlink(missing_ok=True)
         raise
     return settings
@@ -140,13 +139,8 @@ def _check_syntax(options: CrawlOptions) -> None:
 
 
 def _check_files(options: CrawlOptions) -> None:
-    seeds = None if options.seeds in (None, "-") else Path(options.seeds)
-    if seeds is not None and not seeds.is_file():
-        if seeds.exists():
-            raise UsageError(
-                f"the seed file {options.seeds} is not a regular file; to read seeds from a pipe, use 'rove crawl -'"
-            )
-        raise UsageError(f"there is no seed file {options.seeds}")
+    if options.seeds is not None:
+        SeedInput(options.seeds).check("rove crawl -")
     if options.exclude is not None and not options.exclude.is_file():
         raise UsageError(f"there is no exclusion file {options.exclude}")
 
@@ -202,28 +196,6 @@ async def _limits(options: CrawlOptions, old: Limits, backend: Backend, say: Cal
     return with_limits(kept, options.limits, pages=pages, seconds=seconds)
 
 
-def _copy_seeds(
-    options: CrawlOptions,
-    data: DataDir,
-    seeds: BinaryIO,
-    earlier: Sequence[SeedSource],
-    say: Callable[[str], None],
-) -> SeedSource | None:
-    """Copy the seeds into the data directory; None if an earlier start on this machine was given the same seeds."""
-    name = "standard input" if options.seeds == "-" else str(options.seeds)
-    with _interruptible():
-        path = data.save_seeds(seeds)
-    if not has_good_line(path):
-        path.unlink()
-        raise UsageError(f"{name} holds no domain or URL to start from")
-    copies = (data.root / source.path for source in earlier if source.is_here)
-    if any(copy.is_file() and filecmp.cmp(copy, path, shallow=False) for copy in copies):
-        path.unlink()
-        say(f"{name}: this crawl has the same seeds already")
-        return None
-    return SeedSource(id=0, path=str(path.relative_to(data.root)), name=name)
-
-
 def read_exclusions(path: Path | None) -> list[str]:
     """Return the patterns in an exclusion file; none without a file."""
     if path is None:
@@ -233,35 +205,3 @@ def read_exclusions(path: Path | None) -> list[str]:
             return parse_exclusions(lines, str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let signals interrupt a blocking read: the event loop, which usually handles them, is blocked too."""
-    numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    if threading.current_thread() is not threading.main_thread():
-        numbers = ()
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, _interrupt)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, _: object) -> None:
-    raise Interrupted(number)
-
-
-def _opened(seeds: str | None) -> AbstractContextManager[BinaryIO | None]:
-    if seeds is None:
-        return nullcontext()
-    if seeds == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(seeds).open("rb")
-    except OSError as error:
-        raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error

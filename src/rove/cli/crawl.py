@@ -147,7 +147,11 @@ network = partial(option, group=NETWORK)
     default_text="--max-duration, else 30d",
     help="How long the crawl is meant to run. Bounds the URLs queued per domain; grows by itself.",
 )
-@stop("--yes", is_flag=True, help="Confirm that a shorter --horizon may drop queued URLs.")
+@what(
+    "--yes",
+    is_flag=True,
+    help="Confirm a shorter --horizon that drops URLs, or SEEDS with mostly bad lines.",
+)
 @data_dir_option("Where to keep everything of this crawl.", file_okay=False, group=WHAT_TO_KEEP)
 @keep(
     "--store",

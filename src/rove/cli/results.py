@@ -29,8 +29,8 @@ data_dir = data_dir_option("The crawl to look at.")
 async def status(data_dir: Path, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
     async with opened(data_dir) as archive:
-        told = await archive.instructions()
-        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told)
+        told, retries = await archive.instructions(), await archive.catalog.retries()
+        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told, retries=retries)
     if json:
         print_json(as_json(status))
     else:

@@ -42,6 +42,7 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
             wanted,
             settings=settings,
             exclusions=await archive.catalog.exclusion_history(),
+            retries=await archive.catalog.retries(),
             is_running=await is_running(archive.data, archive.reader),
         )
     answer = explain_url(url, wanted, facts, now=time.time())
@@ -100,7 +101,7 @@ async def audit(data_dir: Path, json: bool) -> int:
     """
     async with opened(data_dir) as archive:
         exclusions = await archive.catalog.exclusion_history()
-        report = await audit_ledger(archive.reader, exclusions)
+        report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
     if json:
         print_json(audit_text.as_json(report))
     else:

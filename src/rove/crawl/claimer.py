@@ -174,7 +174,8 @@ class Claimer:
             # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
             due = LONGEST_NAP
         is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
-        if due is None and is_idle and await self._all_seeds_loaded():
+        # Not only the seeds of the start: 'rove seeds add' may be loading more.
+        if due is None and is_idle and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:

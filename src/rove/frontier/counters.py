@@ -113,6 +113,18 @@ def count_wanted_again(state: UrlState, reason: str, changes: Counter[str]) -> N
         changes[f"blocked.{reason}"] -= 1
 
 
+def count_retried(retried: Mapping[UrlState, Counter[int]], changes: Counter[str]) -> Counter[int]:
+    """Count URLs that are tried again, given by their old state and domain; return how many more each has pending."""
+    more: Counter[int] = Counter()
+    for state, domains in retried.items():
+        more.update(dict.fromkeys(domains, 0))
+        if state is not UrlState.PENDING:
+            changes[f"urls.{state.name.lower()}"] -= domains.total()
+            changes["urls.pending"] += domains.total()
+            more += domains
+    return more
+
+
 def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:
     """Count a domain that became active or idle, because its number of pending URLs changed."""
     if change and not is_excluded:

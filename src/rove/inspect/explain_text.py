@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.retries import Retry
 from rove.harmless import one_line
 from rove.humanize import counted, iso_time, precise, seconds_text, utc_text
 from rove.inspect.explain import Explanation, due_in
@@ -82,7 +83,8 @@ def _scope(explanation: Explanation) -> list[str]:
     settings, record = explanation.facts.settings, explanation.facts.record
     if record is not None:
         limit = "no limit" if settings.max_depth is None else f"at most {settings.max_depth}"
-        lines = [f"depth {record.depth} ({limit})"]
+        seed = "a seed, " if record.is_seed else ""
+        lines = [f"{seed}depth {record.depth} ({limit})"]
     elif settings.max_depth is None:
         lines = ["links are followed to any depth"]
     else:
@@ -197,9 +199,31 @@ def _history(explanation: Explanation) -> list[str]:
     history = explanation.facts.history
     if not history.requests:
         return ["never requested"]
+    retries = [f"tried again on {retry_text(retry)}" for retry in explanation.facts.retries]
     shown = len(history.newest)
     more = f"; the last {shown}:" if shown < history.requests else ""
-    return [f"{counted(history.requests, 'request')}{more}", *map(_request_line, history.newest)]
+    return [f"{counted(history.requests, 'request')}{more}", *map(_request_line, history.newest), *retries]
+
+
+def retry_text(retry: Retry) -> str:
+    """Return when a retry was asked for, by whom, and for which URLs."""
+    options = f": {one_line(text)}" if (text := str(retry.filter)) else ""
+    return f"{utc_text(retry.wall)} by {one_line(retry.who)}{options}"
+
+
+def retry_json(retry: Retry) -> dict[str, Any]:
+    """Return the JSON object of a retry."""
+    wanted = retry.filter
+    return {
+        "at": iso_time(retry.wall),
+        "who": retry.who,
+        "urls": retry.urls,
+        "error": wanted.error or None,
+        "status": wanted.status,
+        "domain": wanted.domain_name or None,
+        "seeds": wanted.only_seeds,
+        "seed_file": wanted.source or None,
+    }
 
 
 def _request_line(row: RequestRow) -> str:
@@ -246,6 +270,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "record": None if facts.record is None else _record_json(facts.record),
         "requests": facts.history.requests,
         "history": [request_json(row) for row in facts.history.newest],
+        "retries": [retry_json(retry) for retry in facts.retries],
     }
 
 

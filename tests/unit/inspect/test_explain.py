@@ -620,7 +620,7 @@ def test_a_domain_that_is_known_only_for_its_robots_txt_is_out_of_scope() -> Non
 
 async def test_all_facts_are_read() -> None:
     facts = await facts_from(Reader())
-    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]), retries=[])
     other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
@@ -677,12 +677,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def exclusion_history() -> list[Exclusion]:
         return []
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
-            catalog=SimpleNamespace(exclusion_history=exclusion_history),
+            catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
             data=SimpleNamespace(in_use=lambda: False),
         )
 

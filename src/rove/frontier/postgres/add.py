@@ -47,10 +47,12 @@ class PostgresAdding:
         self._wary = 0
         """The number of following adds that expect conflicts."""
 
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
+    async def add(
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+    ) -> Added:
         """Insert the unseen URLs."""
         urls, dropped = self._full.sift(urls, exempt)
-        work = partial(self._add, urls, len(dropped), only_known_domains, exempt)
+        work = partial(self._add, urls, len(dropped), only_known_domains, exempt, as_seeds)
         try:
             query = "insert_urls_beside" if self._wary else "insert_urls"
             self._wary = max(0, self._wary - 1)
@@ -112,6 +114,7 @@ class PostgresAdding:
         dropped: int,
         only_known_domains: bool,
         exempt: Collection[int],
+        as_seeds: bool,
         query: str,
         session: Session,
     ) -> tuple[int, list[Trimmed]]:
@@ -124,7 +127,7 @@ class PostgresAdding:
             within = [url for url in urls if url.domain in known]
             changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
             urls = within
-        unseen = await _insert_urls(session, query, urls) if urls else {}
+        unseen = await _insert_urls(session, query, urls, as_seeds) if urls else {}
         if unseen:
             excess = self._full.excess(await self._raise_pending(session, unseen, names, changes))
             trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
@@ -218,7 +221,7 @@ async def trim(
     return trimmed
 
 
-async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
+async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl], as_seeds: bool) -> dict[int, int]:
     """Insert the unknown URLs; return their number by domain."""
     domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns_of(urls)
     try:
@@ -234,6 +237,7 @@ async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> 
             penalties=_unless_empty(penalties),
             retried=RETRIED,
             urls_per_add=URLS_PER_ADD,
+            as_seeds=as_seeds,
         )
     except asyncpg.UniqueViolationError as error:
         raise Overtaken from error

@@ -38,7 +38,9 @@ class SqliteAdding:
         self._now = now
         self._full = FullDomains(budget, lambda: now() / 1000)
 
-    def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
+    def add(
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+    ) -> Added:
         """Insert the unseen URLs. In the database's thread only."""
         urls, dropped = self._full.sift(urls, exempt)
         changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
@@ -48,7 +50,7 @@ class SqliteAdding:
             first = number * URLS_PER_ADD
             if only_known_domains:
                 urls = _of_known_domains(self._database, urls, changes)
-            unseen = _insert_urls(self._database, urls, first)
+            unseen = _insert_urls(self._database, urls, first, as_seeds=as_seeds)
             raised = self._raise_pending(unseen, urls, now, changes)
             trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
             add_counters(self._database, changes)
@@ -122,26 +124,27 @@ class SqliteAdding:
         ]
 
 
-def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int) -> Counter[int]:
+def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int, *, as_seeds: bool) -> Counter[int]:
     """Insert the unknown URLs; return their number by domain.
 
     The batch is sorted like the indexes, so that each index page is visited once. Of a URL that occurs twice, the
     shallower one comes first and stays; at equal depth, the earlier one.
     """
     last = database.execute("last_url")[0][0]
-    database.insert("insert_urls", sorted(_url_rows(urls, first)))
+    database.insert("insert_urls", sorted(_url_rows(urls, first, as_seeds=as_seeds)))
     inserted = database.execute("domains_inserted", last=last)[0][0]
     return Counter(msgspec.json.decode(inserted, type=list[int]))
 
 
-def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, ...]]:
+def _url_rows(urls: Sequence[NewUrl], first: int, *, as_seeds: bool) -> Iterator[tuple[int | str | None, ...]]:
     """Return the values of insert_urls; sorted rows are in the order of key, depth and position."""
     for position, url in enumerate(urls, first):
         domain, _, fingerprint, text, depth, hops, assume_https, sitemap_of, _ = url
         priority = priority_of(url)
         # sqlite3 binds an int faster than a bool.
         https = int(assume_https)
-        yield domain, fingerprint, depth, position, text, priority, hops, https, sitemap_of
+        seed = position if as_seeds else None
+        yield domain, fingerprint, depth, position, text, priority, hops, https, sitemap_of, seed
 
 
 def _make_domains(
