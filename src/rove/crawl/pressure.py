@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.throttle import Throttle
-from rove.humanize import size_text
+from rove.humanize import counted, size_text
 from rove.log_line import log_line
 from rove.model.outcomes import Failed
 from rove.resources.memory import SMALL, Memory
@@ -93,12 +93,13 @@ class Pressure:
 
     def troubles(self) -> dict[str, str]:
         """Return why the crawl is slowed down or paused: for each cause a sentence, '' where there is no trouble."""
+        waiting = counted(self.memory.waiting, "fetch", "fetches")
         allowed = self.throttle.allowed
         is_throttled = allowed < self.concurrency and not self.memory.is_short
         return {
             "disk": f"paused: {self._disk_text()}" if self._disk.is_short else "",
-            "memory": f"slowed: {self.memory.waiting} fetches wait for memory" if self.memory.is_short else "",
-            "fetches": f"slowed: {allowed:,} fetches at once after a shortage" if is_throttled else "",
+            "memory": f"slowed: {waiting} waiting for memory" if self.memory.is_short else "",
+            "fetches": f"slowed: {counted(allowed, 'fetch', 'fetches')} at once" if is_throttled else "",
         }
 
     def check(self) -> None:
@@ -117,7 +118,8 @@ class Pressure:
             return
         throttle = self.throttle
         if throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST):
-            self._on_news(f"open files ran out: {throttle.allowed:,} fetches at once from now on ({failure.detail})")
+            fetches = counted(throttle.allowed, "fetch", "fetches")
+            self._on_news(f"open files ran out: {fetches} at once from now on ({failure.detail})")
 
     def _disk_text(self) -> str:
         return f"less than {size_text(self._disk.min_free)} is free on {self._directory}"

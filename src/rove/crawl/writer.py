@@ -126,6 +126,7 @@ class BatchWriter:
         if origins:
             await self._frontier.put_origins(origins)
         await self._add_links(batch)
+        await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
         results = [record.result(now, self._delay) for record in batch]
         await self._frontier.settle(results)

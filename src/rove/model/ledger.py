@@ -82,7 +82,6 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     visit: int
     seq: int
     domain: int
-    """The domain of the visit."""
     kind: RequestKind
     url: str
     fingerprint: int
@@ -92,8 +91,6 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """When it began, in milliseconds of the crawl's clock, which all machines share."""
     ended: int
     """When it ended, in milliseconds of the crawl's clock; the same as `began` if the end is unknown."""
-    other_domain: int | None = None
-    """The domain that was requested, if a robots.txt redirect left the domain of the visit."""
     address: str = ""
     """The IP address that was requested; '' if no connection was tried."""
     delay: float = 0.0

@@ -121,10 +121,10 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     body = Share(pressure.memory)
     assert not body.grow(5 * MiB) and not body.ask(5 * MiB, lambda: None)
     assert pressure.throttle.allowed == 0
-    assert pressure.troubles() == {"disk": "", "memory": "slowed: 1 fetches wait for memory", "fetches": ""}
+    assert pressure.troubles() == {"disk": "", "memory": "slowed: 1 fetch waiting for memory", "fetches": ""}
     page.keep(0)
     assert pressure.throttle.allowed == 25
-    assert pressure.troubles()["fetches"] == "slowed: 25 fetches at once after a shortage"
+    assert pressure.troubles()["fetches"] == "slowed: 25 fetches at once"
     assert not here.news, "the user is not told"
 
 

@@ -62,7 +62,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert set(record) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request", "blocked", "marks", "copies"),
+        *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
         *("requests_by_kind", "errors_by_kind", "without_content_by_kind"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
