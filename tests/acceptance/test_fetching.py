@@ -244,7 +244,7 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
     assert set(found) == {"", "gzip", "deflate", "br", "xhtml", "text", "endless"}
     for name in ("gzip", "deflate", "br", "xhtml", "text"):
         assert "Grüße aus dem Süden" in found[name]["text"], name
-        assert found[name]["title"] == ("" if name == "text" else "Straße")
+        assert found[name]["title"] == (None if name == "text" else "Straße")
         assert found[name]["truncated"] is False
     assert found["endless"]["truncated"] is True
     assert found["endless"]["bytes"] == 5 * 1024 * 1024
