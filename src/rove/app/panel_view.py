@@ -80,7 +80,7 @@ def plain_line(view: View) -> str:
         size_text(counters.bytes),
         f"{counters.in_flight} in flight",
         f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased",
-        f"{view.counts.urls_pending:,} URLs pending",
+        f"{counted(view.counts.urls_pending, 'URL')} pending",
         view.speed,
         *failed,
         *([f"next visit in {seconds_text(view.next_visit, whole=True)}"] if view.next_visit is not None else []),
