@@ -61,6 +61,11 @@ class DataDir:
             return msgspec.json.decode(self._remote.read_bytes(), type=Remote)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise UsageError(
+                f"{self._remote} says where the crawl is, and may hold a password, so only its owner can read it; "
+                "name the crawl with --frontier POSTGRESQL_URL"
+            ) from error
         except (OSError, ValueError) as error:
             raise UsageError(f"{self._remote}, which says where the crawl is, cannot be read: {error}") from error
 
@@ -90,7 +95,7 @@ class DataDir:
         new = [path for path in ours if not path.exists()]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
         try:
@@ -106,7 +111,7 @@ class DataDir:
     @contextmanager
     def worked_in(self) -> Iterator[None]:
         """Mark this process as a worker; others see it even when the supervisor is gone."""
-        handle = os.open(self._workers_lock, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(self._workers_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_SH)
             yield
@@ -190,13 +195,17 @@ def _replacing(partial: Path, path: Path, mode: int = 0o666) -> Iterator[BinaryI
 def _is_free(lock: Path, kind: int) -> bool:
     """Whether a lock can be taken. Takes it for a moment only."""
     try:
-        handle = os.open(lock, os.O_RDONLY)
-    except OSError:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
         return True
+    except OSError:
+        return False  # it cannot be ruled out that somebody holds it
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError:
+        return True  # a file system without such locks, so nobody can hold one
     finally:
         os.close(handle)
     return True

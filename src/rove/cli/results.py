@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 
 import click
 
-from rove.cli.options import Command, data_dir_option, domain_option, json_option, option, whole_number
+from rove.cli.crawl_given import CrawlGiven, crawl_to_read
+from rove.cli.options import Command, domain_option, json_option, option, whole_number
 from rove.cli.output import print_json, reading
 from rove.errors import RoveError, UsageError
 from rove.frontier.contract import UrlRecord
 from rove.inspect.lookup import settling_request, site_given, url_known
-from rove.inspect.open_crawl import Archive, opened
+from rove.inspect.open_crawl import Archive
 from rove.inspect.request_rows import copy_json, is_stored, page_json, page_line
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
@@ -22,17 +22,15 @@ from rove.policy.exclusions import Exclusions
 
 DEFAULT_PAGES = 20
 
-data_dir = data_dir_option("The crawl to look at.")
-
 
 @click.command(cls=Command, short_help="Show how far a crawl is.")
-@data_dir
+@crawl_to_read
 @json_option
 @reading
-async def status(data_dir: Path, json: bool) -> None:
+async def status(crawl: CrawlGiven, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
-    async with opened(data_dir) as archive:
-        status = await read_status(archive.reader, in_use=archive.data.in_use())
+    async with crawl.opened() as archive:
+        status = await read_status(archive.reader, in_use=archive.in_use)
     if json:
         print_json(as_json(status))
     else:
@@ -40,17 +38,17 @@ async def status(data_dir: Path, json: bool) -> None:
 
 
 @click.command(cls=Command, short_help="List pages.")
-@data_dir
+@crawl_to_read
 @domain_option
 @option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
 @option("--limit", **whole_number(1), default=DEFAULT_PAGES, help="Maximum number of pages.")
 @json_option
 @reading
-async def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
+async def pages(crawl: CrawlGiven, domain: str | None, status: int | None, limit: int, json: bool) -> None:
     """List the pages that were requested, newest first (with --domain: oldest first)."""
     wanted = None if domain is None else site_given(domain).id
     shown = 0
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         async for row in archive.reader.pages(domain=wanted, status=status):
             if json:
                 print_json(page_json(row))
@@ -63,15 +61,15 @@ async def pages(data_dir: Path, domain: str | None, status: int | None, limit: i
 
 @click.command(cls=Command, short_help="Show one URL and its stored text.")
 @click.argument("url")
-@data_dir
+@crawl_to_read
 @option("--raw", is_flag=True, help="Write the stored raw HTTP response, headers included.")
 @reading
-async def show(url: str, data_dir: Path, raw: bool) -> None:
+async def show(url: str, crawl: CrawlGiven, raw: bool) -> None:
     """Show what the crawl knows about URL, then its stored text.
 
     With --raw, write only the HTTP response as the server sent it, which needs a crawl with --store raw or both.
     """
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         record = await _url_record(archive, url)
         row = await settling_request(archive.reader, record)
         if raw:
@@ -130,17 +128,17 @@ def _print_field(name: str, value: object) -> None:
 
 
 @click.command(cls=Command, short_help="Print every stored page as JSON Lines.")
-@data_dir
+@crawl_to_read
 @domain_option
 @reading
-async def export(data_dir: Path, domain: str | None) -> None:
+async def export(crawl: CrawlGiven, domain: str | None) -> None:
     """Print every stored page as JSON Lines: url, fetched, status, title, text and more.
 
     Pages of domains that are excluded now are left out.
     """
     wanted = None if domain is None else site_given(domain).id
     unreadable, elsewhere = 0, Counter[str]()
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         excluded = Exclusions(await archive.catalog.exclusions())
         async for row in archive.reader.pages(domain=wanted):
             if not is_stored(row) or excluded.covers_url(row.url):

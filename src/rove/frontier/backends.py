@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
@@ -40,11 +40,22 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
     return remote
 
 
+def remote_to_read(data: DataDir, url: str, crawl_name: str | None) -> Remote:
+    """Return a crawl in PostgreSQL that is read without taking part in it.
+
+    The key of the data directory tells which pages are here. Without one, all pages are elsewhere.
+    """
+    _check_url(url)
+    known = None
+    with suppress(UsageError):  # the file of another user, who may not let us read it
+        known = data.remote()
+    name = crawl_name or (known.crawl_name if known is not None and known.url == url else DEFAULT_CRAWL_NAME)
+    return Remote(url=url, crawl_name=checked_name(name), node_key=known.node_key if known is not None else "")
+
+
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
-    if not url.startswith(SCHEMES):
-        # The message does not repeat the text: it may hold a password.
-        raise UsageError("the database must be given as a URL that begins with postgresql://")
+    _check_url(url)
     known = data.remote()
     name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
     if known is None:
@@ -52,12 +63,18 @@ def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     return Remote(url=url, crawl_name=name, node_key=known.node_key)
 
 
+def _check_url(url: str) -> None:
+    if not url.startswith(SCHEMES):
+        # The message does not repeat the text: it may hold a password.
+        raise UsageError("the database must be given as a URL that begins with postgresql://")
+
+
 def backend_for(
     data: DataDir, remote: Remote | None, *, read_only: bool = False, on_news: Callable[[str], None] | None = None
 ) -> Backend:
     """Return the database of a crawl. `on_news` is told about outages and upgrades."""
     if remote is None:
-        return SqliteBackend(data.frontier, read_only=read_only, on_news=on_news)
+        return SqliteBackend(data.frontier, read_only=read_only, in_use=data.in_use, on_news=on_news)
     from rove.frontier.postgres.backend import PostgresBackend  # its driver loads slowly
 
     return PostgresBackend(
@@ -66,9 +83,20 @@ def backend_for(
 
 
 @asynccontextmanager
-async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIterator[Backend]:
-    """Open the database of an existing crawl, whether it is running or not."""
-    backend = backend_for(data, data.remote(), read_only=read_only)
+async def opened_backend(
+    data: DataDir,
+    *,
+    read_only: bool = False,
+    frontier: str | None = None,
+    crawl_name: str | None = None,
+    on_news: Callable[[str], None] | None = None,
+) -> AsyncIterator[Backend]:
+    """Open the database of an existing crawl, whether it is running or not.
+
+    With `frontier`, a PostgreSQL URL, the data directory need not belong to the crawl; `read_only` must be set.
+    """
+    remote = remote_given(data, None, crawl_name) if frontier is None else remote_to_read(data, frontier, crawl_name)
+    backend = backend_for(data, remote, read_only=read_only, on_news=on_news)
     try:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")

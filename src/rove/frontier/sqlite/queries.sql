@@ -434,6 +434,9 @@ INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE 
 -- name: has_table
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name;
 
+-- name: has_any_table
+SELECT 1 FROM sqlite_schema WHERE type = 'table' LIMIT 1;
+
 -- name: seed_sources
 SELECT id, path, name, offset, lines, good, bad, finished FROM seed_source ORDER BY id;
 
