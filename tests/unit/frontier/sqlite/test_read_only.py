@@ -115,14 +115,14 @@ async def test_a_log_that_cannot_be_used_is_read_in_a_copy(path: Path, monkeypat
     await made(path, "a")
     writer = killed_writer(path)
     temporary = path.parent.parent / "tmp"
-    temporary.mkdir()  # noqa: ASYNC240
+    temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     news: list[str] = []
     file = WithoutIndex(path, in_use=lambda: False, on_news=news.append, timeout=1)
     connection = file.connect()
     assert "temporary copy" in news[0] and str(temporary) in news[0]
     assert connection.execute("SELECT 1 FROM meta WHERE key = 'in the log'").fetchall()
-    assert list(temporary.iterdir()) == [], "a kill would leave the copy behind"  # noqa: ASYNC240
+    assert list(temporary.iterdir()) == [], "a kill would leave the copy behind"
     assert not file.has_changed()
     connection.close()
     writer.close()
