@@ -1,6 +1,8 @@
-"""Formats numbers for people."""
+"""Formats numbers and times: for people, and times also for programs."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def counted(count: int, noun: str) -> str:
@@ -49,3 +51,35 @@ def seconds_text(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02d} min"
     return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def precise(seconds: float) -> str:
+    """Format a delay, to a tenth of a second below ten minutes, so that a delay of 70 s reads like the option.
+
+    >>> precise(70.04), precise(71.5), precise(3600)
+    ('70 s', '71.5 s', '1 h 00 min')
+    """
+    return f"{round(seconds, 1):g} s" if abs(seconds) < 600 else seconds_text(seconds)
+
+
+def utc_text(seconds: float, *, milliseconds: bool = False) -> str:
+    """Format a wall-clock time for people: every command, log and report shows times in UTC, with a Z.
+
+    >>> utc_text(0), utc_text(1.25, milliseconds=True)
+    ('1970-01-01 00:00:00Z', '1970-01-01 00:00:01.250Z')
+    """
+    return _utc(seconds, " ", "milliseconds" if milliseconds else "seconds")
+
+
+def iso_time(seconds: float) -> str:
+    """Format a wall-clock time for programs: ISO 8601 in UTC.
+
+    >>> iso_time(1.25)
+    '1970-01-01T00:00:01.250Z'
+    """
+    return _utc(seconds, "T", "milliseconds")
+
+
+def _utc(seconds: float, separator: str, precision: str) -> str:
+    time = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    return f"{time.isoformat(separator, precision)}Z"

@@ -1,10 +1,12 @@
-"""Numbers are formatted for people."""
+"""Numbers and times are formatted for people."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from rove.humanize import counted, hash_text, seconds_text, size_text
+from rove.humanize import counted, hash_text, iso_time, seconds_text, size_text, utc_text
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (1000, "1,000 pages")])
@@ -62,3 +64,15 @@ def test_durations(seconds: float, expected: str) -> None:
 
 def test_a_duration_just_below_a_minute_is_not_sixty_seconds() -> None:
     assert seconds_text(59.97) == "1 min 00 s"
+
+
+def test_times_do_not_depend_on_the_time_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert utc_text(1_700_000_000.5) == "2023-11-14 22:13:20Z"
+        assert utc_text(1_700_000_000.5, milliseconds=True) == "2023-11-14 22:13:20.500Z"
+        assert iso_time(1_700_000_000.5) == "2023-11-14T22:13:20.500Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -30,6 +30,7 @@ from rove.fetch.own_addresses import OwnAddresses
 from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
+from rove.humanize import utc_text
 from rove.parse.reader import PageReader
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
@@ -128,10 +129,17 @@ async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
 
 
+class LogFormatter(logging.Formatter):
+    """Formats a line of the log, with the same times as everywhere else."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return utc_text(record.created, milliseconds=True)
+
+
 def start_logging(file: Path, level: str) -> None:
     """Write the log to a file, which is rotated."""
     handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger("rove")
     root.setLevel(level.upper())
     root.addHandler(handler)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
-from rove.humanize import counted, size_text
+from rove.humanize import counted, size_text, utc_text
 from rove.policy.exclusions import domain_around, parse_pattern
 
 KNOWN_SHOWN = 5
@@ -89,14 +88,10 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
 
 
 def _line(exclusion: Exclusion) -> str:
-    since = f"since {_when(exclusion.wall)}" if exclusion.wall else "since before it was recorded"
+    since = f"since {utc_text(exclusion.wall)}" if exclusion.wall else "since before it was recorded"
     by = f" by {exclusion.who}" if exclusion.who else ""
     why = f": {exclusion.reason}" if exclusion.reason else ""
-    lifted = (
-        f"; lifted {_when(exclusion.lifted_wall)} by {exclusion.lifted_by}" if exclusion.lifted_at is not None else ""
-    )
-    return f"{exclusion.pattern}  {since}{by}{why}{lifted}"
-
-
-def _when(wall: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))
+    line = f"{exclusion.pattern}  {since}{by}{why}"
+    if exclusion.lifted_at is None:
+        return line
+    return f"{line}; lifted {utc_text(exclusion.lifted_wall)} by {exclusion.lifted_by}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from rove.humanize import counted
+from rove.harmless import one_line
+from rove.humanize import counted, iso_time, utc_text
 from rove.inspect.audit_findings import AuditReport, Check, Finding, Margin, Unverifiable
-from rove.inspect.display import iso_time, one_line
 from rove.model.ledger import RequestRow
 
 MAX_SHOWN = 20
@@ -114,8 +113,7 @@ def _moment(request: RequestRow, at: int) -> str:
     """Format a time of the crawl's clock as wall-clock time."""
     if not request.started:
         return f"at {at:,} ms of the crawl's clock"
-    wall = datetime.fromtimestamp(request.started + (at - request.began) / 1000, UTC)
-    return f"{wall:%Y-%m-%d %H:%M:%S}.{wall.microsecond // 1000:03d} UTC"
+    return utc_text(request.started + (at - request.began) / 1000, milliseconds=True)
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from rove.frontier.backends import policy_of
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
-from rove.humanize import seconds_text
-from rove.inspect.display import one_line, utc_text
+from rove.harmless import one_line
+from rove.humanize import seconds_text, utc_text
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource

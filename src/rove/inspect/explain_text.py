@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
-from rove.humanize import counted, seconds_text
-from rove.inspect.display import iso_time, one_line, precise, utc_text
+from rove.harmless import one_line
+from rove.humanize import counted, iso_time, precise, seconds_text, utc_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow

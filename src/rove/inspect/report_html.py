@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
-from rove.humanize import counted
+from rove.harmless import one_line
+from rove.humanize import counted, utc_text
 from rove.inspect import report_parts
-from rove.inspect.display import one_line, utc_text
 from rove.inspect.report import SiteReport, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.report_chart import as_svg
 from rove.inspect.request_rows import outcome_text
@@ -202,9 +202,8 @@ def _row(row: RequestRow, *, is_here: bool) -> str:
     if not is_here:
         notes.append("sent to another site")
     more = "".join(f'<br><span class="soft">{escape(note)}</span>' for note in notes)
-    time = utc_text(row.started).removesuffix(" UTC")
     return (
-        f'<tr><td class="time">{time}</td><td class="kind">{escape(row.kind.value)}</td>'
+        f'<tr><td class="time">{utc_text(row.started)}</td><td class="kind">{escape(row.kind.value)}</td>'
         f'<td class="outcome">{escape(one_line(outcome_text(row)))}</td><td class="number">{row.size:,}</td>'
         f'<td class="number">{escape(one_line(row.address))}</td>'
         f'<td class="url">{escape(one_line(row.url))}{more}</td></tr>\n'

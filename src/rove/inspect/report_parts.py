@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from rove.frontier.contract import FrontierReader
-from rove.humanize import counted, size_text
-from rove.inspect.display import one_line, precise, utc_text, whole_text
+from rove.harmless import one_line, whole_text
+from rove.humanize import counted, precise, size_text, utc_text
 from rove.inspect.explain_text import exclusion_text
 from rove.inspect.report import MOST_COPIES, RobotsCopy, SiteReport, SiteVisit
 from rove.inspect.request_rows import DELAY_REASONS, settlement_text

@@ -7,9 +7,9 @@ from textwrap import wrap
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
-from rove.humanize import hash_text
+from rove.harmless import one_line
+from rove.humanize import hash_text, iso_time, utc_text
 from rove.inspect import report_parts
-from rove.inspect.display import iso_time, one_line, utc_text
 from rove.inspect.explain_text import exclusion_json
 from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.request_rows import outcome_text, request_json

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rove.humanize import hash_text
-from rove.inspect.display import iso_time, local_text
+from rove.humanize import hash_text, iso_time, utc_text
 from rove.inspect.open_crawl import StoredText
 from rove.model.ledger import DelaySource, Location, RequestRow, Settlement
 from rove.model.reasons import status_error
@@ -46,7 +45,7 @@ def page_line(row: RequestRow) -> str:
     """Return the line that `pages` prints for a page."""
     outcome = str(row.status) if row.status else row.error
     what = row.title or (f"-> {row.target}" if row.target else row.error)
-    return f"{local_text(row.started)}  {outcome:>4}  {row.size:>9,}  {row.url}  {what}".rstrip()
+    return f"{utc_text(row.started)}  {outcome:>4}  {row.size:>9,}  {row.url}  {what}".rstrip()
 
 
 def page_json(row: RequestRow) -> dict[str, Any]:

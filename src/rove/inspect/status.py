@@ -9,8 +9,7 @@ from typing import Any
 
 from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import crawled_seconds
-from rove.humanize import counted, seconds_text, size_text
-from rove.inspect.display import local_text
+from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
@@ -74,7 +73,7 @@ def as_lines(status: Status) -> list[str]:
     """Return what `status` prints for people."""
     counts = status.counts
     running = "running" if status.running else "not running"
-    started = "never started" if status.since is None else f"started {local_text(status.since)}"
+    started = "never started" if status.since is None else f"started {utc_text(status.since)}"
     copies = f", {counts.copies:,} of them copies of stored texts" if counts.copies else ""
     received = f"{size_text(counts.bytes)} received in {counted(counts.requests, 'request')}"
     lines = [

@@ -36,8 +36,8 @@ excluded            3 requests: no violations
 twice               2 pages: no violations
 order               3 requests: no violations
 smallest margin     1.000 s: a.test was left alone for 71.000 s; the delay was 70.000 s, set by the operator
-                    visit 1 ended 2023-11-14 22:13:20.200 UTC
-                    visit 2 began 2023-11-14 22:14:31.200 UTC
+                    visit 1 ended 2023-11-14 22:13:20.200Z
+                    visit 2 began 2023-11-14 22:14:31.200Z
 """
     assert lines(ledger) == text.splitlines()
 
@@ -49,13 +49,13 @@ def test_violations_for_people() -> None:
     text = """
 delay: 1 violation
   a.test: visit 2 began 59.800 s after the end of visit 1; the delay was 70.000 s, set by the operator
-    visit 1, request 1  page  2023-11-14 22:13:20.100 UTC for 0.100 s  200  https://a.test/
-    visit 2, request 0  page  2023-11-14 22:14:20.000 UTC for 0.100 s  status-404  https://a.test/private/x
+    visit 1, request 1  page  2023-11-14 22:13:20.100Z for 0.100 s  200  https://a.test/
+    visit 2, request 0  page  2023-11-14 22:14:20.000Z for 0.100 s  status-404  https://a.test/private/x
 
 robots: 1 violation
   a.test: forbidden by line 2 of https://a.test/robots.txt: Disallow: /private
     visit 1, request 0  robots  at 1,700,000,000,000 ms of the crawl's clock  https://a.test/robots.txt
-    visit 2, request 0  page  2023-11-14 22:14:20.000 UTC for 0.100 s  status-404  https://a.test/private/x
+    visit 2, request 0  page  2023-11-14 22:14:20.000Z for 0.100 s  status-404  https://a.test/private/x
 """
     assert shown[0] == "2 violations in 3 requests of 2 visits to 1 domain"
     assert shown[-len(text.splitlines()) :] == text.splitlines()
@@ -123,7 +123,7 @@ def test_the_object_for_programs() -> None:
         "url": f"{A}/b",
         "began_ms": 1_700_000_060_000,
         "ended_ms": 1_700_000_060_100,
-        "time": "2023-11-14T22:14:20.000+00:00",
+        "time": "2023-11-14T22:14:20.000Z",
         "status": 0,
         "error": "tls",
     }

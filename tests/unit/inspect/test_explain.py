@@ -17,7 +17,7 @@ from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
-from rove.inspect.display import one_line, whole_text
+from rove.harmless import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
 from rove.inspect.lookup import url_given
@@ -27,7 +27,7 @@ from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
 from rove.policy.robots import MAX_CRAWL_DELAY
 
-NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
+NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 URL = url_given("https://www.a.test/x")
 SETTINGS = Settings(email="ops@crawler.test")
 RECORD = UrlRecord(
@@ -92,7 +92,7 @@ def settled(state: UrlState, reason: str = "", **changes: Any) -> dict[str, Any]
     return {"record": record, "history": UrlHistory(requests=1, newest=[ROW]), **changes}
 
 
-FETCHED_ON = "was fetched on 2027-01-15 07:43:20 UTC"
+FETCHED_ON = "was fetched on 2027-01-15 07:43:20Z"
 UNREACHABLE = ORIGIN.replace(status=RobotsStatus.UNREACHABLE, failures=2, valid_for=140.0)
 DAY_LONG = replace(DOMAIN, crawl_delay=MAX_CRAWL_DELAY + 1)
 FALLBACK = "if robots.txt, which is fetched first, allows it"
@@ -335,10 +335,10 @@ def test_a_trap_would_not_be_accepted() -> None:
         ([], "no"),
         ([replace(EXCLUSION, pattern="b.test")], "no"),
         ([replace(EXCLUSION, pattern="=a.test")], "no"),
-        ([EXCLUSION], "yes, by a.test since 2027-01-15 07:00:00 UTC, by alice: asked by mail"),
+        ([EXCLUSION], "yes, by a.test since 2027-01-15 07:00:00Z, by alice: asked by mail"),
         (
             [replace(EXCLUSION, pattern="=www.a.test", who="", reason="")],
-            "yes, by =www.a.test since 2027-01-15 07:00:00 UTC",
+            "yes, by =www.a.test since 2027-01-15 07:00:00Z",
         ),
         (
             [replace(EXCLUSION, pattern="w*.a.test", at=0, wall=0.0, who="", reason="")],
@@ -347,7 +347,7 @@ def test_a_trap_would_not_be_accepted() -> None:
         (
             [replace(EXCLUSION, lifted_at=9, lifted_wall=NOW - 60, lifted_by="bob")],
             (
-                "no longer; it was, by a.test since 2027-01-15 07:00:00 UTC until 2027-01-15 07:59:00 UTC, "
+                "no longer; it was, by a.test since 2027-01-15 07:00:00Z until 2027-01-15 07:59:00Z, "
                 "by alice, lifted by bob: asked by mail"
             ),
         ),
@@ -387,7 +387,7 @@ def test_the_scope(changes: dict[str, Any], expected: list[str]) -> None:
     assert section(explained(**changes), "scope") == expected
 
 
-REQUESTED = "requested 2027-01-15 06:13:20 UTC, 1 h 46 min ago; "
+REQUESTED = "requested 2027-01-15 06:13:20Z, 1 h 46 min ago; "
 VALID = f"{REQUESTED}next request in 22 h 13 min at the earliest"
 
 
@@ -511,7 +511,7 @@ WAITING = "12 URLs pending; a visit fetches one page"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, ["not before 2027-01-15 08:00:43 UTC, in 43.0 s", WAITING]),
+        ({}, ["not before 2027-01-15 08:00:43Z, in 43.0 s", WAITING]),
         ({"domain": replace(DOMAIN, ready_in=0.0)}, ["possible now", WAITING]),
         ({"domain": replace(DOMAIN, is_leased=True)}, ["in progress"]),
         (
@@ -553,8 +553,8 @@ def test_the_history() -> None:
     lines = section(explained(history=UrlHistory(requests=2, newest=rows)), "history")
     assert lines == [
         "2 requests",
-        "2027-01-15 07:43:20 UTC  timeout-connect     page     visit 3  too late to count",
-        r"2027-01-15 07:59:50 UTC  301                 page     visit 5  -> /\x1by",
+        "2027-01-15 07:43:20Z  timeout-connect     page     visit 3  too late to count",
+        r"2027-01-15 07:59:50Z  301                 page     visit 5  -> /\x1by",
     ]
     assert section(explained(), "history") == ["never requested"]
 

@@ -13,7 +13,6 @@ import pytest
 
 from rove.errors import UsageError
 from rove.frontier.runs import Vitals
-from rove.inspect.display import iso_time
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
@@ -178,7 +177,7 @@ FAILURE = REDIRECT.replace(status=0, target="", error="timeout-connect", media_t
 def test_a_page_as_an_object() -> None:
     assert page_json(ROW) == {
         "url": "http://a.test/",
-        "fetched": "2023-11-14T22:13:20.500+00:00",
+        "fetched": "2023-11-14T22:13:20.500Z",
         "seconds": 1.25,
         "status": 200,
         "error": None,
@@ -220,11 +219,7 @@ def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) ->
 def test_a_page_on_one_line(row: RequestRow, ending: str) -> None:
     line = page_line(row)
     assert line.endswith(ending)
-    assert time.strptime(line[:19], "%Y-%m-%d %H:%M:%S")
-
-
-def test_times_are_utc() -> None:
-    assert iso_time(0.0) == "1970-01-01T00:00:00.000+00:00"
+    assert line.startswith("2023-11-14 22:13:20Z  ")
 
 
 @pytest.mark.parametrize(

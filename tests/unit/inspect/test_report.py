@@ -31,7 +31,7 @@ from rove.model.visits import Pace
 from rove.policy.identity import user_agent
 from rove.urls.fingerprint import fingerprint, fingerprint_bytes
 
-NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
+NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 SITE = site_given("a.test")
 SETTINGS = Settings(email="ops@crawler.test", info_url="https://example.org/about?a&b")
 DOMAIN = DomainRecord(
@@ -232,9 +232,9 @@ async def test_the_delay_in_force_is_that_which_the_visit_before_led_to() -> Non
         (70.0, "delay", True),
     ]
     text = await text_of(reader)
-    assert "visit 1, 2027-01-15 08:00:00 UTC, the first" in text
+    assert "visit 1, 2027-01-15 08:00:00Z, the first" in text
     assert (
-        "visit 2, 2027-01-15 08:11:40 UTC, 11 min 40 s after the previous visit "
+        "visit 2, 2027-01-15 08:11:40Z, 11 min 40 s after the previous visit "
         "(delay 10 min 00 s, the Retry-After of its response: kept)" in text
     )
     assert "99.5 s after the previous visit (delay 70 s, set by the operator: kept)" in text
@@ -262,14 +262,14 @@ async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
 async def test_the_text() -> None:
     text = await text_of(Reader(VISITS, LED_HERE))
     lines = text.splitlines()
-    assert lines[0] == "Requests by rove to a.test, as of 2027-01-15 08:16:40 UTC"
+    assert lines[0] == "Requests by rove to a.test, as of 2027-01-15 08:16:40Z"
     for line in (
         "  contact       ops@crawler.test",
         f"  User-Agent    {user_agent(SETTINGS.email, SETTINGS.info_url)}",
         "  about         https://example.org/about?a&b",
         "  requests      5 requests in 3 visits, and 1 for the robots.txt of other sites",
-        "  first         2027-01-15 08:00:00 UTC",
-        "  last          2027-01-15 08:05:01 UTC",
+        "  first         2027-01-15 08:00:00Z",
+        "  last          2027-01-15 08:05:01Z",
         "  received      2.9 KiB",
         "  pages stored  1",
         "  answers       200 (3), 404 (1), 301 (1), timeout-total (1)",
@@ -279,16 +279,13 @@ async def test_the_text() -> None:
         "      User-agent: rove",
         "      Disallow: /",
         "      Crawl-delay: 600",
-        "  https://a.test/robots.txt, read 2 times from 2027-01-15 08:00:00 UTC to 2027-01-15 08:00:50 UTC",
+        "  https://a.test/robots.txt, read 2 times from 2027-01-15 08:00:00Z to 2027-01-15 08:00:50Z",
         f"      Disallow: /private # {HOSTILE} </pre>",
         (
-            "      2027-01-15 08:01:12 UTC  page     404                         0 B  192.0.2.7        "
+            "      2027-01-15 08:01:12Z  page     404                         0 B  192.0.2.7        "
             "https://www.a.test/gone"
         ),
-        (
-            "      2027-01-15 08:05:01 UTC  page     timeout-total               0 B  -                "
-            "https://a.test/slow"
-        ),
+        ("      2027-01-15 08:05:01Z  page     timeout-total               0 B  -                https://a.test/slow"),
     ):
         assert line in lines
     assert f"https://a.test/moved  to /{HOSTILE}" in text
@@ -403,7 +400,7 @@ async def test_the_objects_for_programs() -> None:
         "seq": 0,
         "kind": "page",
         "url": "https://www.a.test/gone",
-        "started": "2027-01-15T08:01:12.000+00:00",
+        "started": "2027-01-15T08:01:12.000Z",
         "seconds": 0.5,
         "address": "192.0.2.7",
         "status": 404,
@@ -438,7 +435,7 @@ async def test_the_html() -> None:
     assert [th.text() for th in by_visit.css("thead th")] == [*("Time", "Kind", "Answer", "Bytes", "Address", "URL")]
     assert len(by_visit.css("tbody")) == 3
     rows = [[cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")]
-    assert rows[0] == ["2027-01-15 08:00:00", "robots", "200", "1,000", "192.0.2.7", "https://a.test/robots.txt"]
+    assert rows[0] == ["2027-01-15 08:00:00Z", "robots", "200", "1,000", "192.0.2.7", "https://a.test/robots.txt"]
     assert len(rows) == 5
     assert len(led_here.css("tbody tr")) == 1
     assert page.css_first("pre:last-of-type") is not None
@@ -553,7 +550,7 @@ def test_a_timeline_has_a_bounded_number_of_marks() -> None:
     assert timeline.seconds * len(timeline.counts) >= 70 * 99_999
     svg = first(LexborHTMLParser(as_svg(timeline)), "svg")
     assert 0 < len(svg.css("rect")) <= MOST_SPANS
-    assert "100,001 visits from 2027-01-15 08:00:00 UTC" in str(svg.attributes["aria-label"])
+    assert "100,001 visits from 2027-01-15 08:00:00Z" in str(svg.attributes["aria-label"])
 
 
 def test_every_mark_stands_where_its_visits_were() -> None:

@@ -241,6 +241,7 @@ class SqliteDatabase:
             self._connection = sqlite3.connect(
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=128
             )
+            self._connection.execute("PRAGMA schema_version")  # leave no file beside one that is no database
             self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             with self._own_turn():
                 self._configure(self._connection)
