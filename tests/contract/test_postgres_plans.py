@@ -86,6 +86,7 @@ USED = {
     "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "relocate_pages": ["request_pkey: visit, seq"],
+    "forget_titles": ["request_pkey: visit, seq"],
     "insert_contents": [],
     "known_contents": ["content_pkey: hash", "request_pkey: visit"],
     "copies": ["request_copies: content_hash, visit, seq"],

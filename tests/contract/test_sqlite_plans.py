@@ -25,6 +25,7 @@ READ_WHOLE = {
     "exclusions",
     "exclusion_history",
     "has_table",
+    "has_any_table",
 }
 
 
@@ -103,7 +104,7 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
     "name",
     [
         *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
-        *("reopen_urls", "relocate_pages", "relocate_contents", "known_contents", "lower_pending"),
+        *("reopen_urls", "relocate_pages", "forget_titles", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late"),
     ],

@@ -7,12 +7,14 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import redirect_stdout
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TextIO, TypeVar, cast
 
 import click
 import msgspec
 
+from rove.cli.terminal import SafeOutput
 from rove.errors import FULL_DISK_ERRNOS, RoveError
 
 P = ParamSpec("P")
@@ -40,6 +42,29 @@ def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         return result
 
     return run
+
+
+def changing(command: Callable[P, T]) -> Callable[P, T]:
+    """Make a command that changes a crawl finish its work, even if its output can no longer be written."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        output = SafeOutput(sys.stdout)
+        with redirect_stdout(cast(TextIO, output)):
+            result = command(*args, **options)
+        output.flush()
+        if output.error is not None:
+            _discard_output()
+            if isinstance(output.error, BrokenPipeError):
+                raise click.exceptions.Exit(0)
+            raise RoveError(f"the work is done and saved, but the output cannot be written: {_reason(output.error)}")
+        return result
+
+    return run
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _discard_output() -> None:

@@ -58,6 +58,13 @@ class SqliteBackend:
         values = [location_values(row) for row in rows]
         await self._database.write(lambda: self._database.batch("relocate_pages", values))
 
+    async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
+        def work() -> None:
+            self._database.overwrite_deleted()
+            self._database.batch("forget_titles", pages)
+
+        await self._database.write(work)
+
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         rows = [relocation_row(text) for text in moved]
         await self._database.write(lambda: self._database.batch("relocate_contents", rows))

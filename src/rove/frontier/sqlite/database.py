@@ -171,6 +171,11 @@ class SqliteDatabase:
                 start += count
         return results
 
+    def overwrite_deleted(self) -> None:
+        """From now on, overwrite what is deleted with zeros, so that it cannot be found in the file."""
+        assert self._connection is not None, "the database is not open"
+        self._connection.execute("PRAGMA secure_delete = ON")
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Wait for this process's turn, then write in one transaction."""

@@ -486,6 +486,11 @@ UPDATE request SET is_copy = e.value ->> 2, text_file = e.value ->> 3, text_offs
 FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 
+-- name: forget_titles
+-- rows: [visit, seq]. For a purge.
+UPDATE request SET title = '' FROM json_each(:rows) AS e
+WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
+
 -- name: relocate_contents
 -- rows: [hash, file, offset, domain, visit, new file, new offset, new length]. Skips texts that are no longer at the
 -- old location.
