@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
+from rove.app.proxies import proxy_note
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
@@ -81,6 +83,8 @@ class CrawlApp:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, options.log_level)
+                if note := proxy_note(os.environ):
+                    self._tell(note)
                 return await self._run_until_end(data, remote, backend)
             finally:
                 await backend.close()
