@@ -23,8 +23,11 @@ from rove.resources.runtime import tune_process
 _LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max-duration TIME"}
 
 
-def run_crawl(options: CrawlOptions) -> int:
-    """Crawl, shut down at the first signal, and return the exit code."""
+def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
+    """Crawl, shut down at the first signal, and return the exit code.
+
+    Without `can_resume`, nothing is said about continuing the crawl.
+    """
     console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
     signals: StopSignals | None = None
 
@@ -38,7 +41,8 @@ def run_crawl(options: CrawlOptions) -> int:
         def end_at_once(number: int) -> None:
             runner.kill()
             console.show_cursor()
-            console.print(f"stopped at once; continue with: {_resume_command(options)}")
+            advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
+            console.print(f"stopped at once{advice}")
             os._exit(128 + number)
 
         signals = StopSignals(stop, end_at_once)
@@ -51,7 +55,7 @@ def run_crawl(options: CrawlOptions) -> int:
         summary = uvloop.run(app.run())
     except KeyboardInterrupt:
         return 130
-    _print_summary(console, options, summary)
+    _print_summary(console, options, summary, can_resume=can_resume)
     if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
         return 128 + signals.received
     return 0
@@ -68,7 +72,7 @@ def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
     )
 
 
-def _print_summary(console: Console, options: CrawlOptions, summary: Summary) -> None:
+def _print_summary(console: Console, options: CrawlOptions, summary: Summary, *, can_resume: bool) -> None:
     counters, ending, pending = summary.counters, summary.ending, summary.counts.urls_pending
     console.print(
         f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
@@ -83,7 +87,7 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary) ->
         console.print(f"an earlier run reached this limit; to continue, set a new one with {limit}")
     elif ending is Ending.EXHAUSTED and pending:
         console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
-    elif pending:
+    elif pending and can_resume:
         console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options, limit)}")
 
 
