@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
+from rove.app.control import Control, StoppedInPreparation, beside
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.proxies import proxy_note
@@ -29,6 +31,7 @@ from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend
 from rove.frontier.runs import crawled_seconds
+from rove.inspect.pauses import scope_options
 from rove.model.ledger import Counts
 from rove.policy.exclusions import whole_domains
 
@@ -49,6 +52,10 @@ class Summary:
     seconds: float
     counts: Counts
 
+    def followed_by(self, later: Summary) -> Summary:
+        """Return the summary of two runs, one after the other."""
+        return replace(later, counters=self.counters + later.counters, seconds=self.seconds + later.seconds)
+
 
 class CrawlApp:
     """One `rove crawl` or `rove join`."""
@@ -58,24 +65,47 @@ class CrawlApp:
         options: CrawlOptions,
         *,
         say: Callable[[str], None],
-        watch: Callable[[Runner, RunContext], Awaitable[None]],
+        watch: Callable[[Runner, RunContext], Coroutine[Any, Any, None]],
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
         self._say = say
         self._watch = watch
         self._told: dict[str, float] = {}
+        self._control: Control | None = None
 
-    async def run(self) -> Summary:
-        """Crawl until the end and return the summary."""
+    def stop(self) -> bool:
+        """Stop the crawl, or give up its preparation. Return whether it is running."""
+        return self._control is not None and self._control.stop()
+
+    def kill(self) -> None:
+        """Kill the worker processes, if there are any."""
+        if self._control is not None:
+            self._control.kill()
+
+    async def run(self) -> Summary | Ending:
+        """Crawl until the end and return the summary; only the ending if the crawl is stopped before it runs."""
         options, data = self._options, DataDir(self._options.data_dir)
         check_directory(options, data)
-        known = data.remote()
         remote = remote_given(data, options.frontier, options.crawl_name)
+        control = self._control = Control(data, scope_options(data, remote), say=self._say)
         backend = backend_for(data, remote, on_news=self._tell)
-        await check(options, backend)
-        with data.held():
-            try:
+        try:
+            with control.preparing():
+                await check(options, backend)
+            with data.held():
+                async with beside(control.follow_file()):
+                    return await self._prepare_and_run(data, remote, backend, control)
+        except StoppedInPreparation:
+            assert control.ending is not None, "the owner has stopped the crawl"
+            return control.ending
+
+    async def _prepare_and_run(
+        self, data: DataDir, remote: Remote | None, backend: Backend, control: Control
+    ) -> Summary:
+        options, known = self._options, data.remote()
+        try:
+            with control.preparing():
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
                     await prepare(options, data, backend, identity=known.crawl if known else "")
@@ -85,19 +115,27 @@ class CrawlApp:
                 start_logging(data.log, options.log_level)
                 if note := proxy_note(os.environ):
                     self._tell(note)
-                return await self._run_until_end(data, remote, backend)
-            finally:
-                await backend.close()
+                await control.begin_everywhere(backend.catalog)
+            async with beside(control.follow_catalog(backend.catalog)):
+                return await self._run_until_end(data, remote, backend, control)
+        finally:
+            await backend.close()
 
-    async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend) -> Summary:
+    async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend, control: Control) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""
-        counters, seconds = Counters(), 0.0
+        summary: Summary | None = None
         while True:
-            summary = await self._run(await self._begin_run(data, remote, backend))
-            counters += summary.counters
-            seconds += summary.seconds
+            try:
+                with control.preparing():
+                    context = await self._begin_run(data, remote, backend)
+            except StoppedInPreparation:
+                if summary is None or control.ending is None:
+                    raise
+                return replace(summary, ending=control.ending)
+            run = await self._run(context, control)
+            summary = run if summary is None else summary.followed_by(run)
             if summary.ending is not Ending.CHANGED:
-                return replace(summary, counters=counters, seconds=seconds)
+                return summary
             self._say("the settings of the crawl were changed; continuing with the new ones")
 
     async def _begin_run(self, data: DataDir, remote: Remote | None, backend: Backend) -> RunContext:
@@ -133,11 +171,12 @@ class CrawlApp:
             fetches=fetches,
         )
 
-    async def _run(self, context: RunContext) -> Summary:
+    async def _run(self, context: RunContext, control: Control) -> Summary:
         async with self._runner(context) as runner:
-            loader = await self._loader(context)
-            async with self._watched(runner, context):
-                ending = await runner.run(loader)
+            with control.running(runner):
+                loader = await self._loader(context)
+                async with beside(self._watch(runner, context), _stop_when_changed(runner, context)):
+                    ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
@@ -148,18 +187,6 @@ class CrawlApp:
         if len(context.fetches) == 1:
             return this_process(context, on_news=self._tell)
         return worker_processes(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
-
-    @asynccontextmanager
-    async def _watched(self, runner: Runner, context: RunContext) -> AsyncIterator[None]:
-        """Show the crawl, and watch for changed settings, while it runs."""
-        watching, stopping = self._watch(runner, context), _stop_when_changed(runner, context)
-        tasks = [asyncio.ensure_future(watching), asyncio.ensure_future(stopping)]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from rove.admin.exclude import current_user
 from rove.app.seeds import has_good_line
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
-from rove.errors import UsageError
+from rove.errors import Interrupted, UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
@@ -200,16 +200,23 @@ def read_exclusions(path: Path | None) -> list[str]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt a blocking read: the event loop, which usually handles it, is blocked too."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals interrupt a blocking read: the event loop, which usually handles them, is blocked too."""
+    numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        numbers = ()
+    before = {number: signal.getsignal(number) for number in numbers}
     try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, _interrupt)
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise Interrupted(number)
 
 
 def _opened(seeds: str | None) -> AbstractContextManager[BinaryIO | None]:

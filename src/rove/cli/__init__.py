@@ -9,7 +9,7 @@ import click
 from rove import __version__
 
 COMMANDS = {
-    "Crawl": {"crawl": "crawl", "demo": "demo"},
+    "Crawl": {"crawl": "crawl", "stop": "control", "pause": "control", "unpause": "control", "demo": "demo"},
     "Look at the results": {"status": "results", "pages": "results", "show": "results", "export": "results"},
     "Answer webmasters": {
         "explain": "webmasters",

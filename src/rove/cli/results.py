@@ -30,7 +30,8 @@ DEFAULT_PAGES = 20
 async def status(crawl: CrawlGiven, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
     async with crawl.opened() as archive:
-        status = await read_status(archive.reader, in_use=archive.in_use)
+        told = await archive.instructions()
+        status = await read_status(archive.reader, in_use=archive.in_use, told=told)
     if json:
         print_json(as_json(status))
     else:

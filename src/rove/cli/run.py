@@ -17,6 +17,7 @@ from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
 from rove.cli.terminal import SafeOutput, StopSignals
 from rove.crawl.shutdown import Ending
+from rove.datadir import DataDir
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
@@ -29,34 +30,43 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
     Without `can_resume`, nothing is said about continuing the crawl.
     """
     console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
-    signals: StopSignals | None = None
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        nonlocal signals
-
-        def stop() -> None:
-            runner.stop()
-            console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
-
-        def end_at_once(number: int) -> None:
-            runner.kill()
-            console.show_cursor()
-            advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
-            console.print(f"stopped at once{advice}")
-            os._exit(128 + number)
-
-        signals = StopSignals(stop, end_at_once)
-        signals.install()
         await panel_of(console, runner, context).show()
 
-    tune_process()
     app = CrawlApp(options, say=console.print, watch=watch)
+
+    def stop() -> None:
+        if app.stop():
+            console.print("stopping: fetches in flight get a few seconds; press Ctrl-C again to stop at once")
+
+    def end_at_once(number: int) -> None:
+        app.kill()
+        console.show_cursor()
+        advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
+        console.print(f"stopped at once{advice}")
+        os._exit(128 + number)
+
+    signals = StopSignals(stop, end_at_once)
+
+    async def run() -> Summary | Ending:
+        signals.install()
+        return await app.run()
+
+    tune_process()
     try:
-        summary = uvloop.run(app.run())
+        result = uvloop.run(run())
     except KeyboardInterrupt:
         return 130
-    _print_summary(console, options, summary, can_resume=can_resume)
-    if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
+    if isinstance(result, Ending):
+        console.print(f"{result} before the crawl began; nothing was fetched")
+        if can_resume and DataDir(options.data_dir).holds_crawl:
+            console.print(f"continue with: {_resume_command(options)}")
+        ending = result
+    else:
+        _print_summary(console, options, result, can_resume=can_resume)
+        ending = result.ending
+    if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
     return 0
 

@@ -6,6 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+from msgspec.structs import replace
+
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
@@ -40,33 +42,36 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
     return remote
 
 
-def remote_to_read(data: DataDir, url: str, crawl_name: str | None) -> Remote:
-    """Return a crawl in PostgreSQL that is read without taking part in it.
+def remote_to_read(data: DataDir, url: str | None, crawl_name: str | None) -> Remote | None:
+    """Return the crawl in PostgreSQL to read; None for a crawl in SQLite.
 
-    The key of the data directory tells which pages are here. Without one, all pages are elsewhere.
+    With a URL, the data directory need not belong to the crawl. Its key tells which pages are here. Without a key, all
+    pages are elsewhere.
     """
-    _check_url(url)
+    if url is None:
+        return remote_given(data, None, crawl_name)
     known = None
-    with suppress(UsageError):  # the file of another user, who may not let us read it
+    with suppress(UsageError):  # another user's file, which only he can read
         known = data.remote()
-    name = crawl_name or (known.crawl_name if known is not None and known.url == url else DEFAULT_CRAWL_NAME)
-    return Remote(url=url, crawl_name=checked_name(name), node_key=known.node_key if known is not None else "")
+    if known is None:
+        return replace(remote_named(url, crawl_name), node_key="")
+    name = crawl_name or (known.crawl_name if known.url == url else None)
+    return replace(remote_named(url, name), node_key=known.node_key)
 
 
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
-    _check_url(url)
     known = data.remote()
-    name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
-    if known is None:
-        return Remote(url=url, crawl_name=name)
-    return Remote(url=url, crawl_name=name, node_key=known.node_key)
+    remote = remote_named(url, crawl_name or (known.crawl_name if known else None))
+    return remote if known is None else replace(remote, node_key=known.node_key)
 
 
-def _check_url(url: str) -> None:
+def remote_named(url: str, crawl_name: str | None) -> Remote:
+    """Return the crawl in PostgreSQL that options name."""
     if not url.startswith(SCHEMES):
         # The message does not repeat the text: it may hold a password.
         raise UsageError("the database must be given as a URL that begins with postgresql://")
+    return Remote(url=url, crawl_name=checked_name(crawl_name or DEFAULT_CRAWL_NAME))
 
 
 def backend_for(
@@ -86,17 +91,15 @@ def backend_for(
 async def opened_backend(
     data: DataDir,
     *,
+    remote: Remote | None = None,
     read_only: bool = False,
-    frontier: str | None = None,
-    crawl_name: str | None = None,
     on_news: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Backend]:
     """Open the database of an existing crawl, whether it is running or not.
 
-    With `frontier`, a PostgreSQL URL, the data directory need not belong to the crawl; `read_only` must be set.
+    Without `remote`, it is the crawl that the data directory belongs to.
     """
-    remote = remote_given(data, None, crawl_name) if frontier is None else remote_to_read(data, frontier, crawl_name)
-    backend = backend_for(data, remote, read_only=read_only, on_news=on_news)
+    backend = backend_for(data, remote or data.remote(), read_only=read_only, on_news=on_news)
     try:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")

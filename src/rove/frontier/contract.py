@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rove.frontier.runs import Participant, Run, Vitals
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Counts, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
@@ -256,7 +257,7 @@ class Frontier(Protocol):
 
 
 class Catalog(Protocol):
-    """The settings, exclusions and seed files of a crawl."""
+    """The settings, instructions, exclusions and seed files of a crawl."""
 
     async def settings(self) -> str | None:
         """Return the settings last saved; None if the frontier holds no crawl yet."""
@@ -269,6 +270,12 @@ class Catalog(Protocol):
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         """Save the settings and, in the same transaction, one more seed file."""
+
+    async def instructions(self) -> Instructions:
+        """Return what the owner has told all machines of the crawl."""
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        """Tell all machines of the crawl something; None withdraws what they were told."""
 
     async def exclusions(self) -> list[str]:
         """Return the patterns of the exclusions in force."""

@@ -42,6 +42,11 @@ class NodeStatus:
         return sum(process.in_flight for process in self.processes)
 
     @property
+    def is_paused(self) -> bool:
+        """Whether its processes are running and start no new visits."""
+        return bool(self.processes) and all(process.is_paused for process in self.processes)
+
+    @property
     def state(self) -> str:
         """Return "running", "left" or "disappeared"."""
         if self.processes:
@@ -92,6 +97,7 @@ def as_json(node: NodeStatus) -> dict[str, Any]:
         "place": node.name,
         "here": node.is_here,
         "state": node.state,
+        "paused": node.is_paused,
         **_activity_json(node),
         "processes": [
             {"process": process.process, "pid": process.pid, **_activity_json(process)} for process in node.processes
@@ -115,6 +121,7 @@ def as_line(node: NodeStatus) -> str:
     if node.processes:
         what = (
             f"{len(node.processes)} process{'es' if len(node.processes) > 1 else ''}, "
+            f"{'paused, ' if node.is_paused else ''}"
             f"up for {seconds_text(node.since)}, last seen {node.silent_for:.0f} s ago, "
             f"{node.pages_per_second:.1f} pages/s, {node.in_flight:,} in flight, {node.pages:,} pages"
         )

@@ -10,9 +10,11 @@ from pathlib import Path
 from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.backends import opened_backend
+from rove.frontier.backends import opened_backend, remote_to_read
 from rove.frontier.contract import Catalog, FrontierReader
 from rove.inspect.nodes import runs_elsewhere
+from rove.inspect.pauses import Scope
+from rove.model.instructions import Instructions
 from rove.model.ledger import Content, Location, RequestRow
 from rove.store.reader import WarcReader
 
@@ -87,6 +89,11 @@ class Archive:
         """Whether the crawl is running, here or on another machine."""
         return self.in_use or runs_elsewhere(await self.reader.participants())
 
+    async def instructions(self) -> dict[Scope, Instructions]:
+        """Return what the owner has told the crawl, here and on all machines."""
+        here = Instructions() if self.data is None else self.data.instructions()
+        return {Scope.HERE: here, Scope.EVERYWHERE: await self.catalog.instructions()}
+
     async def settings(self) -> Settings:
         """Return the settings that the crawl was started with."""
         saved = await self.catalog.settings()
@@ -107,9 +114,8 @@ async def opened(
     `on_news` is called before a copy is made, which may take a while.
     """
     data = DataDir(data_dir)
-    async with opened_backend(
-        data, read_only=True, frontier=frontier, crawl_name=crawl_name, on_news=on_news
-    ) as backend:
+    remote = remote_to_read(data, frontier, crawl_name)
+    async with opened_backend(data, remote=remote, read_only=True, on_news=on_news) as backend:
         belongs = frontier is None or await _belongs(data, backend.catalog)
         yield Archive(
             data=data if belongs else None,

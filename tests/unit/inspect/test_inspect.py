@@ -50,7 +50,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert (record["pages"], record["bytes"], record["elapsed_s"]) == (11, 5_000_000, 3700.123)
     assert set(record) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
-        *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
+        *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
         *("leases", "leases_without_request", "blocked", "marks", "copies"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from rove.frontier.contract import Exclusion, SeedSource
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
-from rove.frontier.rows.records import exclusion, seed_progress, seed_source
+from rove.frontier.rows.records import exclusion, instruction_meta, instructions, seed_progress, seed_source
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 
 GONE_AFTER_SECONDS = 60
 """A node that has been silent for this long no longer loads its seeds."""
@@ -42,6 +43,12 @@ class PostgresCatalog:
                 await session.fetch("add_seed_source", machine=self._machine(), path=seeds.path, name=seeds.name)
 
         await self._database.transaction("save settings", work)
+
+    async def instructions(self) -> Instructions:
+        return instructions({kind: await self._meta(kind) for kind in InstructionKind})
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        await self._database.fetch("set_meta", **instruction_meta(kind, instruction))
 
     async def exclusions(self) -> list[str]:
         return [row[0] for row in await self._database.fetch("exclusions")]

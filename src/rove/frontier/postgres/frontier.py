@@ -177,6 +177,7 @@ class PostgresFrontier:
             pages=vitals.pages,
             pages_per_s=vitals.pages_per_second,
             in_flight=vitals.in_flight,
+            paused=vitals.is_paused,
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()

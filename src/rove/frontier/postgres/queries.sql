@@ -575,7 +575,7 @@ RETURNING id;
 
 -- name: note_alive
 UPDATE process SET seen = clock_ms(), pages = :pages::bigint, pages_per_s = :pages_per_s::real,
-    in_flight = :in_flight::integer, has_left = :has_left::boolean
+    in_flight = :in_flight::integer, paused = :paused::boolean, has_left = :has_left::boolean
 WHERE id = :process::bigint;
 
 -- name: runs
@@ -584,7 +584,7 @@ FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
-SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.pages, p.pages_per_s, p.in_flight,
+SELECT m.key, m.host, m.path, p.id, p.pid, p.has_left, p.paused, p.pages, p.pages_per_s, p.in_flight,
     (now - p.started) / 1000.0::double precision, (now - p.seen) / 1000.0::double precision
 FROM process AS p JOIN machine AS m ON m.id = p.machine CROSS JOIN {server_clock}
 ORDER BY p.id;

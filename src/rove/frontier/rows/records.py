@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from rove.frontier.contract import DomainRecord, Exclusion, SeedSource, UrlRecord
 from rove.frontier.runs import Participant
+from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
 
@@ -39,7 +40,17 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
 
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
     """Build a process from a row of participants, without the columns of its node."""
-    return _record(Participant, (node, is_here, *row), has_left=bool)
+    return _record(Participant, (node, is_here, *row), has_left=bool, is_paused=bool)
+
+
+def instructions(meta: Mapping[str, str | None]) -> Instructions:
+    """Build the instructions from the values of their meta rows, which are empty when they were withdrawn."""
+    return Instructions(**{key: parse_instruction(text) for key, text in meta.items() if text})
+
+
+def instruction_meta(kind: InstructionKind, instruction: Instruction | None) -> dict[str, str]:
+    """Return the parameters of set_meta."""
+    return {"key": kind, "value": "" if instruction is None else instruction_text(instruction)}
 
 
 def exclusion(row: Iterable[Any]) -> Exclusion:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.frontier.contract import Exclusion, SeedSource
-from rove.frontier.rows.records import exclusion, seed_progress, seed_source
+from rove.frontier.rows.records import exclusion, instruction_meta, instructions, seed_progress, seed_source
 from rove.frontier.sqlite.database import SqliteDatabase
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 
 
 class SqliteCatalog:
@@ -36,6 +37,16 @@ class SqliteCatalog:
                 self._database.execute("add_seed_source", path=seeds.path, name=seeds.name)
 
         await self._database.write(work)
+
+    async def instructions(self) -> Instructions:
+        def work() -> Instructions:
+            return instructions({kind: self._database.get_meta(kind) for kind in InstructionKind})
+
+        return await self._database.run(work)
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        row = instruction_meta(kind, instruction)
+        await self._database.write(lambda: self._database.execute("set_meta", **row))
 
     async def exclusions(self) -> list[str]:
         return [row[0] for row in await self._database.fetch("exclusions")]

@@ -287,7 +287,8 @@ ON CONFLICT (name) DO UPDATE SET value = value + excluded.value;
 UPDATE process SET seen = :now WHERE id = :process;
 
 -- name: note_alive
-UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, has_left = :has_left
+UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_flight = :in_flight, paused = :paused,
+    has_left = :has_left
 WHERE id = :process;
 
 -- name: next_due
@@ -413,7 +414,7 @@ FROM run AS r LEFT JOIN process AS p ON p.run = r.id
 GROUP BY r.id ORDER BY r.id;
 
 -- name: participants
-SELECT id, pid, has_left, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
+SELECT id, pid, has_left, paused, pages, pages_per_s, in_flight, (:now - started) / 1000.0, (:now - seen) / 1000.0
 FROM process ORDER BY id;
 
 -- name: begin_run

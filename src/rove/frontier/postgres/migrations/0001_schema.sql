@@ -48,7 +48,8 @@ CREATE TABLE process (
     pages       bigint  NOT NULL DEFAULT 0,
     pages_per_s real    NOT NULL DEFAULT 0,
     in_flight   integer NOT NULL DEFAULT 0,
-    has_left    boolean NOT NULL DEFAULT false
+    has_left    boolean NOT NULL DEFAULT false,
+    paused      boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 CREATE INDEX process_of_machine ON process (machine);
 

@@ -22,7 +22,8 @@ CREATE TABLE process (
     pages       INTEGER NOT NULL DEFAULT 0,
     pages_per_s REAL    NOT NULL DEFAULT 0,
     in_flight   INTEGER NOT NULL DEFAULT 0,
-    has_left    INTEGER NOT NULL DEFAULT 0
+    has_left    INTEGER NOT NULL DEFAULT 0,
+    paused      INTEGER NOT NULL DEFAULT 0
 );
 
 -- The counters that status shows. The transaction that changes a row also changes its counters; nothing is ever
