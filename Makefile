@@ -8,7 +8,7 @@ DATA   ?= rove-data
 # Two test processes. The tests of a file stay together because they share crawls; slow directories start first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo crawl docs pictures lint unit test test-long coverage
+.PHONY: help demo crawl docs examples pictures lint unit test test-long coverage
 .PHONY: bench bench-quick bench-stages bench-frontier bench-zoo clean
 
 help: ## list the targets
@@ -38,6 +38,9 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 
 docs: $(VENV)/.runtime ## generate docs/cli.md from the program
 	$(BIN)/python -m rove.cli.reference docs/examples > docs/cli.md
+
+examples: $(VENV)/.dev ## make docs/examples from real runs of every command
+	$(BIN)/python -m tests.examples docs/examples
 
 pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
 	$(BIN)/python -m rove.cli.pictures docs/pictures

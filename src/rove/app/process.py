@@ -21,6 +21,7 @@ from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import Shutdown
 from rove.datadir import DataDir
+from rove.errors import StoreError
 from rove.fetch.address import AddressGuard
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import AresLookup, CachingResolver, parse_name_server
@@ -138,7 +139,10 @@ class LogFormatter(logging.Formatter):
 
 def start_logging(file: Path, level: str) -> None:
     """Write the log to a file, which is rotated."""
-    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    try:
+        handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"the log {file} cannot be written: {error.strerror}") from error
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     root = logging.getLogger("rove")
     root.setLevel(level.upper())

@@ -90,8 +90,8 @@ def main() -> None:
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
-    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:
+        start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)

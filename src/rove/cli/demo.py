@@ -62,12 +62,13 @@ def introduction(hosts: int) -> str:
 @contextmanager
 def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptions]:
     """Serve the small web, and yield the options of a crawl of it."""
-    with tempfile.NamedTemporaryFile("w", prefix="rove-demo-seeds-") as seeds, _served(hosts) as address:
-        seeds.writelines(f"http://{name}/\n" for name in SmallWeb(seed=SEED, hosts=hosts).seeds())
-        seeds.flush()
+    names = SmallWeb(seed=SEED, hosts=hosts).seeds()
+    with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder, _served(hosts) as address:
+        seeds = Path(folder) / "seeds.txt"
+        seeds.write_text("".join(f"http://{name}/\n" for name in names))
         yield CrawlOptions(
             data_dir=data,
-            seeds=seeds.name,
+            seeds=str(seeds),
             settings={
                 "email": EMAIL,
                 "delay": DELAY,

@@ -247,10 +247,17 @@ class SqliteDatabase:
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=128
             )
             self._connection.execute("PRAGMA schema_version")  # leave no file beside one that is no database
-            self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._turn = self._opened_turn()
             with self._own_turn():
                 self._configure(self._connection)
         return self._connection
+
+    def _opened_turn(self) -> int:
+        path = self.path.with_name(TURN_NAME)
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
 
     def _holds_schema(self) -> bool:
         if not self.path.exists():
