@@ -81,11 +81,17 @@ def _main() -> None:
         os.setuid(int(sys.argv[1]))
     answers = []
     for command in commands:
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         with redirect_stdout(out), redirect_stderr(err):
             code = run(command)
-        answers.append([code, out.getvalue(), err.getvalue()])
+        answers.append([code, *(_written(stream) for stream in (out, err))])
     print(json.dumps(answers))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
 
 
 if __name__ == "__main__":

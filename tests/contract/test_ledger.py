@@ -173,7 +173,7 @@ async def test_the_ledger_is_read_whole_and_in_order(harness: Harness, small_sli
         visits = await collected(reader.visits(domain))
         assert visits == [row for row in everything if row.domain == domain]
         pages = await collected(reader.pages(domain=domain))
-        assert pages == [row for row in visits if row.kind is RequestKind.PAGE]
+        assert pages == [row for row in reversed(visits) if row.kind is RequestKind.PAGE]
     elsewhere = await collected(reader.elsewhere(7))
     assert places(elsewhere) == sorted(p for p in places(everything) if p[1] == 1)
     assert len(elsewhere) > 3

@@ -21,8 +21,8 @@ from tests.contract.harness import PostgresHarness, connected
 
 SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
-COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
-"""Small indexes of leased or capped domains, which are read from end to end to count them."""
+COUNTED_INDEXES = {"count_leased": "domain_leased", "oldest_lease": "domain_leased", "count_capped": "domain_capped"}
+"""Small indexes of leased or capped domains, which are read from end to end."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
@@ -83,6 +83,9 @@ USED = {
     "requests_of_visit": ["request_pkey: visit"],
     "requests_before": ["request_pkey: visit, seq"],
     "requests_of_domain": ["request_of_domain: domain, visit, seq"],
+    "requests_after": ["request_pkey: visit, seq"],
+    "requests_of_domain_before": ["request_of_domain: domain, visit, seq"],
+    "oldest_lease": ["domain_leased: "],
     "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "relocate_pages": ["request_pkey: visit, seq"],

@@ -84,6 +84,8 @@ def _is_scan(step: str) -> bool:
         ("trim", "url_pending"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
+        ("requests_of_domain_before", "request_of_domain"),
+        ("oldest_lease", "domain_leased"),
         ("requests_elsewhere", "request_elsewhere"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),

@@ -10,7 +10,7 @@ from rove import __version__
 
 COMMANDS = {
     "Crawl": {"crawl": "crawl", "stop": "control", "pause": "control", "unpause": "control", "demo": "demo"},
-    "Results": {"status": "results", "pages": "results", "show": "results", "export": "results"},
+    "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from rove.admin import control
 from rove.admin.control import Machines
 from rove.cli.options import DEFAULT_DATA_DIR, POSTGRESQL, Command, crawl_name_option, option
+from rove.cli.output import print_line, print_note
 from rove.errors import RoveError, UsageError
 from rove.humanize import counted
 from rove.inspect.pauses import Scope, pause_text
@@ -96,16 +96,16 @@ async def _stop(patience: float, **which: Any) -> None:
             raise RoveError(
                 f"not stopped after {patience:g} s: {', '.join(obeyed.late)}; see its rove.log, or end it with kill"
             )
-        print(("stopped" if obeyed.was_running else "not running") + _how_far(obeyed.counts))
+        print_line(("stopped" if obeyed.was_running else "not running") + _how_far(obeyed.counts))
         if obeyed.counts is None or obeyed.counts.urls_pending:
-            print(f"continue with: {_resume_command(machines)}")
+            print_line(f"continue with: {_resume_command(machines)}")
 
 
 async def _pause(patience: float, **which: Any) -> None:
     async with _machines(**which) as machines:
         own = (await control.pauses_of(machines)).get(machines.scope)
         if own is not None:
-            print(f"already {pause_text(own, machines.scope)}")
+            print_line(f"already {pause_text(own, machines.scope)}")
         else:
             obeyed = await control.pause(machines, patience=patience)
             if obeyed.late:
@@ -113,24 +113,26 @@ async def _pause(patience: float, **which: Any) -> None:
                     f"not paused after {patience:g} s: {', '.join(obeyed.late)}; they pause when they can read this"
                 )
             if obeyed.was_running:
-                print(f"paused: no new visit starts; {counted(obeyed.in_flight, 'visit')} in flight may finish")
+                print_line(f"paused: no new visit starts; {counted(obeyed.in_flight, 'visit')} in flight may finish")
             else:
-                print("paused: the crawl is not running, and starts no visits when it is resumed")
-        print(f"continue with: rove unpause {machines.options[machines.scope]}")
+                print_line("paused: the crawl is not running, and starts no visits when it is resumed")
+        print_line(f"continue with: rove unpause {machines.options[machines.scope]}")
 
 
 async def _unpause(patience: float, **which: Any) -> None:
     async with _machines(**which) as machines:
         own = (await control.pauses_of(machines)).get(machines.scope)
         if own is None:
-            print("not paused" if machines.scope is Scope.HERE else f"not paused on {machines.scope}")
+            print_line("not paused" if machines.scope is Scope.HERE else f"not paused on {machines.scope}")
         else:
             obeyed = await control.unpause(machines, patience=patience)
-            print("no longer paused" + (": visits start again" if obeyed.was_running else "; the crawl is not running"))
+            print_line(
+                "no longer paused" + (": visits start again" if obeyed.was_running else "; the crawl is not running")
+            )
             for name in obeyed.late:
-                print(f"still paused: {name}; there, continue with: rove unpause")
+                print_line(f"still paused: {name}; there, continue with: rove unpause")
         for scope, pause in (await control.pauses_of(machines)).items():
-            print(f"still {pause_text(pause, scope)}; continue with: rove unpause {machines.options[scope]}")
+            print_line(f"still {pause_text(pause, scope)}; continue with: rove unpause {machines.options[scope]}")
 
 
 def _machines(
@@ -144,7 +146,7 @@ def _machines(
 
 
 def _say_stopping() -> None:
-    print("stopping: visits in flight get a few seconds", file=sys.stderr)
+    print_note("stopping: visits in flight get a few seconds")
 
 
 def _how_far(counts: Counts | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rove.cli.options import POSTGRESQL, crawl_name_option, data_dir_option, option
+from rove.cli.output import print_note
 from rove.inspect.open_crawl import Archive, opened
 
 
@@ -47,4 +47,4 @@ _frontier = option(
 
 
 def _warn(sentence: str) -> None:
-    print(f"rove: {sentence}", file=sys.stderr)
+    print_note(f"rove: {sentence}")

@@ -16,6 +16,7 @@ import msgspec
 
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import Command, option, whole_number
+from rove.cli.output import flush, print_line
 from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
@@ -43,7 +44,7 @@ KEPT = "rove-demo"
 )
 def demo(hosts: int, seconds: float, keep: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
-    print(introduction(hosts))
+    print_line(introduction(hosts))
     with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder:
         data = keep or Path(folder) / "data"
         with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
@@ -98,26 +99,32 @@ def _served(hosts: int) -> Iterator[str]:
 
 
 def _show_results(data: Path) -> None:
-    print("\nWhat was collected:", flush=True)
+    _heading("What was collected:")
     _rove("status", "--data-dir", str(data))
-    print("\nThe newest pages:", flush=True)
+    _heading("The newest pages:")
     _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(data))
-    print("\nWas the crawl polite? The audit checks every request:", flush=True)
+    _heading("Was the crawl polite? The audit checks every request:")
     _rove("audit", "--data-dir", str(data))
 
 
 def _advise(keep: Path | None) -> None:
     """Print commands that can be pasted."""
     if keep is None:
-        print("\nNothing was kept. To look further, keep the crawl:")
-        print(f"  {shlex.join([*_program(), 'demo', '--keep'])}")
+        _heading("Nothing was kept. To look further, keep the crawl:")
+        print_line(f"  {shlex.join([*_program(), 'demo', '--keep'])}")
         return
     where = ["--data-dir", str(keep)]
     listed = _rove("pages", "--json", "--status", "200", "--limit", "1", *where, stdout=subprocess.PIPE)
     url = msgspec.json.decode(listed.splitlines()[0])["url"]
-    print("\nLook further (the small web has stopped, the pages are still there):")
+    _heading("Look further (the small web has stopped, the pages are still there):")
     for words in (["pages", "--limit", "50"], ["show", url], ["explain", url], ["report", url], ["export"]):
-        print(f"  {shlex.join([*_program(), *words, *where])}")
+        print_line(f"  {shlex.join([*_program(), *words, *where])}")
+
+
+def _heading(text: str) -> None:
+    print_line()
+    print_line(text)
+    flush()
 
 
 def _program() -> list[str]:

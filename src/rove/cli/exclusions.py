@@ -15,7 +15,7 @@ from rove.admin import exclude as exclusions
 from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
-from rove.cli.output import changing
+from rove.cli.output import changing, print_line, print_lines
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
 from rove.humanize import counted, size_text, utc_text
@@ -50,7 +50,7 @@ def exclude(
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions; use it without domains and --file")
-        print("\n".join(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or "none")
+        print_lines(list(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or ["none"])
         return
     given = {parse_pattern(domain): domain for domain in domains}
     given |= {pattern: pattern for pattern in read_exclusions(file) if pattern not in given}
@@ -61,12 +61,12 @@ def exclude(
     done = asyncio.run(exclusions.exclude(data_dir, list(given), reason))
     new = set(done.new)
     for pattern, text in islice(given.items(), SHOWN):
-        print(f"{'excluded' if pattern in new else 'excluded already'}: {coverage_text(pattern, text)}")
+        print_line(f"{'excluded' if pattern in new else 'excluded already'}: {coverage_text(pattern, text)}")
     if len(given) > SHOWN:
-        print(f"and {counted(len(given) - SHOWN, 'other pattern')}")
-    print(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
+        print_line(f"and {counted(len(given) - SHOWN, 'other pattern')}")
+    print_line(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
-        print("the running crawl obeys from now on")
+        print_line("the running crawl obeys from now on")
 
 
 @click.command(cls=Command, short_help="Lift an exclusion.")
@@ -83,8 +83,8 @@ def include(domains: tuple[str, ...], yes: bool, data_dir: Path) -> None:
     _check_suffixes(given, yes, "include")
     reopened = asyncio.run(exclusions.include(data_dir, list(given)))
     for pattern, text in given.items():
-        print(f"included: {coverage_text(pattern, text)}")
-    print(f"{counted(len(given), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
+        print_line(f"included: {coverage_text(pattern, text)}")
+    print_line(f"{counted(len(given), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
 
 
 @click.command(cls=Command, short_help="Delete the stored pages of a domain.")
@@ -105,13 +105,13 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         raise UsageError("this deletes stored pages and cannot ask for confirmation; add --yes")
     if not yes:
         click.confirm(f"delete all stored pages in {data_dir} of {covered}?", abort=True)
-    done = asyncio.run(purging.purge(data_dir, pattern, say=print))
-    print(
+    done = asyncio.run(purging.purge(data_dir, pattern, say=print_line))
+    print_line(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{done.remaining:,} others kept, {size_text(done.bytes_freed)} freed"
     )
-    print(f"{counted(done.titles, 'title')} removed from the ledger")
-    print(
+    print_line(f"{counted(done.titles, 'title')} removed from the ledger")
+    print_line(
         f"kept in the ledger: {counted(done.requests, 'request')} to {covered}: URL, time, address, status and "
         "robots.txt, but no text"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from rove.cli.options import (
     option,
     whole_number,
 )
+from rove.cli.output import print_line, print_note
 from rove.cli.run import run_crawl
 from rove.config import Settings
 from rove.datadir import DataDir
@@ -60,6 +60,6 @@ def join(**given: Any) -> int:
 def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
-    moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr)))
-    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
-    print(f"continue with: rove crawl --resume --data-dir {data_dir}")
+    moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=print_note))
+    print_line("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
+    print_line(f"continue with: rove crawl --resume --data-dir {data_dir}")

@@ -6,7 +6,7 @@ import click
 
 from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_json, print_line, reading
 from rove.inspect.nodes import as_json, as_line, nodes_of
 
 
@@ -22,4 +22,4 @@ async def nodes(crawl: CrawlGiven, json: bool) -> None:
         if json:
             print_json(as_json(node))
         else:
-            print(as_line(node))
+            print_line(as_line(node))

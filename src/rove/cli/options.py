@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
+from rove.inspect.moments import parse_moment
 
 WHAT_TO_CRAWL = "What to crawl"
 HOW_POLITELY = "How politely"
@@ -82,6 +84,11 @@ def size(default: int) -> dict[str, Any]:
     return {"type": parse_size, "metavar": "SIZE", "default_text": size_text(default)}
 
 
+def moment(text: str) -> float:
+    """Parse a time; a duration means that long before now."""
+    return parse_moment(text, now=time.time())
+
+
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
     """Declare --data-dir with the help text of this command."""
     return option(
@@ -96,6 +103,13 @@ def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) ->
 
 json_option = option("--json", "json", is_flag=True, help="Print JSON.")
 domain_option = option("--domain", metavar="DOMAIN", help="Only pages of this domain.")
+since_option = option(
+    "--since",
+    type=moment,
+    metavar="TIME",
+    help="Only pages requested since then, such as 12h (ago), 2026-11-18 or 2026-11-18T01:39Z.",
+)
+until_option = option("--until", type=moment, metavar="TIME", help="Only pages requested before then.")
 crawl_name_option = option(
     "--crawl-name",
     group=POSTGRESQL,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
-from typing import TextIO, cast
 
 import uvloop
 from rich.console import Console
@@ -15,9 +13,11 @@ from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
-from rove.cli.terminal import SafeOutput, StopSignals
+from rove.cli.output import crawl_console
+from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir
+from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
@@ -29,12 +29,12 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
 
     Without `can_resume`, nothing is said about continuing the crawl.
     """
-    console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
+    console = crawl_console()
 
     async def watch(runner: Runner, context: RunContext) -> None:
         await panel_of(console, runner, context).show()
 
-    app = CrawlApp(options, say=console.print, watch=watch)
+    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
 
     def stop() -> None:
         if app.stop():

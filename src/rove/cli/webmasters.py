@@ -9,7 +9,7 @@ import click
 
 from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option, option
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_json, print_line, print_lines, reading
 from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
@@ -44,7 +44,7 @@ async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
     if json:
         print_json(explain_text.as_json(answer))
     else:
-        print("\n".join(explain_text.as_lines(answer)))
+        print_lines(explain_text.as_lines(answer))
 
 
 @click.command(cls=Command, short_help="List every request to a site.")
@@ -74,13 +74,13 @@ async def report(domain: str, crawl: CrawlGiven, html: Path | None, json: bool) 
         if html is not None:
             await write_html(report, archive.reader, html)
             requests = counted(report.totals.requests + report.totals.elsewhere, "request")
-            print(f"{html}: {requests} to {site.name}")
+            print_line(f"{html}: {requests} to {site.name}")
         elif json:
             async for record in json_records(report, archive.reader):
                 print_json(record)
         else:
             async for line in text_lines(report, archive.reader):
-                print(line)
+                print_line(line)
 
 
 @click.command(cls=Command, short_help="Check that a crawl was polite.")
@@ -98,6 +98,5 @@ async def audit(crawl: CrawlGiven, json: bool) -> int:
     if json:
         print_json(audit_text.as_json(report))
     else:
-        for line in audit_text.as_lines(report):
-            print(line)
+        print_lines(audit_text.as_lines(report))
     return 1 if report.total else 0

@@ -17,6 +17,7 @@ from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
 from rove.crawl.target import Target, target_of
 from rove.crawl.visit_record import VisitRecord
+from rove.model.marks import Mark
 from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
     Failed,
@@ -31,7 +32,7 @@ from rove.model.reasons import BlockReason, FailReason, refused_status, unread_t
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource
-from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, Unread
+from rove.parse.reader import Unread
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
@@ -167,7 +168,7 @@ class Visit:
         """Take the title, the text and the links from a page."""
         document = await self._parse(target, fetched)
         if isinstance(document, Unread):
-            self._leave_unread(target, document, TOO_COMPLEX)
+            self._leave_unread(target, document, Mark.HTML_TOO_COMPLEX)
             return
         self._record.mark(*document.marks)
         self._add_links(document.links, target.url, depth=target.depth + 1)
@@ -210,7 +211,7 @@ class Visit:
         self._record.note_body(fetched)
         sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
         if isinstance(sitemap, Unread):
-            self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
+            self._leave_unread(target, sitemap, Mark.SITEMAP_TOO_COMPLEX)
             return
         for urls in sitemap.urls():
             self._add_links(urls, target.url, depth=1)

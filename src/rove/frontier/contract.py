@@ -329,8 +329,19 @@ class FrontierReader(Protocol):
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         """Iterate over the pages whose text is stored only once, under this hash."""
 
-    def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
+    def pages(
+        self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
+    ) -> AsyncIterator[RequestRow]:
+        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times."""
+
+    def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
+        """Iterate over all requests of the visits after this one, oldest first: all or those of one domain."""
+
+    async def oldest_lease(self) -> int | None:
+        """Return the first visit that has not ended; None if none is under way."""
+
+    async def known_domains(self, ids: Iterable[int]) -> set[int]:
+        """Return those domains that the crawl knows."""
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of all visits to a domain, in order."""

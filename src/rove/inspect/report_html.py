@@ -6,17 +6,12 @@ page's Content-Security-Policy forbids it to load or run anything.
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TextIO
 from urllib.parse import quote
 
-from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.harmless import one_line
 from rove.humanize import counted, utc_text
@@ -24,6 +19,7 @@ from rove.inspect import report_parts
 from rove.inspect.report import SiteReport, SiteVisit, elsewhere_in, visits_in
 from rove.inspect.report_chart import as_svg
 from rove.inspect.request_rows import outcome_text
+from rove.inspect.whole_file import whole_file
 from rove.model.ledger import RequestRow
 
 MOST_ROWS = 10_000
@@ -53,34 +49,9 @@ _TABLE_END = "</table>\n</section>\n"
 
 async def write_html(report: SiteReport, reader: FrontierReader, path: Path) -> None:
     """Write the file, completely or not at all."""
-    with _replaced(_target(path)) as file:
+    with whole_file(path) as file:
         async for part in html_parts(report, reader):
-            file.write(part)
-
-
-def _target(path: Path) -> Path:
-    """Resolve symbolic links, so that the report replaces their target; refuse anything but an ordinary file."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise UsageError(f"cannot write {path}: it is not an ordinary file")
-    return target
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[TextIO]:
-    """Open a new file that replaces the old one when it is complete."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    try:
-        try:
-            with new.open("x", encoding="utf-8", errors="backslashreplace") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+            file.write(part.encode("utf-8", "backslashreplace"))
 
 
 async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS) -> AsyncIterator[str]:

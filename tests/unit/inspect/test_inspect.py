@@ -16,7 +16,7 @@ from rove.frontier.runs import Vitals
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
-from rove.model.ledger import Counts, Location, RequestKind, RequestRow
+from rove.model.ledger import Counts, Location, RequestKind, RequestRow, Settlement
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
@@ -188,7 +188,11 @@ def test_a_page_as_an_object() -> None:
         "title": "A title",
         "content_hash": "ffffffffffffffff",
         "visit": 7,
+        "fate": "settled",
+        "marks": [],
         "text_record": {"file": "x.warc.gz", "offset": 5, "length": 6},
+        "revisit_record": None,
+        "raw_record": None,
     }
 
 
@@ -196,7 +200,9 @@ def test_a_page_as_an_object() -> None:
     ("row", "expected"),
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
-        (FAILURE, {"status": 0, "error": "timeout-connect", "type": None}),
+        (FAILURE, {"status": 0, "error": "timeout-connect", "type": None, "title": None, "text_record": None}),
+        (ROW.replace(is_copy=True), {"text_record": None, "revisit_record": page_json(ROW)["text_record"]}),
+        (ROW.replace(marks=("tls-old",), settlement=Settlement.LATE), {"marks": ["tls-old"], "fate": "late"}),
         (ROW.replace(content_hash=1), {"content_hash": "0000000000000001"}),
         (ROW.replace(raw=ROW.text), {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}}),
     ],
@@ -204,6 +210,7 @@ def test_a_page_as_an_object() -> None:
 def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) -> None:
     record = page_json(row)
     assert {key: record[key] for key in expected} == expected
+    assert list(record) == list(page_json(ROW)), "every page has all keys, in the same order"
     assert msgspec.json.decode(msgspec.json.encode(record)) == record
 
 

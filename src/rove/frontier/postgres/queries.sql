@@ -546,6 +546,9 @@ SELECT count(*) FROM domain WHERE ready_at <= (SELECT clock_ms());
 -- name: count_leased
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms());
 
+-- name: oldest_lease
+SELECT min(token) FROM domain WHERE owner IS NOT NULL;
+
 -- name: count_capped
 -- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped AND pending > 0 AND NOT excluded;
@@ -628,6 +631,15 @@ FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 -- name: requests_before
 -- Newest first, in slices.
 {request_rows} WHERE (visit, seq) < (:visit::bigint, :seq::smallint) ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
+
+-- name: requests_after
+-- Oldest first, in slices.
+{request_rows} WHERE (visit, seq) > (:visit::bigint, :seq::smallint) ORDER BY visit, seq LIMIT :limit::bigint;
+
+-- name: requests_of_domain_before
+-- The visits to one domain, newest first, in slices.
+{request_rows} WHERE domain = :domain::bigint AND (visit, seq) < (:visit::bigint, :seq::smallint)
+ORDER BY visit DESC, seq DESC LIMIT :limit::bigint;
 
 -- name: requests_of_domain
 -- The visits to one domain, in slices.

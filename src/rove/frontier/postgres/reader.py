@@ -52,6 +52,9 @@ class PostgresTables:
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         return await self._database.batch("origins", ("domains", "origins"), keys)
 
+    async def known_domains(self, ids: list[int]) -> list[Any]:
+        return await self.fetch("known_domains", domains=ids)
+
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)
         return {row[0]: content_record(row, await self._node(row[-1])) for row in rows}

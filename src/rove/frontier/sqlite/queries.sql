@@ -398,6 +398,9 @@ SELECT count(*) FROM domain WHERE ready_at <= :now;
 -- The plus keeps the planner on the small index of leases.
 SELECT count(*) FROM domain WHERE owner IS NOT NULL AND +ready_at > :now;
 
+-- name: oldest_lease
+SELECT min(token) FROM domain WHERE owner IS NOT NULL;
+
 -- name: count_capped
 -- Capped domains with pending URLs, which the counter of active domains includes.
 SELECT count(*) FROM domain WHERE capped = 1 AND pending > 0 AND NOT excluded;
@@ -459,6 +462,16 @@ SELECT {request_columns} FROM request WHERE visit = :visit ORDER BY seq;
 -- Newest first, in slices.
 SELECT {request_columns} FROM request
 WHERE (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
+
+-- name: requests_after
+-- Oldest first, in slices.
+SELECT {request_columns} FROM request
+WHERE (visit, seq) > (:visit, :seq) ORDER BY visit, seq LIMIT :limit;
+
+-- name: requests_of_domain_before
+-- The visits to one domain, newest first, in slices.
+SELECT {request_columns} FROM request
+WHERE domain = :domain AND (visit, seq) < (:visit, :seq) ORDER BY visit DESC, seq DESC LIMIT :limit;
 
 -- name: requests_of_domain
 -- The visits to one domain, in slices.

@@ -50,6 +50,9 @@ class SqliteTables:
         now = await self._now()
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
 
+    async def known_domains(self, ids: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("known_domains", ids))
+
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         wanted = list(hashes)
         if not wanted:
