@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -113,7 +114,8 @@ async def opened_backend(
 
 def node_of(data: DataDir, remote: Remote) -> Node:
     """Return the data directory as other machines see it."""
-    return Node(key=remote.node_key, host=socket.gethostname(), path=str(data.root.resolve()))
+    path = os.fsencode(data.root.resolve()).decode(errors="replace")  # the name may not be UTF-8
+    return Node(key=remote.node_key, host=socket.gethostname(), path=path)
 
 
 def policy_of(settings: Settings) -> Policy:
