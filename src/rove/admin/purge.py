@@ -74,8 +74,6 @@ async def _forget_titles(backend: Backend, pattern: str, is_purged: Callable[[st
             await backend.forget_titles(batch)
             batch = []
     await backend.forget_titles(batch)
-    async for row in backend.reader.elsewhere(domain):
-        done.requests += is_purged(row.url)
 
 
 async def _purge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
+from rove.app.limits_line import GIVEN, limits_line
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.proxies import proxy_note
@@ -108,7 +109,8 @@ class CrawlApp:
             with control.preparing():
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
-                    await prepare(options, data, backend, identity=known.crawl if known else "")
+                    identity = known.crawl if known else ""
+                    await prepare(options, data, backend, identity=identity, say=self._say)
                 if remote is not None:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
@@ -124,38 +126,51 @@ class CrawlApp:
     async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend, control: Control) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""
         summary: Summary | None = None
+        given = [*self._options.settings, *self._options.limits, *self._options.machine_settings]
+        files = self._options.sources
+        sources = {name: f"from {files[name]}" if name in files else GIVEN for name in given}
         while True:
             try:
                 with control.preparing():
-                    context = await self._begin_run(data, remote, backend)
+                    context = await self._begin_run(data, remote, backend, sources)
             except StoppedInPreparation:
                 if summary is None or control.ending is None:
                     raise
                 return replace(summary, ending=control.ending)
+            sources = {}
             run = await self._run(context, control)
             summary = run if summary is None else summary.followed_by(run)
             if summary.ending is not Ending.CHANGED:
                 return summary
             self._say("the settings of the crawl were changed; continuing with the new ones")
 
-    async def _begin_run(self, data: DataDir, remote: Remote | None, backend: Backend) -> RunContext:
-        """Recover from earlier crashes and start a run with the settings in the catalog."""
+    async def _begin_run(
+        self, data: DataDir, remote: Remote | None, backend: Backend, sources: Mapping[str, str]
+    ) -> RunContext:
+        """Recover from earlier crashes and start a run with the settings in the catalog.
+
+        `sources` says where settings were given, for those that were given now.
+        """
         revision = await backend.catalog.revision()
         saved = await backend.catalog.settings()
         assert saved is not None, "a crawl that is prepared has settings"
         settings = replace(settings_from_json(saved), **self._options.machine_settings).checked()
         log.info("rove %s starts in %s with %s", __version__, data.root, settings)
+        crawled = crawled_seconds(await backend.reader.runs())
+        line = limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled)
+        log.info("%s", line)
+        self._say(line)
         await recover_store(data.warc)
-        remaining_limits = RemainingLimits(
-            limits=settings.limits,
-            seconds_before=crawled_seconds(await backend.reader.runs()) - settings.limits.seconds_before,
-            started=steady_seconds(),
-        )
         processes = process_count(
             self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
         fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
+        # Measured after the run has begun, so that a time limit that this process finds reached is reached by the
+        # run's own record too.
+        remaining_limits = RemainingLimits(
+            limits=settings.limits, seconds_before=crawled - settings.limits.seconds_before, started=steady_seconds()
+        )
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
         await recover_requests(frontier, data.inflight_log, delay=settings.delay)
         await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
@@ -194,6 +209,7 @@ class CrawlApp:
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
+            delay=context.settings.delay,
             ignored_params=context.settings.ignored_params,
             say=self._say,
         )

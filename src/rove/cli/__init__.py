@@ -9,7 +9,15 @@ import click
 from rove import __version__
 
 COMMANDS = {
-    "Crawl": {"crawl": "crawl", "stop": "control", "pause": "control", "unpause": "control", "demo": "demo"},
+    "Crawl": {
+        "crawl": "crawl",
+        "seeds": "seeds",
+        "retry": "retry",
+        "stop": "control",
+        "pause": "control",
+        "unpause": "control",
+        "demo": "demo",
+    },
     "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Webmasters": {
         "explain": "webmasters",

@@ -10,8 +10,8 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import redirect_stdout, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import wraps
 from typing import IO, Any, ParamSpec, TextIO, TypeVar, cast
 
@@ -116,19 +116,8 @@ def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            result = asyncio.run(command(*args, **options))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has seen enough, as with `| head`. That is not an error.
-            _discard_output()
-            raise click.exceptions.Exit(0) from None
-        except OSError as error:
-            if error.errno not in _UNWRITABLE:
-                raise
-            _discard_output()
-            raise RoveError(f"the output cannot be written: {error.strerror}") from error
-        return result
+        with printing():
+            return asyncio.run(command(*args, **options))
 
     return run
 
@@ -154,6 +143,23 @@ def changing(command: Callable[P, T]) -> Callable[P, T]:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Handle an output that can no longer be written during this block."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough, as with `| head`. That is not an error.
+        _discard_output()
+        raise click.exceptions.Exit(0) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _discard_output()
+        raise RoveError(f"the output cannot be written: {error.strerror}") from error
 
 
 def _discard_output() -> None:

@@ -21,7 +21,7 @@ from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
-_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max-duration TIME"}
+_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages", Ending.MAX_DURATION: "--max-duration"}
 
 
 def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
@@ -93,14 +93,14 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary, *,
     was_reached_before = (ending is Ending.MAX_PAGES and not counters.pages) or (
         ending is Ending.MAX_DURATION and summary.seconds < 1
     )
-    if was_reached_before:
-        console.print(f"an earlier run reached this limit; to continue, set a new one with {limit}")
+    if was_reached_before and options.join:
+        console.print(f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit")
     elif ending is Ending.EXHAUSTED and pending:
         console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
     elif pending and can_resume:
-        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options, limit)}")
+        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options)}")
 
 
-def _resume_command(options: CrawlOptions, limit: str = "") -> str:
+def _resume_command(options: CrawlOptions) -> str:
     where = "" if options.data_dir == DEFAULT_DATA_DIR else f"--data-dir {shlex.quote(str(options.data_dir))}"
-    return " ".join(filter(None, ["rove crawl --resume", where, limit]))
+    return " ".join(filter(None, ["rove crawl --resume", where]))

@@ -9,13 +9,14 @@ import click
 
 from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option, option
-from rove.cli.output import print_json, print_line, print_lines, reading
+from rove.cli.output import print_json, print_line, print_lines, print_note, reading
 from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
 from rove.inspect.explain import explain_url
 from rove.inspect.lookup import site_given, url_given, url_known
+from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
@@ -38,6 +39,7 @@ async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
             wanted,
             settings=settings,
             exclusions=await archive.catalog.exclusion_history(),
+            retries=await archive.catalog.retries(),
             is_running=await archive.is_running(),
         )
     answer = explain_url(url, wanted, facts, now=time.time())
@@ -71,9 +73,11 @@ async def report(domain: str, crawl: CrawlGiven, html: Path | None, json: bool) 
             exclusions=await archive.catalog.exclusion_history(),
             now=time.time(),
         )
+        if not report.totals.requests:
+            print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site)}")
         if html is not None:
             await write_html(report, archive.reader, html)
-            requests = counted(report.totals.requests + report.totals.elsewhere, "request")
+            requests = counted(report.totals.requests, "request")
             print_line(f"{html}: {requests} to {site.name}")
         elif json:
             async for record in json_records(report, archive.reader):
@@ -94,7 +98,7 @@ async def audit(crawl: CrawlGiven, json: bool) -> int:
     """
     async with crawl.opened() as archive:
         exclusions = await archive.catalog.exclusion_history()
-        report = await audit_ledger(archive.reader, exclusions)
+        report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
     if json:
         print_json(audit_text.as_json(report))
     else:

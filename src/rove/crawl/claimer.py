@@ -101,7 +101,7 @@ class Claimer:
                 room = min(room, CLAIM_WHILE_SEEDING)
             claimed = await self._claim(room)
             if claimed < room:
-                await self._wait_until_due()
+                await self._wait_until_due(has_claimed=claimed > 0)
             elif is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
 
@@ -167,11 +167,15 @@ class Claimer:
             self.give_back_queue()
         return len(leases)
 
-    async def _wait_until_due(self) -> None:
+    async def _wait_until_due(self, *, has_claimed: bool) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._frontier.next_due()
+        if due == 0 and self._pages_left is not None and not has_claimed:
+            # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
+            due = LONGEST_NAP
         is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
-        if due is None and is_idle and await self._all_seeds_loaded():
+        # Not only the seeds of the start: 'rove seeds add' may be loading more.
+        if due is None and is_idle and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:

@@ -19,7 +19,8 @@ NAMES = [name for names in COMMANDS.values() for name in names]
 def test_a_command_has_an_example(name: str) -> None:
     path = EXAMPLES / f"{name}.txt"
     assert path.exists(), f"add rove {name} to tests/examples.py and run 'make examples docs'"
-    commands = [shlex.split(line)[2:] for line in path.read_text().splitlines() if line.startswith("$ rove ")]
+    lines = [line.partition(" | ")[0] for line in path.read_text().splitlines()]
+    commands = [shlex.split(line)[2:] for line in lines if line.startswith("$ rove ")]
     assert commands and commands[0][0] == name
     for name, *words in commands:
         command = rove.get_command(click.Context(rove), name)

@@ -51,7 +51,7 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert set(record) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request", "blocked", "marks", "copies"),
+        *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
     assert record["not_accepted"] == {"too-deep": 3, "excluded": 4000}
