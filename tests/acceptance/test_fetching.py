@@ -187,6 +187,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
         )
     assert [result.returncode for result in results] == [0, 0], results
     assert proxy.connections == 0, "a proxy of the environment was used"
+    assert all(result.stderr.count("http_proxy and https_proxy in the environment: ignored") == 1 for result in results)
     assert set(web.urls) == {f"http://{name}" for name in pages}
     agents = {asked.headers["user-agent"] for asked in web.requests}
     assert agents == {

@@ -349,6 +349,22 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     assert await frontier.counts() == counts
 
 
+async def test_a_title_is_forgotten_and_nothing_else(harness: Harness) -> None:
+    frontier = await harness.open()
+    lease = await one_lease(frontier)
+    rows = [page_row(lease, f"http://a.test/{i}", i, title=f"t{i}", size=i) for i in range(3)]
+    await frontier.settle([visited(lease, DONE, requests=rows)])
+    before = await harness.reader().requests(lease.token)
+    backend = await harness.backend()
+    await backend.forget_titles([])
+    await backend.forget_titles([(lease.token, 0), (lease.token, 2), (lease.token + 1, 1)])
+    assert await harness.reader().requests(lease.token) == [
+        before[0].replace(title=""),
+        before[1],
+        before[2].replace(title=""),
+    ]
+
+
 # Records of robots.txt
 
 

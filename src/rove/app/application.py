@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from rove.app.limits_line import GIVEN, limits_line
 from rove.app.log_file import start_logging
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of
+from rove.app.proxies import proxy_note
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
@@ -116,6 +118,8 @@ class CrawlApp:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, options.log_level)
+                if note := proxy_note(os.environ):
+                    self._tell(note)
                 await control.begin_everywhere(backend.catalog)
             async with beside(control.follow_catalog(backend.catalog)):
                 return await self._run_until_end(data, remote, backend, control)

@@ -10,6 +10,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from rove.errors import StoreError
 from rove.harmless import one_line, some_lines
 from rove.humanize import utc_text
 
@@ -53,6 +54,10 @@ class LogFile(RotatingFileHandler):
 
 def start_logging(file: Path, level: str, *, takes_stderr: bool = False) -> None:
     """Write the log to a file, which is rotated."""
+    try:
+        handler = LogFile(file, takes_stderr=takes_stderr)
+    except OSError as error:
+        raise StoreError(f"the log {file} cannot be written: {error.strerror}") from error
     root = logging.getLogger("rove")
     root.setLevel(level.upper())
-    root.addHandler(LogFile(file, takes_stderr=takes_stderr))
+    root.addHandler(handler)

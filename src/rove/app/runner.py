@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ async def worker_processes(
     yield Supervisor(
         [
             WorkerOrder(
-                data_dir=str(context.data.root),
+                data_dir=os.fsencode(context.data.root),
                 remote=context.remote,
                 settings=context.settings,
                 run=context.run,

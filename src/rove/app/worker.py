@@ -46,7 +46,8 @@ log = logging.getLogger("rove.app.worker")
 class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a worker needs to know to start."""
 
-    data_dir: str
+    data_dir: bytes
+    """The path as the kernel knows it: JSON has no place for a name that is not UTF-8."""
     remote: Remote | None
     settings: Settings
     run: int
@@ -93,8 +94,9 @@ def main() -> None:
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
-    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level, takes_stderr=True)
     try:
+        log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.number)
+        start_logging(log_file, order.log_level, takes_stderr=True)
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)
@@ -122,7 +124,7 @@ class _Worker:
 
     def __init__(self, order: WorkerOrder) -> None:
         self._order = order
-        self._data = DataDir(Path(order.data_dir))
+        self._data = DataDir(Path(os.fsdecode(order.data_dir)))
         self._process = 0
         self._crawl: Crawl | None = None
         self._is_paused = order.is_paused

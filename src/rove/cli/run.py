@@ -24,8 +24,11 @@ from rove.resources.runtime import tune_process
 _LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages", Ending.MAX_DURATION: "--max-duration"}
 
 
-def run_crawl(options: CrawlOptions) -> int:
-    """Crawl, shut down at the first signal, and return the exit code."""
+def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
+    """Crawl, shut down at the first signal, and return the exit code.
+
+    Without `can_resume`, nothing is said about continuing the crawl.
+    """
     console = crawl_console(quiet=options.quiet)
 
     async def watch(runner: Runner, context: RunContext) -> None:
@@ -41,7 +44,8 @@ def run_crawl(options: CrawlOptions) -> int:
     def end_at_once(number: int) -> None:
         app.kill()
         console.show_cursor()
-        console.print(f"stopped at once; continue with: {_resume_command(options)}")
+        advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
+        console.print(f"stopped at once{advice}")
         os._exit(128 + number)
 
     signals = StopSignals(stop, end_at_once)
@@ -57,11 +61,11 @@ def run_crawl(options: CrawlOptions) -> int:
         return 130
     if isinstance(result, Ending):
         console.print(f"{result} before the crawl began; nothing was fetched")
-        if DataDir(options.data_dir).holds_crawl:
+        if can_resume and DataDir(options.data_dir).holds_crawl:
             console.print(f"continue with: {_resume_command(options)}")
         ending = result
     else:
-        _print_summary(console, options, result)
+        _print_summary(console, options, result, can_resume=can_resume)
         ending = result.ending
     if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
@@ -79,7 +83,7 @@ def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_sec
     )
 
 
-def _print_summary(console: Console, options: CrawlOptions, summary: Summary) -> None:
+def _print_summary(console: Console, options: CrawlOptions, summary: Summary, *, can_resume: bool) -> None:
     counters, ending, pending = summary.counters, summary.ending, summary.counts.urls_pending
     console.print(
         f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
@@ -94,7 +98,7 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary) ->
         console.print(f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit")
     elif ending is Ending.EXHAUSTED and pending:
         console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
-    elif pending:
+    elif pending and can_resume:
         console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options)}")
 
 

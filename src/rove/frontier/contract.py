@@ -438,6 +438,9 @@ class Backend(Protocol):
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
         """Save the new locations of pages whose requests are in the ledger."""
 
+    async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
+        """Delete the titles of these requests, given by visit and number, from the ledger."""
+
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         """Save the new locations of texts of this node; skip those that have moved elsewhere since."""
 

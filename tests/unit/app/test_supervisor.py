@@ -33,7 +33,7 @@ FIRST_TIME = 'mkdir "$0.life.$number" 2>/dev/null'
 
 def order_of(number: int) -> WorkerOrder:
     return WorkerOrder(
-        data_dir="/data",
+        data_dir=b"/data",
         remote=Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine"),
         settings=Settings(
             email="me@crawler.test",

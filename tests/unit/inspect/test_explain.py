@@ -13,11 +13,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from rove.cli import webmasters
+from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
-from rove.frontier.runs import Participant
 from rove.harmless import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
@@ -652,24 +651,11 @@ def test_untrusted_text_is_escaped() -> None:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """Run `rove explain` on a crawl that runs on another machine."""
+    """Run `rove explain` on a running crawl."""
     reader = Reader([ROW])
-    running = Participant(
-        node="b:/data",
-        is_here=False,
-        process=1,
-        pid=1,
-        has_left=False,
-        is_paused=False,
-        pages=0,
-        pages_per_second=0.0,
-        in_flight=0,
-        since=10.0,
-        silent_for=1.0,
-    )
 
-    async def participants() -> list[Participant]:
-        return [running]
+    async def is_running() -> bool:
+        return True
 
     async def settings() -> Settings:
         return SETTINGS
@@ -681,16 +667,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         return []
 
     @asynccontextmanager
-    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+    async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
             catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
-            data=SimpleNamespace(in_use=lambda: False),
+            is_running=is_running,
         )
 
-    reader.participants = participants  # type: ignore[attr-defined]
-    monkeypatch.setattr(webmasters, "opened", opened)
+    monkeypatch.setattr(crawl_given, "opened", opened)
     return CliRunner().invoke(webmasters.explain, words)
 
 

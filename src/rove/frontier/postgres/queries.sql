@@ -816,6 +816,12 @@ FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset
     AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy)
 WHERE r.visit = e.visit AND r.seq = e.seq;
 
+-- name: forget_titles
+-- For a purge.
+UPDATE request AS r SET title = ''
+FROM unnest(:visits::bigint[], :seqs::smallint[]) AS e (visit, seq)
+WHERE r.visit = e.visit AND r.seq = e.seq;
+
 -- name: relocate_contents
 -- Skips texts that are no longer at the old location on this node.
 UPDATE content AS c SET domain = coalesce(e.domain, c.domain), visit = coalesce(e.visit, c.visit),
