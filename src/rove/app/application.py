@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
 from rove.config import settings_from_json
+from rove.crawl.backoff_wait import backoffs_end
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
@@ -25,15 +26,19 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend
+from rove.frontier.contract import Backend, FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.model.ledger import Counts
 from rove.policy.exclusions import whole_domains
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
-REPEAT_SECONDS = 10.0
+REPEAT_SECONDS = 60.0
 """News that several processes report within this time is shown once."""
 REVISION_SECONDS = 2.0
 """How often a crawl checks for changed settings."""
+
+MAX_FAILING_SHOWN = 1_000
+"""Failing domains that the summary of a run looks at."""
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +51,8 @@ class Summary:
     counters: Counters
     seconds: float
     counts: Counts
+    failing: Sequence[FailingDomain] = ()
+    """The sites that keep failing and have pending URLs, in the order in which they are tried again."""
 
 
 class CrawlApp:
@@ -57,11 +64,13 @@ class CrawlApp:
         *,
         say: Callable[[str], None],
         watch: Callable[[Runner, RunContext], Awaitable[None]],
+        outage_rules: OutageRules = DEFAULT_OUTAGE_RULES,
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
         self._say = say
         self._watch = watch
+        self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
 
     async def run(self) -> Summary:
@@ -104,9 +113,10 @@ class CrawlApp:
         settings = replace(settings_from_json(saved), **self._options.machine_settings).checked()
         log.info("rove %s starts in %s with %s", __version__, data.root, settings)
         await recover_store(data.warc)
+        earlier_runs = await backend.reader.runs()
         remaining_limits = RemainingLimits(
             limits=settings.limits,
-            seconds_before=crawled_seconds(await backend.reader.runs()) - settings.limits.seconds_before,
+            seconds_before=crawled_seconds(earlier_runs) - settings.limits.seconds_before,
             started=steady_seconds(),
         )
         processes = process_count(
@@ -127,6 +137,8 @@ class CrawlApp:
             run=run,
             remaining_limits=remaining_limits,
             fetches=fetches,
+            outage_rules=self._outage_rules,
+            backoffs_end=await backoffs_end(frontier, now=steady_seconds()) if earlier_runs else 0.0,
         )
 
     async def _run(self, context: RunContext) -> Summary:
@@ -137,7 +149,11 @@ class CrawlApp:
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
-            ending=ending, counters=runner.progress.snapshot(), seconds=seconds, counts=await context.frontier.counts()
+            ending=ending,
+            counters=runner.progress.snapshot(),
+            seconds=seconds,
+            counts=await context.frontier.counts(),
+            failing=await context.backend.reader.failing_domains(MAX_FAILING_SHOWN),
         )
 
     def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:

@@ -27,6 +27,7 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -50,6 +51,9 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """When the run began, by this machine's steady clock."""
     log_level: str
+    outage_rules: OutageRules
+    backoffs_end: float
+    """Until then, by this machine's steady clock, wait for sites that kept failing in an earlier run."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -136,6 +140,8 @@ class _Worker:
                         limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
                     on_news=self._tell,
+                    outage_rules=order.outage_rules,
+                    backoffs_end=order.backoffs_end,
                 ) as crawl:
                     ending = await self._run(crawl)
             finally:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from functools import partial
 from typing import TextIO, cast
 
 import uvloop
 from rich.console import Console
 
-from rove.app.application import CrawlApp, Summary
+from rove.app.application import CrawlApp
 from rove.app.panel import Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
+from rove.cli.conclusion import conclude
 from rove.cli.options import DEFAULT_DATA_DIR
 from rove.cli.terminal import SafeOutput, StopSignals
 from rove.crawl.shutdown import Ending
-from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
-
-_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max-duration TIME"}
 
 
 def run_crawl(options: CrawlOptions) -> int:
@@ -51,10 +50,12 @@ def run_crawl(options: CrawlOptions) -> int:
         summary = uvloop.run(app.run())
     except KeyboardInterrupt:
         return 130
-    _print_summary(console, options, summary)
+    conclusion = conclude(summary, partial(_resume_command, options))
+    for line in conclusion.lines:
+        console.print(line)
     if signals is not None and signals.received is not None and summary.ending is Ending.STOPPED:
         return 128 + signals.received
-    return 0
+    return conclusion.exit_code
 
 
 def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
@@ -66,25 +67,6 @@ def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
         delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
     )
-
-
-def _print_summary(console: Console, options: CrawlOptions, summary: Summary) -> None:
-    counters, ending, pending = summary.counters, summary.ending, summary.counts.urls_pending
-    console.print(
-        f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
-        f"{counters.requests:,} requests in {seconds_text(summary.seconds)} "
-        f"({counters.pages / max(summary.seconds, 0.001):.1f} pages/s)"
-    )
-    limit = _LIMIT_OPTIONS.get(ending, "")
-    was_reached_before = (ending is Ending.MAX_PAGES and not counters.pages) or (
-        ending is Ending.MAX_DURATION and summary.seconds < 1
-    )
-    if was_reached_before:
-        console.print(f"an earlier run reached this limit; to continue, set a new one with {limit}")
-    elif ending is Ending.EXHAUSTED and pending:
-        console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
-    elif pending:
-        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options, limit)}")
 
 
 def _resume_command(options: CrawlOptions, limit: str = "") -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from rove.crawl.backoff_wait import BackoffWait
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
+from rove.crawl.outage import OutageWatch
 from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
+from rove.model.visits import Lease
 from rove.policy.constants import VISIT_BUDGET
 from rove.urls.origin import origin_of
 
@@ -31,14 +34,19 @@ class Claimer:
         self,
         context: CrawlContext,
         writer: BatchWriter,
+        outage: OutageWatch,
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
+        backoffs: BackoffWait,
     ) -> None:
         """`all_seeds_loaded` tells whether the frontier has all seeds that it will ever get."""
         self._context = context
         self._frontier = context.frontier
         self._writer = writer
+        self._outage = outage
+        self._is_probing = False
+        self._backoffs = backoffs
         self._remaining_limits = remaining_limits
         self._check_seeds_loaded = all_seeds_loaded
         self._seeds_loaded = False
@@ -80,17 +88,34 @@ class Claimer:
         while not shutdown.has_begun:
             self._woken.clear()
             room = 0 if await self._must_pause() else self._room()
+            if self._outage.is_offline:
+                await self._probe(room)
+                await self._nap(LONGEST_NAP)
+                continue
+            self._is_probing = False
             if room <= 0:
                 await self._nap(LONGEST_NAP)
                 continue
             is_seeding = not await self._all_seeds_loaded()
             if is_seeding:
                 room = min(room, CLAIM_WHILE_SEEDING)
-            claimed = await self._claim(room)
+            claimed = await self._claim(self._frontier.claim(room))
             if claimed < room:
                 await self._wait_until_due()
             elif is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
+
+    async def _probe(self, room: int) -> None:
+        """Visit a few domains if it is time to find out whether sites respond again."""
+        if not self._is_probing:
+            self._is_probing = True
+            self.give_back_queue()
+        count = min(room, self._outage.probes_due())
+        if count <= 0:
+            return
+        claimed = await self._claim(self._frontier.claim_among(self._outage.probed, count))
+        if claimed or await self._claim(self._frontier.claim(count)):
+            self._outage.note_probe()
 
     async def _must_pause(self) -> bool:
         """Whether to claim nothing now, however much room there is."""
@@ -115,7 +140,8 @@ class Claimer:
         """Return how many domains to claim: enough for the slots and a short queue, within the page limit."""
         allowed, queued = self._context.pressure.throttle.allowed, self._queue.qsize()
         max_unsettled = MAX_UNSETTLED_BATCHES * self._context.batch_size
-        if not allowed or queued > allowed // 8 or self._writer.unsettled >= max_unsettled:
+        is_full = self._writer.unsettled >= max_unsettled or self._outage.is_full
+        if not allowed or queued > allowed // 8 or is_full:
             return 0
         claimed = queued + self._context.progress.in_flight
         room = allowed + max(allowed // 4, 1) - claimed
@@ -125,10 +151,10 @@ class Claimer:
             room = min(room, self._pages_left - claimed - self._writer.unsettled)
         return min(room, MAX_CLAIM)
 
-    async def _claim(self, room: int) -> int:
-        """Claim up to this many domains, with the robots.txt records of their URLs; return how many."""
+    async def _claim(self, claiming: Awaitable[list[Lease]]) -> int:
+        """Claim domains, with the robots.txt records of their URLs; return how many."""
         claimed_at = self._context.clock()
-        leases = await self._frontier.claim(room)
+        leases = await claiming
         returned_at = self._context.clock()
         claimed = {
             lease.domain: HeldLease(
@@ -154,11 +180,11 @@ class Claimer:
 
     async def _wait_until_due(self) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
-        due = await self._frontier.next_due()
-        is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
-        if due is None and is_idle and await self._all_seeds_loaded():
+        due = await self._backoffs.next_due()
+        unfinished = self._queue.qsize() + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
+        if due is None and not unfinished and await self._all_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
-            due = await self._frontier.next_due()
+            due = await self._backoffs.next_due()
             if due is None and not self._woken.is_set():
                 self._context.shutdown.begin(Ending.EXHAUSTED)
                 return

@@ -176,6 +176,19 @@ class VisitRecord:
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
         )
 
+    def disregard(self) -> None:
+        """Forget what the visit seems to say about its domain, because no site responded at that time.
+
+        The requests stay, and so does the ordinary delay after them.
+        """
+        self.settled = {f: settled for f, settled in self.settled.items() if settled.state is UrlState.BLOCKED}
+        self.deferred.clear()
+        self.links.clear()
+        self.not_accepted.clear()
+        self._origins.clear()
+        self.answers.failure = None
+        self.requests = [row.replace(settlement=Settlement.OFFLINE) for row in self.requests]
+
     def pacing(self, delay: float) -> PacingDecision:
         """Decide from the responses so far how long to leave the domain alone; `delay` is the chosen delay."""
         return decide_pacing(self.answers, self.lease.pace, max(delay, self.lease.crawl_delay))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Protocol
 
-from rove.frontier.contract import DomainRecord, UrlRecord
+from rove.frontier.contract import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.rows.origins import decompressed, origin_record
-from rove.frontier.rows.records import domain_record, url_record
+from rove.frontier.rows.records import domain_record, failing_domain, url_record
 from rove.frontier.runs import Participant, Run
 from rove.model.ledger import Content, Counts, RequestKind, RequestRow
 from rove.model.visits import OriginRecord
@@ -39,6 +39,9 @@ class CrawlTables(Protocol):
 
     async def domain(self, id: int) -> list[Any]:
         """Return the row of one domain, if it exists."""
+
+    async def failing_domains(self, limit: int) -> list[Any]:
+        """Return the rows of the domains that keep failing."""
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
@@ -72,6 +75,9 @@ class CrawlReader:
     async def domain(self, id: int) -> DomainRecord | None:
         rows = await self._tables.domain(id)
         return domain_record(rows[0]) if rows else None
+
+    async def failing_domains(self, limit: int) -> list[FailingDomain]:
+        return [failing_domain(row) for row in await self._tables.failing_domains(limit)]
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         return [origin_record(row) for row in await self._tables.origins(list(keys))]

@@ -120,7 +120,7 @@ def decide_pacing(answers: Answers, before: Pace, delay: float) -> PacingDecisio
         (SLOWNESS * answers.last_seconds, DelaySource.SLOW),
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
     )
-    pace = Pace(backoff=backoff, repeats=repeats)
+    pace = Pace(backoff=backoff, repeats=repeats, answered=True)
     return PacingDecision(pace=pace, pause=pause, reason=reason)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 from rove.frontier.contract import Policy
@@ -61,7 +62,23 @@ class PostgresClaiming:
             if domain.id in urls
         ]
 
+    async def claim_among(self, domains: Sequence[int], limit: int, process: int) -> list[Lease]:
+        """Lease up to `limit` of these domains that are due, each with its first URLs."""
+        try:
+            leased, urls = await self._database.transaction(
+                "claim", partial(self._claim_among, domains, limit, process), again=False
+            )
+        except WasLost:
+            return []
+        return [domain.lease(urls[domain.id]) for domain in leased if domain.id in urls]
+
     # Everything below runs inside a transaction.
+
+    async def _claim_among(
+        self, domains: Sequence[int], limit: int, process: int, session: Session
+    ) -> tuple[list[LeasedDomain], Urls]:
+        leased = await self._lease("lease_among", session, limit, process, domains=list(domains))
+        return leased, await self._urls_of(session, leased)
 
     async def _claim(
         self, limit: int, process: int, bound: int, fresh_bound: int | None, session: Session
@@ -69,15 +86,18 @@ class PostgresClaiming:
         """Lease domains; return those that were never leased before, the others, and the first URLs of all."""
         fresh, others = [], []
         if fresh_bound is not None:
-            fresh = await self._lease("lease_fresh", session, fresh_bound, limit, process)
+            fresh = await self._lease("lease_fresh", session, limit, process, bound=fresh_bound)
         if len(fresh) < limit:
-            others = await self._lease("lease", session, bound, limit - len(fresh), process)
+            others = await self._lease("lease", session, limit - len(fresh), process, bound=bound)
         return fresh, others, await self._urls_of(session, [*fresh, *others])
 
-    async def _lease(self, query: str, session: Session, bound: int, limit: int, process: int) -> list[LeasedDomain]:
+    async def _lease(
+        self, query: str, session: Session, limit: int, process: int, **which: int | list[int]
+    ) -> list[LeasedDomain]:
+        """Run one of the queries that lease domains; `which` are the parameters that only this one has."""
         rows = await session.fetch(
             query,
-            bound=bound,
+            **which,
             latest=self._clock.latest(),
             limit=limit,
             budget=round(self._policy.budget * 1000),

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from rove.frontier.contract import DomainRecord, Exclusion, SeedSource, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, FailingDomain, SeedSource, UrlRecord
+from rove.frontier.rows.visits import pace_from
 from rove.frontier.runs import Participant
 from rove.model.urls import UrlState
-from rove.model.visits import Pace
 
 T = TypeVar("T", Exclusion, Participant, SeedSource, UrlRecord)
 
@@ -21,7 +21,7 @@ def url_record(row: Iterable[Any]) -> UrlRecord:
 
 def domain_record(row: Sequence[Any]) -> DomainRecord:
     """Build a domain from a row of domain_record."""
-    id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, pending, *flags = row
+    id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, answered, pending, *flags = row
     is_leased, is_excluded, is_capped = map(bool, flags)
     return DomainRecord(
         id=id,
@@ -29,12 +29,18 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         ready_in=None if ready_in is None else ready_in / 1000,
         free_in=free_in / 1000,
         crawl_delay=crawl_delay / 1000,
-        pace=Pace(backoff=backoff / 1000, failures=failures, repeats=repeats / 1000),
+        pace=pace_from(backoff, failures, repeats, answered),
         pending=pending,
         is_leased=is_leased,
         is_excluded=is_excluded,
         is_capped=is_capped,
     )
+
+
+def failing_domain(row: Sequence[Any]) -> FailingDomain:
+    """Build a failing domain from a row of failing_domains."""
+    name, pending, ready_in, error = row
+    return FailingDomain(name=name, pending=pending, ready_in=ready_in / 1000, error=error or "")
 
 
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from rove.frontier.contract import Policy
 from rove.frontier.counters import count_empty_leases
@@ -17,10 +18,10 @@ from rove.model.visits import Lease
 
 
 def claim(
-    database: SqliteDatabase, limit: int, *, turns: FreshFirst, policy: Policy, process: int, now: int
+    database: SqliteDatabase, find_due: Callable[[int], list[Row]], *, policy: Policy, process: int, now: int
 ) -> list[Lease]:
-    """Lease up to `limit` due domains."""
-    due = _due(database, limit, turns, now)
+    """Lease the due domains that `find_due` returns, given the time."""
+    due = find_due(now)
     if not due:
         return []
     last = database.execute("next_number", name="visits", count=len(due))[0][0]
@@ -46,8 +47,8 @@ def claim(
     return [domain.lease(urls[domain.id]) for domain in domains if domain.id in urls]
 
 
-def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:
-    """Return the rows of the domains to lease; fresh ones come first if it is their turn."""
+def longest_due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:
+    """Return the rows of the domains to lease, longest due first; fresh ones come first if it is their turn."""
     fresh: list[Row] = []
     if turns.takes_turn():
         fresh = database.execute("due_fresh", now=now, limit=limit)
@@ -57,6 +58,11 @@ def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> l
     taken = {row[0] for row in fresh}
     due = database.execute("due", now=now, limit=limit)
     return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
+
+
+def due_among(database: SqliteDatabase, domains: Sequence[int], limit: int, now: int) -> list[Row]:
+    """Return the rows of those of these domains that are due, up to `limit` of them."""
+    return database.batch("due_among", list(domains), now=now, limit=limit)[:limit]
 
 
 def _head_urls(database: SqliteDatabase, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:
