@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.shutdown import Ending, wait_for_event
@@ -28,8 +30,10 @@ GATHER_SECONDS = 0.02
 """Wait this long before a check, so that visits that fail together are judged together."""
 SETTLE_SECONDS = 5.0
 """A visit that is held back is settled this long before the deadline of its lease."""
-MAX_PROBED = 1_000
-"""Domains remembered for probes."""
+MAX_WITNESSES = 1_000
+"""Domains remembered that responded before and fail now."""
+PROBE_CANDIDATES = 20
+"""A probe visits some of this many domains."""
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +61,11 @@ class OutageWatch:
         self._began: float | None = None
         """When the first visit without a response ended, since the last response."""
         self._witnesses: dict[int, None] = {}
+        """Domains that had responded to their last visit, and now failed."""
         self._strangers: set[int] = set()
         self.is_offline = False
+        self._back_since = -math.inf
+        """When a site responded again after the last outage."""
         self._probes = 0
         self._next_probe = 0.0
         self._woken = asyncio.Event()
@@ -80,8 +87,8 @@ class OutageWatch:
 
     @property
     def probed(self) -> Sequence[int]:
-        """The domains to probe: they responded before, and fail now."""
-        return list(self._witnesses)
+        """The domains to probe: they responded before, and fail now. Those that failed longest ago come first."""
+        return list(islice(self._witnesses, PROBE_CANDIDATES))
 
     def probes_due(self) -> int:
         """Return how many domains to visit now, to find out whether the connection is back."""
@@ -94,12 +101,15 @@ class OutageWatch:
 
     def take(self, record: VisitRecord) -> None:
         """Take a finished visit: settle it, disregard it, or hold it back."""
-        if record.answers.has_answered:
-            self._note_answer()
-        elif record.answers.failure is not None:
+        self._heed_answers()
+        if not record.answers.ends_in_silence:
+            self._writer.put(record)
+        elif record.request_began <= self._back_since:
+            self._disregard([record])  # its request was made during the outage
+        elif record.finished_at <= self._context.progress.last_answer:
+            self._writer.put(record)
+        else:
             self._note_failure(record)
-            return
-        self._writer.put(record)
 
     def close(self) -> None:
         """Disregard all visits that are held back, because the crawl ends before the cause is known."""
@@ -111,6 +121,7 @@ class OutageWatch:
             await wait_for_event(self._woken, CHECK_SECONDS) if self._is_open else await self._woken.wait()
             self._woken.clear()
             await asyncio.sleep(GATHER_SECONDS)
+            self._heed_answers()
             self._release_overdue()
             if self._is_open:
                 await self._judge()
@@ -124,16 +135,18 @@ class OutageWatch:
         now = self._clock()
         if self._began is None:
             return  # a site has responded while the frontier was read
+        # The visit that brought the first response may not be settled yet.
+        answered = max(reach.answered, int(self._context.progress.last_answer > -math.inf))
         if self.is_offline:
-            if is_hopeless(answered=reach.answered, started=self._started, now=now, rules=self._rules):
+            if is_hopeless(answered=answered, started=self._started, now=now, rules=self._rules):
                 self._context.shutdown.begin(Ending.UNREACHABLE)
             return
-        held_witnesses = sum(record.lease.pace.is_responding for record in self._held)
+        held_witnesses = sum(map(_is_witness, self._held))
         cause = cause_of(
             Silence(began=self._began, witnesses=len(self._witnesses), strangers=len(self._strangers)),
             now=now,
             domains=reach.domains,
-            answered=reach.answered,
+            answered=answered,
             possible_witnesses=reach.responding - held_witnesses,
             rules=self._rules,
         )
@@ -150,29 +163,36 @@ class OutageWatch:
         log.warning("%d domains that had answered fail, and %d others", len(self._witnesses), len(self._strangers))
         self._disregard(self._take_held())
 
-    def _note_answer(self) -> None:
-        """A site has responded, so the connection works."""
-        if self._began is None:
+    def _heed_answers(self) -> None:
+        """End the silence if a site has responded since it began."""
+        answer = self._context.progress.last_answer
+        if self._began is None or answer <= self._began:
             return
         if self.is_offline:
             self.is_offline = False
+            self._back_since = answer
             self._on_news(f"Sites answer again after {seconds_text(self._silent_for())}; the crawl goes on.")
-        held = self._take_held()
+        earlier = [record for record in self._held if record.finished_at <= answer]
+        later = [record for record in self._held if record.finished_at > answer]
         # If so many failed at once, the connection was lost for a moment.
         if len(self._witnesses) >= self._rules.witnesses:
-            self._disregard(held)
+            self._disregard(earlier)
         else:
-            self._settle(held)
+            self._settle(earlier)
         self._began = None
         self._witnesses.clear()
         self._strangers.clear()
+        self._held = []
+        for record in later:
+            self._note_failure(record)
 
     def _note_failure(self, record: VisitRecord) -> None:
         if self._began is None:
             self._began = record.finished_at
         domain = record.lease.domain
-        if record.lease.pace.is_responding:
-            if len(self._witnesses) < MAX_PROBED:
+        if _is_witness(record):
+            self._witnesses.pop(domain, None)
+            if len(self._witnesses) < MAX_WITNESSES:
                 self._witnesses[domain] = None
         elif len(self._strangers) < self._rules.max_held:
             self._strangers.add(domain)
@@ -202,3 +222,8 @@ class OutageWatch:
 
     def _silent_for(self) -> float:
         return 0.0 if self._began is None else self._clock() - self._began
+
+
+def _is_witness(record: VisitRecord) -> bool:
+    """Whether the domain responded to its last visit, or earlier in this one."""
+    return record.lease.pace.is_responding or record.answers.has_answered

@@ -12,6 +12,7 @@ import pytest
 
 from rove.crawl.loop import Crawl
 from rove.crawl.shutdown import Ending
+from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
 from rove.model.outcomes import FailureKind, Outcome
 from rove.policy.outage import OutageRules
@@ -260,3 +261,51 @@ async def test_a_crawl_that_was_resumed_waits_for_failing_sites_until_a_fixed_ti
     assert await workspace.states() == dict.fromkeys(script, "done")
     (told,) = workspace.news
     assert told.startswith("Only sites that kept failing are left. Waiting for them until 20") and told.endswith("Z.")
+
+
+async def test_a_page_that_fails_after_its_robots_txt_was_answered_counts_against_nobody(workspace: Workspace) -> None:
+    """The connection is lost in the middle of the visits."""
+    script = script_of(hosts=HOSTS, pages=1)
+    web = await opened(workspace, FragileWeb(script))
+    lost = asyncio.Event()
+
+    async def lose(request: Request) -> None:
+        if not request.url.text.endswith("/robots.txt"):
+            await lost.wait()
+
+    web.before_answer = lose
+    async with running(workspace, outage_rules=FAST, concurrency=HOSTS) as (_, task):
+        await until(lambda: web.answered == HOSTS)
+        web.is_cut_off = lambda url: True
+        lost.set()
+        await until(lambda: NOTICED in workspace.news)
+        web.is_cut_off = lambda url: False
+        assert await task is Ending.EXHAUSTED
+    assert await against_domains(workspace) == []
+    assert await workspace.states() == dict.fromkeys(script, "done")
+    assert len(web.requested) - len(web.pages_requested) == HOSTS, "each robots.txt is requested once"
+
+
+async def test_a_request_that_outlasts_the_outage_counts_against_nobody(workspace: Workspace) -> None:
+    """It hangs until after the first answer of another site, and then fails."""
+    web = await opened(workspace, FragileWeb(script_of()))
+    is_over = asyncio.Event()
+    hanging: list[str] = []
+
+    async def hang(request: Request) -> None:
+        if NOTICED in workspace.news and not hanging:
+            hanging.append(request.url.text)
+            await is_over.wait()
+
+    web.before_answer = hang
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (_, task):
+        await until(lambda: web.answered >= 3 * HOSTS)
+        web.is_cut_off = lambda url: True
+        await until(lambda: bool(hanging))
+        web.is_cut_off = lambda url: url in hanging
+        await until(lambda: len(workspace.news) == 2)
+        is_over.set()
+        await until(lambda: web.requested.count(hanging[0]) == 2)
+        web.is_cut_off = lambda url: False
+        assert await task is Ending.EXHAUSTED
+    assert await against_domains(workspace) == []
