@@ -72,6 +72,7 @@ def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[li
 
 
 def _failing_sites(failing: Sequence[FailingDomain], now: float) -> list[str]:
+    verb = "keeps" if len(failing) == 1 else "keep"
     errors = Counter(site.error for site in failing if site.error)
     why = f" ({_commonest(errors)})" if errors else ""
     next_tries = ", ".join(
@@ -79,7 +80,7 @@ def _failing_sites(failing: Sequence[FailingDomain], now: float) -> list[str]:
     )
     more = f", and {len(failing) - SITES_SHOWN:,} more" if len(failing) > SITES_SHOWN else ""
     return [
-        f"Nothing is left but {counted(len(failing), 'site')} that keep failing{why}.",
+        f"Nothing is left but {counted(len(failing), 'site')} that {verb} failing{why}.",
         f"Next tries: {next_tries}{more}.",
     ]
 

@@ -29,6 +29,7 @@ from rove.cli.options import (
 from rove.cli.run import run_crawl
 from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Settings, parse_duration
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
@@ -172,7 +173,9 @@ network = partial(option, group=NETWORK)
 )
 @network("--strict-tls", **FLAG, help="Refuse invalid certificates and old TLS versions instead of marking the pages.")
 @network("--allow-private-addresses", **FLAG, help="Allow loopback, private, link-local and reserved addresses.")
-def crawl(**given: Any) -> int:
+@click.pass_context
+def crawl(context: click.Context, /, **given: Any) -> int:
     """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input)."""
     given["drop_params"] = parse_names(given["drop_params"])
-    return run_crawl(CrawlOptions(**fields_given(CrawlOptions, given), settings=fields_given(Settings, given)))
+    options = CrawlOptions(**fields_given(CrawlOptions, given), settings=fields_given(Settings, given))
+    return run_crawl(options, outage_rules=context.find_object(OutageRules) or DEFAULT_OUTAGE_RULES)

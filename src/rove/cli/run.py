@@ -19,10 +19,11 @@ from rove.cli.conclusion import conclude
 from rove.cli.options import DEFAULT_DATA_DIR
 from rove.cli.terminal import SafeOutput, StopSignals
 from rove.crawl.shutdown import Ending
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.resources.runtime import tune_process
 
 
-def run_crawl(options: CrawlOptions) -> int:
+def run_crawl(options: CrawlOptions, *, outage_rules: OutageRules = DEFAULT_OUTAGE_RULES) -> int:
     """Crawl, shut down at the first signal, and return the exit code."""
     console = Console(file=cast(TextIO, SafeOutput(sys.stderr)), highlight=False, soft_wrap=True, markup=False)
     signals: StopSignals | None = None
@@ -45,7 +46,7 @@ def run_crawl(options: CrawlOptions) -> int:
         await panel_of(console, runner, context).show()
 
     tune_process()
-    app = CrawlApp(options, say=console.print, watch=watch)
+    app = CrawlApp(options, say=console.print, watch=watch, outage_rules=outage_rules)
     try:
         summary = uvloop.run(app.run())
     except KeyboardInterrupt:

@@ -92,7 +92,10 @@ class OutageWatch:
 
     def probes_due(self) -> int:
         """Return how many domains to visit now, to find out whether the connection is back."""
-        return self._rules.probes if self._clock() >= self._next_probe else 0
+        if self._clock() < self._next_probe:
+            return 0
+        self._context.fetcher.forget_failures()
+        return self._rules.probes
 
     def note_probe(self) -> None:
         """Wait longer until the next probe."""
@@ -176,6 +179,7 @@ class OutageWatch:
         later = [record for record in self._held if record.finished_at > answer]
         # If so many failed at once, the connection was lost for a moment.
         if len(self._witnesses) >= self._rules.witnesses:
+            self._context.fetcher.forget_failures()
             self._disregard(earlier)
         else:
             self._settle(earlier)
