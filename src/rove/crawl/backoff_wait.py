@@ -10,11 +10,14 @@ from rove.humanize import utc_text
 
 LONGEST_WAIT = 3_600.0
 """A crawl that was resumed waits for failing sites that are tried again within this time."""
+SLACK = 1.0
+"""The two clocks are compared at different moments."""
 
 
 async def backoffs_end(frontier: Frontier, *, now: float) -> float:
     """Return when the last of the failing sites that are worth waiting for is due; `now` if there is none."""
-    return now + (await frontier.last_backoff(within=LONGEST_WAIT) or 0.0)
+    last = await frontier.last_backoff(within=LONGEST_WAIT)
+    return now if last is None else now + last + SLACK
 
 
 class BackoffWait:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rove.crawl.backoff_wait import backoffs_end
 from rove.crawl.loop import Crawl
 from rove.crawl.shutdown import Ending
 from rove.fetch.contract import Request
@@ -253,11 +254,10 @@ async def test_a_crawl_that_was_resumed_waits_for_failing_sites_until_a_fixed_ti
     await opened(workspace, web, hosts=1, delay=0.0)
     assert await workspace.run() is Ending.EXHAUSTED, "it does not wait in its first run"
     await workspace.rows("UPDATE domain SET ready_at = ready_at + 2000")
-    left = await workspace.frontier.last_backoff(within=3_600.0)
-    assert left is not None
+    backoffs_over = await backoffs_end(workspace.frontier, now=steady_seconds())
     web.is_cut_off = lambda url: False
     await workspace.open(delay=0.0)
-    assert await workspace.run(backoffs_end=steady_seconds() + left) is Ending.EXHAUSTED
+    assert await workspace.run(backoffs_end=backoffs_over) is Ending.EXHAUSTED
     assert await workspace.states() == dict.fromkeys(script, "done")
     (told,) = workspace.news
     assert told.startswith("Only sites that kept failing are left. Waiting for them until 20") and told.endswith("Z.")
