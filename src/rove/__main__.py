@@ -1,7 +1,11 @@
-"""`rove` and `python -m rove`: run a command, print its error as one sentence and set the exit code."""
+"""`rove` and `python -m rove`: run a command, print its error as one sentence and set the exit code.
+
+An error may quote text from the web, so it is made harmless like everything that a command prints (cli/output.py).
+"""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -11,6 +15,7 @@ from contextlib import suppress
 import click
 
 from rove.errors import RoveError
+from rove.harmless import one_line, some_lines
 
 log = logging.getLogger("rove")
 log.addHandler(logging.NullHandler())
@@ -39,6 +44,9 @@ def open_standard_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a title may hold letters that the locale does not have
 
 
 def run(arguments: list[str]) -> int:
@@ -53,7 +61,7 @@ def run(arguments: list[str]) -> int:
             log.error("%s", error, exc_info=error)
         return _fail(str(error), error.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)
+        _print_error(some_lines(error.format_message()))
         return 2
     except click.exceptions.Abort:
         return 130
@@ -64,16 +72,21 @@ def run(arguments: list[str]) -> int:
         log.exception("unexpected error; this is a bug")
         has_log_file = any(isinstance(handler, logging.FileHandler) for handler in log.handlers)
         if not has_log_file:
-            traceback.print_exception(error)
+            _print_error(some_lines("".join(traceback.format_exception(error)).rstrip()))
         where = "see rove.log" if has_log_file else "see the traceback above"
         return _fail(f"unexpected {type(error).__name__}: {error} ({where})", 1)
     return code if isinstance(code, int) else 0
 
 
 def _fail(sentence: str, code: int) -> int:
-    with suppress(OSError, ValueError):  # the terminal may be closed
-        print(f"rove: {sentence}", file=sys.stderr)
+    _print_error(f"rove: {one_line(sentence)}")
     return code
+
+
+def _print_error(text: str) -> None:
+    with suppress(OSError, ValueError):  # the terminal may be closed
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def _command(error: click.UsageError) -> str:

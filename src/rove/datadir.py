@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from rove.errors import DiskFull, StoreError, UsageError, is_disk_full
+from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 
 ORPHAN_SECONDS = 60.0
 """How long a start waits for the workers of a supervisor that was killed."""
@@ -48,6 +48,11 @@ class DataDir:
         self._lock = root / "lock"
         self._workers_lock = root / "lock.workers"
         self._remote = root / "frontier.json"
+
+    @property
+    def holds_crawl(self) -> bool:
+        """Whether a crawl was created here, or this directory takes part in one."""
+        return self.frontier.exists() or self._remote.exists()
 
     def log_of(self, number: int) -> Path:
         """Return the log file of one of several workers."""
@@ -86,7 +91,8 @@ class DataDir:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the directory for this process; the kernel releases the lock however the process ends."""
-        ours = (self._lock, self._workers_lock, self.seeds, self.root, *self.root.parents)
+        stop = self._instruction(InstructionKind.STOP)
+        ours = (self._lock, self._workers_lock, stop, self.seeds, self.root, *self.root.parents)
         new = [path for path in ours if not path.exists()]
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -98,7 +104,7 @@ class DataDir:
             try:
                 yield
             finally:
-                if not self.frontier.exists() and not self._remote.exists():
+                if not self.holds_crawl:
                     _delete(new)  # no crawl was created
         finally:
             os.close(handle)
@@ -136,28 +142,71 @@ class DataDir:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"{self.root} is in use by a running crawl (process {self._holder()}); "
+                f"{self.root} is in use by a running crawl (process {self.holder}); "
                 "look at it with 'rove status', or choose another --data-dir"
             ) from None
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
 
-    def _holder(self) -> str:
+    @property
+    def holder(self) -> str:
+        """The id of the process that holds the directory, or held it last."""
         try:
             return self._lock.read_text().strip() or "unknown"
         except OSError:
             return "unknown"
 
+    def taken_at(self) -> int:
+        """Return when the directory was taken last, in nanoseconds; 0: never. Tells one start from the next."""
+        try:
+            return self._lock.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    # Instructions for this machine
+
+    def instructions(self) -> Instructions:
+        """Return what the owner has told the crawl on this machine. Raise OSError if that cannot be read."""
+        return Instructions(**{str(kind): self._read_instruction(kind) for kind in InstructionKind})
+
+    def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        """Tell the crawl on this machine something; None withdraws what it was told."""
+        path = self._instruction(kind)
+        try:
+            if instruction is None:
+                path.unlink(missing_ok=True)
+            else:
+                with _replacing(path.with_suffix(f".{instruction.id}"), path, mode=0o644) as file:
+                    file.write(instruction_text(instruction).encode())
+        except PermissionError as error:
+            raise UsageError(
+                f"no permission to change {path}; run the command as {_owner(self.root)}, who owns the crawl"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{path} cannot be changed: {error.strerror}") from error
+
+    def _instruction(self, kind: InstructionKind) -> Path:
+        return self.root / f"{kind}.json"
+
+    def _read_instruction(self, kind: InstructionKind) -> Instruction | None:
+        try:
+            return parse_instruction(self._instruction(kind).read_text(errors="replace"))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     # Seeds
 
-    def save_seeds(self, source: BinaryIO) -> Path:
+    def save_seeds(self, pieces: Iterable[bytes]) -> Path:
         """Copy seeds into the directory, so that a resumed crawl can load the rest; return the path of the copy."""
-        numbers = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
-        path = self.seeds / f"{max(numbers, default=0) + 1:04d}.txt"
         try:
             self.seeds.mkdir(exist_ok=True)
-            with _replacing(path.with_suffix(".partial"), path) as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            path = self._new_seeds()
+            try:
+                with _replacing(path.with_suffix(".partial"), path) as copy:
+                    copy.writelines(pieces)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
             folder = os.open(self.seeds, os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
@@ -168,6 +217,18 @@ class DataDir:
                 ) from error
             raise StoreError(f"the seeds cannot be copied to {self.seeds}: {error.strerror}") from error
         return path
+
+    def _new_seeds(self) -> Path:
+        """Create an empty file for a copy of seeds. Several commands may do this at once."""
+        numbers = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
+        number = max(numbers, default=0) + 1
+        while True:
+            path = self.seeds / f"{number:04d}.txt"
+            try:
+                path.touch(exist_ok=False)
+                return path
+            except FileExistsError:
+                number += 1
 
 
 @contextmanager
@@ -181,10 +242,18 @@ def _replacing(partial: Path, path: Path, mode: int = 0o666) -> Iterator[BinaryI
             file.flush()
             os.fsync(file.fileno())
         partial.rename(path)
-    except (OSError, KeyboardInterrupt):
+    except BaseException:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
+
+
+def _owner(path: Path) -> str:
+    """Return the name of the user who owns a file."""
+    try:
+        return path.owner()
+    except (OSError, KeyError):
+        return "the user"
 
 
 def _is_free(lock: Path, kind: int) -> bool:

@@ -27,6 +27,14 @@ class Unreachable(UsageError):
     """The frontier's database does not answer; it may later."""
 
 
+class Interrupted(RoveError):
+    """A signal ended the command before it had begun its work."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("stopped before the crawl began; nothing was fetched")
+        self.exit_code = 128 + number
+
+
 class FrontierError(RoveError):
     """The frontier's database failed."""
 

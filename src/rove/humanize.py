@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def counted(count: int, noun: str) -> str:
-    """Format a number of things.
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Format a number of things; `plural` is for nouns that take more than an s.
 
-    >>> counted(1, "page"), counted(1200, "page")
-    ('1 page', '1,200 pages')
+    >>> counted(1, "page"), counted(1200, "page"), counted(2, "fetch", "fetches")
+    ('1 page', '1,200 pages', '2 fetches')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def hash_text(hash: int | None) -> str | None:

@@ -11,7 +11,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     names = [
         item.callspec.params["scenario"]
         for item in request.session.items
-        if isinstance(item, pytest.Function) and item.path == request.path
+        if isinstance(item, pytest.Function) and item.path == request.path and "outcomes" in item.fixturenames
     ]
     folder = tmp_path_factory.mktemp("scenarios")
     with request.module.scenario.running(names, folder) as outcomes:

@@ -33,6 +33,18 @@ class Scenarios:
         """The names of all scenarios, to parametrize the test with."""
         return list(self._by_name)
 
+    def failures(self, name: str, rounds: int, folder: Path) -> list[BaseException]:
+        """Run one scenario many times, several at a time; return the exceptions of the rounds that failed."""
+
+        def run(number: int) -> None:
+            own_folder = folder / str(number)
+            own_folder.mkdir()
+            self._by_name[name](own_folder)
+
+        with ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as threads:
+            outcomes = [threads.submit(run, number) for number in range(rounds)]
+        return [failure for outcome in outcomes if (failure := outcome.exception()) is not None]
+
     @contextmanager
     def running(self, names: Sequence[str], folder: Path) -> Iterator[Outcomes]:
         """Start these scenarios, each with a folder of its own."""

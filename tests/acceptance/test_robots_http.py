@@ -102,7 +102,7 @@ def a_robots_txt_that_never_comes(tmp_path: Path) -> None:
 
 @scenario
 def redirects_of_a_robots_txt(tmp_path: Path) -> None:
-    """Five redirects are followed, also to other hosts. After more, there are no rules (RFC 9309, 2.3.1.2)."""
+    """Five redirects are followed inside the domain; another domain is requested only for its robots.txt."""
     robots: dict[str, Reply] = {}
     for hops in range(1, 7):
         host = f"hops{hops}.test"
@@ -112,11 +112,15 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
         robots[f"{host}/r{hops}"] = plain(RULES)
     robots |= {
         "across.test/robots.txt": to("http://one.elsewhere.test/robots.txt"),
-        "one.elsewhere.test/robots.txt": to("http://two.other.test/rules"),
-        "two.other.test/rules": plain(RULES),
-        "missing.test/robots.txt": to("http://two.other.test/nothing"),
-        "broken.test/robots.txt": to("http://two.other.test/broken"),
-        "two.other.test/broken": Reply("no", status=500),
+        "one.elsewhere.test/robots.txt": to("http://two.other.test/robots.txt"),
+        "two.other.test/robots.txt": plain(RULES),
+        "missing.test/robots.txt": to("http://without.test/robots.txt"),
+        "broken.test/robots.txt": to("http://five-hundred.test/robots.txt"),
+        "five-hundred.test/robots.txt": Reply("no", status=500),
+        "parked.test/robots.txt": to("http://two.other.test/?from=parked"),
+        "text.test/robots.txt": to("http://two.other.test/rules.txt"),
+        "ring1.test/robots.txt": to("http://ring2.test/robots.txt"),
+        "ring2.test/robots.txt": to("http://ring1.test/robots.txt"),
         "loop.test/robots.txt": to("/again"),
         "loop.test/again": to("/robots.txt"),
         "itself.test/robots.txt": to("/robots.txt"),
@@ -126,7 +130,8 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
         "nonsense.test/robots.txt": to("http://[/robots.txt"),
     }
     answers = with_pages(robots)
-    named = ("hops", "across", "missing", "broken", "loop", "itself", "hidden", "mail", "nonsense")
+    named = ["hops", "across", "missing", "broken", "loop", "itself", "hidden", "mail", "nonsense"]
+    named += ["parked", "text", "ring1"]
     urls = [url for url in both_pages(answers) if url.startswith(tuple(f"http://{n}" for n in named))]
     with site(answers) as web:
         excluded = write_lines(tmp_path / "exclude.txt", "never.test")
@@ -140,9 +145,16 @@ def redirects_of_a_robots_txt(tmp_path: Path) -> None:
     assert pages_of(web, "across.test") == {"/"}
     assert pages_of(web, "missing.test") == {"/", "/private"}
     assert pages_of(web, "broken.test") == set(), "an unreachable robots.txt forbids everything"
-    for host in ("loop.test", "itself.test"):
-        assert len(rules_asked(web, host)) == 6
+    assert pages_of(web, "text.test") == set(), "a text file at another path may hold rules that are not read"
+    for host in ("loop.test", "itself.test", "parked.test", "ring1.test"):
         assert pages_of(web, host) == {"/", "/private"}
+    assert (rules_asked(web, "loop.test"), rules_asked(web, "itself.test")) == (
+        ["/robots.txt", "/again"],
+        ["/robots.txt"],
+    )
+    for host in ("two.other.test", "without.test"):
+        assert [asked.path for asked in web.requests_to(host)] == ["/robots.txt"], "once, and nothing else"
+    assert {asked.path for asked in web.requests_to("one.elsewhere.test")} == {"/robots.txt"}
     for host in ("mail.test", "nonsense.test"):
         assert rules_asked(web, host) == ["/robots.txt"]
         assert pages_of(web, host) == {"/", "/private"}

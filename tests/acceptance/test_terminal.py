@@ -7,7 +7,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,18 +17,15 @@ import pytest
 
 from rove.cli.terminal import REPEAT_SECONDS
 from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
-from tests.acceptance.results import status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
-from tests.acceptance.small_web import ServedWeb, served
+from tests.acceptance.stopping import MAX_SECONDS, check_clean_end, launched, under_way, web_and_seeds
 
 scenario = Scenarios()
-REQUESTS_BEFORE = 25
-"""Requests after which the crawl is well under way."""
 OWN_TERMINAL = "fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
 """Makes standard input the controlling terminal, so that closing it sends SIGHUP."""
-MAX_SECONDS = 60.0
-"""A crawl stops within ten seconds on a quiet machine; only a hang may fail a test."""
+ROUNDS = 20
+"""Rounds of each scenario in the long test."""
 
 
 class Terminal:
@@ -98,47 +94,6 @@ def in_terminal(screen: Terminal, *arguments: object, setup: str = "", output: o
         yield process
 
 
-@contextmanager
-def launched(setup: str, *arguments: object, **streams: object) -> Iterator[Process]:
-    """Start a rove command after some Python has prepared its process; kill it at the end of the block."""
-    program = f"import fcntl, os, signal, sys, termios\n{setup}\nos.execv(sys.executable, sys.argv[1:])"
-    command = [sys.executable, "-m", "rove", *map(str, arguments)]
-    process: Process = subprocess.Popen(
-        [sys.executable, "-c", program, *command], text=True, start_new_session=True, **streams
-    )  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-@contextmanager
-def web_and_seeds(folder: Path) -> Iterator[tuple[ServedWeb, list[object]]]:
-    """Serve a small web; yield it with the words of a command that crawls it."""
-    with served(folder, hosts=12, profile="calm", knobs=["crawl_delay=0.2"]) as web:
-        seeds = web.write_seeds(folder / "seeds.txt")
-        yield web, ["crawl", seeds, *web.reach]
-
-
-def under_way(web: ServedWeb, more_than: int = REQUESTS_BEFORE) -> None:
-    wait_for(lambda: web.log.exists() and len(web.requests()) > more_than)
-
-
-def check_clean_end(process: Process, data: Path, code: int) -> None:
-    """Check that the crawl ended with this code, and that frontier, store and ledger agree."""
-    assert process.wait(MAX_SECONDS) == code
-    status = status_of(data)
-    assert status["running"] is False and status["domains"]["leased"] == 0
-    assert status["urls"]["pending"] > 0, "the crawl ended by itself, so nothing was shown"
-    assert not list((data / "warc").glob("*.open")), "a file is left open"
-    audit = rove("audit", "--data-dir", data)
-    assert audit.returncode == 0, audit.stdout
-    logs = "".join(path.read_text() for path in data.glob("rove*.log"))
-    assert "this is a bug" not in logs and "Traceback" not in logs, logs
-
-
 def check_closed_terminal(folder: Path, processes: int) -> None:
     data = folder / "data"
     with web_and_seeds(folder) as (web, words), terminal() as screen:
@@ -172,7 +127,7 @@ def nohup_outlives_the_terminal_and_obeys_sigterm(folder: Path) -> None:
         with in_terminal(screen, *words, *options, setup=setup, output=output) as process:
             under_way(web)
             screen.close()
-            under_way(web, len(web.requests()) + 20)
+            under_way(web, len(web.requests) + 20)
             process.terminate()
             check_clean_end(process, data, 128 + signal.SIGTERM)
 
@@ -187,7 +142,7 @@ def a_background_job_ignores_ctrl_c(folder: Path) -> None:
     ):
         under_way(web)
         process.send_signal(signal.SIGINT)
-        under_way(web, len(web.requests()) + 20)
+        under_way(web, len(web.requests) + 20)
         process.terminate()
         check_clean_end(process, data, 128 + signal.SIGTERM)
 
@@ -272,6 +227,25 @@ def closed_standard_streams_do_not_matter(folder: Path) -> None:
         check_clean_end(process, data, 128 + signal.SIGTERM)
 
 
+@scenario
+def a_command_whose_output_cannot_be_written_says_so_in_one_sentence(folder: Path) -> None:
+    (folder / "frontier.sqlite").touch()
+    commands: list[list[object]] = [["demo", "--hosts", 1], ["stop"], ["pause"], ["unpause"]]
+    with Path("/dev/full").open("w") as full:
+        for words in commands:
+            result = rove(*words, "--data-dir", folder, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            assert result.returncode == 1
+            assert result.stderr == "rove: the output cannot be written: No space left on device\n"
+
+
 @pytest.mark.parametrize("scenario", scenario.names)
 def test_terminal(scenario: str, outcomes: Outcomes) -> None:
     outcomes[scenario].result()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", scenario.names)
+def test_many_rounds(name: str, tmp_path: Path) -> None:
+    failures = scenario.failures(name, ROUNDS, tmp_path)
+    assert not failures, f"{len(failures)} of {ROUNDS} rounds failed: {failures[0]!r}"

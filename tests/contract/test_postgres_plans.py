@@ -21,8 +21,13 @@ from tests.contract.harness import PostgresHarness, connected
 
 SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
-COUNTED_INDEXES = {"count_leased": "domain_leased", "count_capped": "domain_capped"}
-"""Small indexes of leased or capped domains, which are read from end to end to count them."""
+COUNTED_INDEXES = {
+    "count_leased": "domain_leased",
+    "oldest_lease": "domain_leased",
+    "pages_and_leases": "domain_leased",
+    "count_capped": "domain_capped",
+}
+"""Small indexes of leased or capped domains, which are read from end to end."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
 BATCHES = {"Function Scan", "CTE Scan", "Result", "Values Scan", "WorkTable Scan"}
@@ -50,14 +55,20 @@ USED = {
     "insert_urls_beside": ["url_pkey: domain, fingerprint"],
     "raise_pending": [],
     "trim": ["url_pending: domain, priority", "url_pkey: domain, fingerprint"],
+    "count_worst": ["url_pending: domain, priority"],
+    "lock_crowded": ["domain_pkey: id"],
     "lower_pending": ["domain_pkey: id", "url_pending: domain"],
-    "known_domains": ["domain_pkey: id"],
+    "known_domains": ["url_pkey: domain"],
+    "count_wanted_robots": ["url_robots: domain"],
+    "insert_wanted_robots": [],
+    "rewant_robots": ["url_pkey: domain, fingerprint"],
     "url_states": ["url_pkey: domain, fingerprint"],
     "origins": ["origin_pkey: domain, origin"],
     "put_origins": [],
     "lengthen_delays": ["origin_pkey: domain", "domain_pkey: id"],
     "add_counters": [],
     "pages": [],
+    "pages_and_leases": ["domain_leased: "],
     "next_due": ["domain_due: ready_at"],
     "last_backoff": ["domain_due: ready_at"],
     "responding": ["domain_due: ready_at"],
@@ -76,6 +87,14 @@ USED = {
     "blocked_after": ["url_pkey: domain, fingerprint"],
     "reopen_urls": ["url_pkey: domain, fingerprint"],
     "add_to_pending": ["domain_pkey: id"],
+    "mark_seeds": ["url_pkey: domain, fingerprint"],
+    "seeds_after": ["url_seed: seed", "domain_pkey: id"],
+    "known_urls": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
+    "troubled_after": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
+    "troubled_of_domain": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
+    "retry_urls": ["url_pkey: domain, fingerprint"],
+    "retry_domains": ["domain_pkey: id"],
+    "retry_origins": ["origin_pkey: domain"],
     "domain_names_after": ["domain_pkey: id"],
     "domain_record": ["domain_pkey: id"],
     "save_robots_texts": [],
@@ -87,7 +106,9 @@ USED = {
     "requests_of_visit": ["request_pkey: visit"],
     "requests_before": ["request_pkey: visit, seq"],
     "requests_of_domain": ["request_of_domain: domain, visit, seq"],
-    "requests_elsewhere": ["request_elsewhere: other_domain, visit, seq"],
+    "requests_after": ["request_pkey: visit, seq"],
+    "requests_of_domain_before": ["request_of_domain: domain, visit, seq"],
+    "oldest_lease": ["domain_leased: "],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "relocate_pages": ["request_pkey: visit, seq"],
     "insert_contents": [],
@@ -178,10 +199,10 @@ async def _fill(connection: Any) -> None:
         INSERT INTO origin (domain, expires_at, crawl_delay, failures, origin, status, body)
         SELECT i, 0, 0, 0, 'http://d' || i, 'rules', '' FROM generate_series(1, 20000) AS i;
         INSERT INTO request (visit, domain, fingerprint, started, size, machine, seq,
-            status, truncated, kind, url, error, media_type, target, title, other_domain,
+            status, truncated, kind, url, error, media_type, target, title,
             content_hash, is_copy)
         SELECT i, i % 20000 + 1, i, 0, 0, 1, 0, 200, false, 'page', 'http://d/' || i, '', '',
-            '', '', CASE WHEN i % 100 = 0 THEN i % 20000 + 2 END, i % 50000, i >= 50000
+            '', '', i % 50000, i >= 50000
         FROM generate_series(1, 100000) AS i;
         INSERT INTO content (hash, sha1_64, domain, visit, machine, file, "offset", length)
         SELECT i, i, i, i, 1, 'f', i, 1 FROM generate_series(1, 50000) AS i;

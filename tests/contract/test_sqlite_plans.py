@@ -12,7 +12,7 @@ import pytest
 from rove.frontier.queries import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
-SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion")
+SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion", "retry")
 """Tables with few rows, or that are read whole only at the start."""
 KEYS = ("PRIMARY KEY", "domain_key (id=?)", "url_key (domain=? AND fingerprint=?)")
 READ_WHOLE = {
@@ -24,6 +24,7 @@ READ_WHOLE = {
     "seed_sources",
     "exclusions",
     "exclusion_history",
+    "retries",
     "has_table",
 }
 
@@ -85,14 +86,21 @@ def _is_scan(step: str) -> bool:
         ("count_ready", "domain_due"),
         ("pending_after", "url_pending"),
         ("trim", "url_pending"),
+        ("count_worst", "url_pending"),
+        ("crowded_domains", "domain_key"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
-        ("requests_elsewhere", "request_elsewhere"),
+        ("count_wanted_robots", "url_robots"),
+        ("requests_of_domain_before", "request_of_domain"),
+        ("oldest_lease", "domain_leased"),
         ("ledger", "request_of_domain"),
         ("lift_exclusions", "exclusion_in_force"),
         ("copies", "request_copies"),
         ("url_record", "url_key"),
         ("blocked_after", "url_key"),
+        ("seeds_after", "url_seed"),
+        ("troubled_after", "url_troubled"),
+        ("troubled_of_domain", "url_troubled"),
         ("domain_record", "domain_key"),
         ("domain_names_after", "domain_key"),
         ("set_crawl_delay", "domain_key"),
@@ -110,6 +118,7 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
         *("reopen_urls", "relocate_pages", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late", "due_among"),
+        *("known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

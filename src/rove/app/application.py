@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
 from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
+from rove.app.control import Control, StoppedInPreparation, beside
+from rove.app.limits_line import GIVEN, limits_line
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
 from rove.app.process import gate_of, start_logging
 from rove.app.recovery import recover_requests, recover_store
@@ -28,6 +31,7 @@ from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend, FailingDomain
 from rove.frontier.runs import crawled_seconds
+from rove.inspect.pauses import scope_options
 from rove.model.ledger import Counts
 from rove.policy.exclusions import whole_domains
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
@@ -54,6 +58,10 @@ class Summary:
     failing: Sequence[FailingDomain] = ()
     """The sites that keep failing and have pending URLs, in the order in which they are tried again."""
 
+    def followed_by(self, later: Summary) -> Summary:
+        """Return the summary of two runs, one after the other."""
+        return replace(later, counters=self.counters + later.counters, seconds=self.seconds + later.seconds)
+
 
 class CrawlApp:
     """One `rove crawl` or `rove join`."""
@@ -63,7 +71,7 @@ class CrawlApp:
         options: CrawlOptions,
         *,
         say: Callable[[str], None],
-        watch: Callable[[Runner, RunContext], Awaitable[None]],
+        watch: Callable[[Runner, RunContext], Coroutine[Any, Any, None]],
         outage_rules: OutageRules = DEFAULT_OUTAGE_RULES,
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
@@ -72,58 +80,103 @@ class CrawlApp:
         self._watch = watch
         self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
+        self._control: Control | None = None
 
-    async def run(self) -> Summary:
-        """Crawl until the end and return the summary."""
+    def stop(self) -> bool:
+        """Stop the crawl, or give up its preparation. Return whether it is running."""
+        return self._control is not None and self._control.stop()
+
+    def kill(self) -> None:
+        """Kill the worker processes, if there are any."""
+        if self._control is not None:
+            self._control.kill()
+
+    async def run(self) -> Summary | Ending:
+        """Crawl until the end and return the summary; only the ending if the crawl is stopped before it runs."""
         options, data = self._options, DataDir(self._options.data_dir)
         check_directory(options, data)
-        known = data.remote()
         remote = remote_given(data, options.frontier, options.crawl_name)
+        control = self._control = Control(data, scope_options(data, remote), say=self._say)
         backend = backend_for(data, remote, on_news=self._tell)
-        await check(options, backend)
-        with data.held():
-            try:
+        try:
+            with control.preparing():
+                await check(options, backend)
+            with data.held():
+                async with beside(control.follow_file()):
+                    return await self._prepare_and_run(data, remote, backend, control)
+        except StoppedInPreparation:
+            assert control.ending is not None, "the owner has stopped the crawl"
+            return control.ending
+
+    async def _prepare_and_run(
+        self, data: DataDir, remote: Remote | None, backend: Backend, control: Control
+    ) -> Summary:
+        options, known = self._options, data.remote()
+        try:
+            with control.preparing():
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
-                    await prepare(options, data, backend, identity=known.crawl if known else "")
+                    identity = known.crawl if known else ""
+                    await prepare(options, data, backend, identity=identity, say=self._say)
                 if remote is not None:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, options.log_level)
-                return await self._run_until_end(data, remote, backend)
-            finally:
-                await backend.close()
+                await control.begin_everywhere(backend.catalog)
+            async with beside(control.follow_catalog(backend.catalog)):
+                return await self._run_until_end(data, remote, backend, control)
+        finally:
+            await backend.close()
 
-    async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend) -> Summary:
+    async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend, control: Control) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""
-        counters, seconds = Counters(), 0.0
+        summary: Summary | None = None
+        given = [*self._options.settings, *self._options.limits, *self._options.machine_settings]
+        files = self._options.sources
+        sources = {name: f"from {files[name]}" if name in files else GIVEN for name in given}
         while True:
-            summary = await self._run(await self._begin_run(data, remote, backend))
-            counters += summary.counters
-            seconds += summary.seconds
+            try:
+                with control.preparing():
+                    context = await self._begin_run(data, remote, backend, sources)
+            except StoppedInPreparation:
+                if summary is None or control.ending is None:
+                    raise
+                return replace(summary, ending=control.ending)
+            sources = {}
+            run = await self._run(context, control)
+            summary = run if summary is None else summary.followed_by(run)
             if summary.ending is not Ending.CHANGED:
-                return replace(summary, counters=counters, seconds=seconds)
+                return summary
             self._say("the settings of the crawl were changed; continuing with the new ones")
 
-    async def _begin_run(self, data: DataDir, remote: Remote | None, backend: Backend) -> RunContext:
-        """Recover from earlier crashes and start a run with the settings in the catalog."""
+    async def _begin_run(
+        self, data: DataDir, remote: Remote | None, backend: Backend, sources: Mapping[str, str]
+    ) -> RunContext:
+        """Recover from earlier crashes and start a run with the settings in the catalog.
+
+        `sources` says where settings were given, for those that were given now.
+        """
         revision = await backend.catalog.revision()
         saved = await backend.catalog.settings()
         assert saved is not None, "a crawl that is prepared has settings"
         settings = replace(settings_from_json(saved), **self._options.machine_settings).checked()
         log.info("rove %s starts in %s with %s", __version__, data.root, settings)
-        await recover_store(data.warc)
         earlier_runs = await backend.reader.runs()
-        remaining_limits = RemainingLimits(
-            limits=settings.limits,
-            seconds_before=crawled_seconds(earlier_runs) - settings.limits.seconds_before,
-            started=steady_seconds(),
-        )
+        crawled = crawled_seconds(earlier_runs)
+        line = limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled)
+        log.info("%s", line)
+        self._say(line)
+        await recover_store(data.warc)
         processes = process_count(
             self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
         fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
+        # Measured after the run has begun, so that a time limit that this process finds reached is reached by the
+        # run's own record too.
+        remaining_limits = RemainingLimits(
+            limits=settings.limits, seconds_before=crawled - settings.limits.seconds_before, started=steady_seconds()
+        )
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
         await recover_requests(frontier, data.inflight_log, delay=settings.delay)
         await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
@@ -141,11 +194,12 @@ class CrawlApp:
             backoffs_end=await backoffs_end(frontier, now=steady_seconds()) if earlier_runs else 0.0,
         )
 
-    async def _run(self, context: RunContext) -> Summary:
+    async def _run(self, context: RunContext, control: Control) -> Summary:
         async with self._runner(context) as runner:
-            loader = await self._loader(context)
-            async with self._watched(runner, context):
-                ending = await runner.run(loader)
+            with control.running(runner):
+                loader = await self._loader(context)
+                async with beside(self._watch(runner, context), _stop_when_changed(runner, context)):
+                    ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
         return Summary(
@@ -161,24 +215,13 @@ class CrawlApp:
             return this_process(context, on_news=self._tell)
         return worker_processes(context, log_level=self._options.log_level, say=self._say, on_news=self._tell)
 
-    @asynccontextmanager
-    async def _watched(self, runner: Runner, context: RunContext) -> AsyncIterator[None]:
-        """Show the crawl, and watch for changed settings, while it runs."""
-        watching, stopping = self._watch(runner, context), _stop_when_changed(runner, context)
-        tasks = [asyncio.ensure_future(watching), asyncio.ensure_future(stopping)]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
     async def _loader(self, context: RunContext) -> SeedLoader:
         return SeedLoader(
             frontier=context.frontier,
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
+            delay=context.settings.delay,
             ignored_params=context.settings.ignored_params,
             say=self._say,
         )

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Any
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
@@ -30,6 +31,7 @@ from rove.fetch.own_addresses import OwnAddresses
 from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
+from rove.harmless import one_line, some_lines
 from rove.humanize import utc_text
 from rove.parse.reader import PageReader
 from rove.policy.exclusions import Exclusions
@@ -136,10 +138,17 @@ async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
 
 
 class LogFormatter(logging.Formatter):
-    """Formats a line of the log, with the same times as everywhere else."""
+    """Formats a line of the log. Its time looks as everywhere else, and text from the web is harmless in it."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return utc_text(record.created, milliseconds=True)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return some_lines(super().formatException(ei))
 
 
 def start_logging(file: Path, level: str) -> None:

@@ -35,6 +35,9 @@ class Runner(Protocol):
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Shut down: fetches in flight get a few seconds."""
 
+    def set_paused(self, is_paused: bool) -> None:
+        """Start no new visits, or start them again."""
+
     def kill(self) -> None:
         """Kill the worker processes, if there are any."""
 

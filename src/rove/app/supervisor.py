@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from rove.app.worker import TRY_LATER, WorkerOrder, WorkerReport, decode_report
+from rove.app.worker import PAUSE, TRY_LATER, UNPAUSE, WorkerOrder, WorkerReport, decode_report
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending, wait_for_event
@@ -54,9 +54,10 @@ class _WorkerProcess:
         self._command = command
         self._on_news = on_news
         self._process: asyncio.subprocess.Process | None = None
+        self._has_order = False
         self.report = WorkerReport()
 
-    async def run(self, stopping: asyncio.Event, stop_seconds: float) -> WorkerReport:
+    async def run(self, stopping: asyncio.Event, stop_seconds: float, *, is_paused: Callable[[], bool]) -> WorkerReport:
         """Start the process and wait until it is gone; return its last report."""
         process = self._process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -69,7 +70,9 @@ class _WorkerProcess:
         try:
             # The worker may be gone already. A write to a closed pipe would raise RuntimeError.
             if not process.stdin.is_closing():
-                process.stdin.write(msgspec.json.encode(self._order) + b"\n")
+                order = msgspec.structs.replace(self._order, is_paused=is_paused())
+                process.stdin.write(msgspec.json.encode(order) + b"\n")
+                self._has_order = True
                 with suppress(ConnectionError):
                     await process.stdin.drain()
             await self._read_reports(process.stdout)
@@ -79,6 +82,12 @@ class _WorkerProcess:
             self.kill()
             process.stdin.close()
         return self.report
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Tell the process to pause or to continue. Before it has its order, the order will say so."""
+        process = self._process
+        if process is not None and process.stdin is not None and self._has_order and not process.stdin.is_closing():
+            process.stdin.write(PAUSE if is_paused else UNPAUSE)
 
     def kill(self) -> None:
         """Kill the process if there is one."""
@@ -151,6 +160,7 @@ class Supervisor:
         self._ended_workers = Counters()
         self._ending: Ending | None = None
         self._stopping = asyncio.Event()
+        self._is_paused = False
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Tell all workers to shut down; only the first reason counts."""
@@ -158,6 +168,12 @@ class Supervisor:
             self._ending = ending
             self._on_stop()
             self._stopping.set()
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Tell all workers, and those that are started later, to start no new visits, or to start them again."""
+        self._is_paused = is_paused
+        for worker in self._workers.values():
+            worker.set_paused(is_paused)
 
     def kill(self) -> None:
         """Kill all workers at once. The next start recovers what they leave behind."""
@@ -197,7 +213,7 @@ class Supervisor:
             began = self._clock()
             worker = _WorkerProcess(order, command=self._command, on_news=self._on_news)
             self._workers[order.number] = worker
-            report = await worker.run(self._stopping, self._timing.stop)
+            report = await worker.run(self._stopping, self._timing.stop, is_paused=lambda: self._is_paused)
             self._ended_workers += report.counters.ended()
             del self._workers[order.number]
             if report.failure:

@@ -1,12 +1,14 @@
 """One crawling process of several: `python -m rove.app.worker`, started by the supervisor.
 
-The supervisor writes one WorkerOrder to its standard input, and reads WorkerReports, one per line, from its standard
-output. The worker shuts down when its standard input is closed, so it also stops if the supervisor is killed.
+The supervisor writes one WorkerOrder to its standard input, and later PAUSE and UNPAUSE. It reads WorkerReports, one
+per line, from the worker's standard output. The worker shuts down when its standard input is closed, so it also stops
+if the supervisor is killed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import signal
@@ -33,6 +35,8 @@ from rove.resources.runtime import tune_process
 REPORT_SECONDS = 0.5
 TRY_LATER = os.EX_TEMPFAIL
 """Exit code of a worker that cannot reach the database."""
+PAUSE, UNPAUSE = b"pause\n", b"unpause\n"
+"""What the supervisor may write after the order."""
 
 log = logging.getLogger("rove.app.worker")
 
@@ -54,6 +58,8 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     outage_rules: OutageRules
     backoffs_end: float
     """Until then, by this machine's steady clock, wait for sites that kept failing in an earlier run."""
+    is_paused: bool = False
+    """Start no visit until UNPAUSE."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,7 +91,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     tune_process()
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
+    # Unbuffered, because more lines may follow.
+    line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
+    order = msgspec.json.decode(line, type=WorkerOrder)
     start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:
         uvloop.run(_Worker(order).run())
@@ -118,11 +126,12 @@ class _Worker:
         self._data = DataDir(Path(order.data_dir))
         self._process = 0
         self._crawl: Crawl | None = None
+        self._is_paused = order.is_paused
 
     async def run(self) -> None:
         """Crawl until the end, then report how it ended."""
         order = self._order
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._stop)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._obey)
         backend = backend_for(self._data, order.remote, on_news=self._tell)
         with self._data.worked_in():
             try:
@@ -153,6 +162,7 @@ class _Worker:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, crawl.stop)
         self._crawl = crawl
+        crawl.set_paused(self._is_paused)
         reporting = asyncio.create_task(self._keep_reporting(crawl))
         try:
             return await crawl.run()
@@ -160,9 +170,17 @@ class _Worker:
             reporting.cancel()
             loop.remove_reader(sys.stdin.fileno())
 
+    def _obey(self) -> None:
+        """Do what the supervisor has written, or shut down if it has closed standard input."""
+        written = os.read(sys.stdin.fileno(), 4096)
+        if not written:
+            self._stop()
+            return
+        self._is_paused = written.splitlines(keepends=True)[-1] == PAUSE
+        if self._crawl is not None:
+            self._crawl.set_paused(self._is_paused)
+
     def _stop(self) -> None:
-        """Shut down: the supervisor has closed standard input."""
-        os.read(sys.stdin.fileno(), 4096)
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         log.info("the supervisor closed standard input; stopping")
         if self._crawl is None:

@@ -9,8 +9,16 @@ import click
 from rove import __version__
 
 COMMANDS = {
-    "Crawl": {"crawl": "crawl", "demo": "demo"},
-    "Look at the results": {"status": "results", "pages": "results", "show": "results", "export": "results"},
+    "Crawl": {
+        "crawl": "crawl",
+        "seeds": "seeds",
+        "retry": "retry",
+        "stop": "control",
+        "pause": "control",
+        "unpause": "control",
+        "demo": "demo",
+    },
+    "Look at the results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Answer webmasters": {
         "explain": "webmasters",
         "report": "webmasters",

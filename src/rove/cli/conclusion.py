@@ -16,7 +16,7 @@ from rove.model.urls import UrlState
 
 ERRORS_SHOWN = 5
 SITES_SHOWN = 5
-_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max-duration TIME"}
+_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages", Ending.MAX_DURATION: "--max-duration"}
 _NOTHING_LEFT = frozenset({Ending.EXHAUSTED, Ending.UNREACHABLE})
 
 
@@ -29,31 +29,26 @@ class Conclusion:
 
 
 def conclude(
-    summary: Summary, resume_command: Callable[[str], str], now: Callable[[], float] = time.time
+    summary: Summary, *, resume_command: str, has_joined: bool = False, now: Callable[[], float] = time.time
 ) -> Conclusion:
-    """Return the last lines and the exit code of a crawl.
-
-    `resume_command` returns the command that continues it, given a further option or ''.
-    """
+    """Return the last lines and the exit code of a crawl; `resume_command` continues it."""
     counters, ending = summary.counters, summary.ending
     numbers = (
         f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
         f"{counted(counters.requests, 'request')} in {seconds_text(summary.seconds)} "
         f"({counters.pages / max(summary.seconds, 0.001):.1f} pages/s)"
     )
-    lines = [numbers]
     if ending in _NOTHING_LEFT:
-        sentences, exit_code = _nothing_left(summary, resume_command(""), now())
-        return Conclusion([*lines, *sentences], exit_code)
-    limit = _LIMIT_OPTIONS.get(ending, "")
+        sentences, exit_code = _nothing_left(summary, resume_command, now())
+        return Conclusion([numbers, *sentences], exit_code)
     was_reached_before = (ending is Ending.MAX_PAGES and not counters.pages) or (
         ending is Ending.MAX_DURATION and summary.seconds < 1
     )
-    if was_reached_before:
-        lines.append(f"an earlier run reached this limit; to continue, set a new one with {limit}")
-    elif summary.counts.urls_pending:
-        lines.append(_pending(summary, resume_command(limit)))
-    return Conclusion(lines)
+    if was_reached_before and has_joined:
+        limit = _LIMIT_OPTIONS[ending]
+        before = f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit"
+        return Conclusion([numbers, before])
+    return Conclusion([numbers, _pending(summary, resume_command)] if summary.counts.urls_pending else [numbers])
 
 
 def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[list[str], int]:

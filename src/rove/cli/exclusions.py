@@ -12,6 +12,7 @@ from rove.admin import exclude as exclusions
 from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
+from rove.cli.output import print_line, print_lines
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
 from rove.humanize import counted, size_text, utc_text
@@ -36,7 +37,7 @@ def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: 
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions; use it without domains and --file")
-        print("\n".join(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or "none")
+        print_lines(list(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or ["none"])
         return
     patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
     if not patterns:
@@ -44,14 +45,14 @@ def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: 
         raise UsageError(f"{empty}nothing to exclude: rove exclude DOMAIN, or rove exclude --list")
     for pattern in patterns:
         if domain_around(pattern) is None:
-            print(f"{pattern} is wider than one domain: everything that it covers is excluded")
+            print_line(f"{pattern} is wider than one domain: everything that it covers is excluded")
     done = asyncio.run(exclusions.exclude(data_dir, patterns, reason))
     known = [pattern for pattern in patterns if pattern not in done.new]
     for pattern in known[:KNOWN_SHOWN]:
-        print(f"{pattern} was excluded already")
-    print(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
+        print_line(f"{pattern} was excluded already")
+    print_line(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
-        print("the running crawl obeys from now on")
+        print_line("the running crawl obeys from now on")
 
 
 @click.command(cls=Command, short_help="Lift an exclusion.")
@@ -61,7 +62,7 @@ def include(domains: tuple[str, ...], data_dir: Path) -> None:
     """Allow the crawl to contact DOMAIN again. Delays continue where they were."""
     patterns = list(dict.fromkeys(map(parse_pattern, domains)))
     reopened = asyncio.run(exclusions.include(data_dir, patterns))
-    print(f"{counted(len(patterns), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
+    print_line(f"{counted(len(patterns), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
 
 
 @click.command(cls=Command, short_help="Delete the stored pages of a domain.")
@@ -80,10 +81,10 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
         raise UsageError("this deletes stored pages and cannot ask for confirmation; add --yes")
     if not yes:
         click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
-    done = asyncio.run(purging.purge(data_dir, pattern, say=print))
-    print(
+    done = asyncio.run(purging.purge(data_dir, pattern, say=print_line))
+    print_line(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
-        f"{done.remaining:,} others kept, {size_text(done.bytes_freed)} freed"
+        f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 
 from rove.admin.move import move_to_postgres
 from rove.app.preparation import CrawlOptions
+from rove.cli.config_file import config_option, sources_of
 from rove.cli.options import (
     MACHINE,
     POSTGRESQL,
@@ -23,6 +23,7 @@ from rove.cli.options import (
     option,
     whole_number,
 )
+from rove.cli.output import print_line, print_note
 from rove.cli.run import run_crawl
 from rove.config import Settings
 from rove.datadir import DataDir
@@ -30,6 +31,7 @@ from rove.datadir import DataDir
 
 @click.command(cls=Command, short_help="Take part in a crawl that another machine started.")
 @click.argument("frontier", metavar="POSTGRESQL_URL")
+@config_option(MACHINE)
 @crawl_name_option
 @data_dir_option("Where this machine keeps the pages that it fetches.", file_okay=False, group=WHAT_TO_KEEP)
 @option(
@@ -40,10 +42,11 @@ from rove.datadir import DataDir
     help="Fetches in flight on this machine.",
 )
 @machine_options
-def join(**given: Any) -> int:
+@click.pass_context
+def join(context: click.Context, /, **given: Any) -> int:
     """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
     options, settings = fields_given(CrawlOptions, given), fields_given(Settings, given)
-    return run_crawl(CrawlOptions(**options, join=True, machine_settings=settings))
+    return run_crawl(CrawlOptions(**options, join=True, machine_settings=settings, sources=sources_of(context)))
 
 
 @click.command(cls=Command, short_help="Move a stopped crawl from SQLite to PostgreSQL.")
@@ -60,6 +63,6 @@ def join(**given: Any) -> int:
 def move(to: str, crawl_name: str | None, data_dir: Path) -> None:
     """Move the frontier of a stopped crawl to PostgreSQL. If it is killed, run it again to continue."""
     data = DataDir(data_dir)
-    moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=lambda line: print(line, file=sys.stderr)))
-    print("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
-    print(f"continue with: rove crawl --resume --data-dir {data_dir}")
+    moved = asyncio.run(move_to_postgres(data, to, crawl_name, say=print_note))
+    print_line("moved: " + ", ".join(f"{count:,} {name}" for name, count in moved.items()))
+    print_line(f"continue with: rove crawl --resume --data-dir {data_dir}")

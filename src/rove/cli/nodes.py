@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rove.cli.options import Command, data_dir_option, json_option
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_json, print_line, reading
 from rove.inspect.nodes import as_json, as_line, nodes_of
 from rove.inspect.open_crawl import opened
 
@@ -24,4 +24,4 @@ async def nodes(data_dir: Path, json: bool) -> None:
         if json:
             print_json(as_json(node))
         else:
-            print(as_line(node))
+            print_line(as_line(node))

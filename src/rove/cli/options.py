@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
+from rove.cli.types import SIZE, Lift, or_default
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
+from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
+from rove.inspect.moments import parse_moment
 
 WHAT_TO_CRAWL = "What to crawl"
 HOW_POLITELY = "How politely"
@@ -46,7 +50,15 @@ class Option(click.Option):
         if record is None:
             return None
         default = f"  [default: {self.default_text}]" if self.default_text else ""
-        return record[0], (self.help or "") + default
+        return self.signature, (self.help or "") + default
+
+    @property
+    def signature(self) -> str:
+        """The option and its value as the help shows them."""
+        value = self.metavar or ""
+        if not value and isinstance(self.type, click.Choice):
+            value = "|".join(self.type.choices)
+        return f"{'/'.join((*self.opts, *self.secondary_opts))} {value}".rstrip()
 
 
 class Command(click.Command):
@@ -79,7 +91,12 @@ def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
 
 def size(default: int) -> dict[str, Any]:
     """Return the attributes of an option that takes a size in bytes, which a resumed crawl remembers."""
-    return {"type": parse_size, "metavar": "SIZE", "default_text": size_text(default)}
+    return {**or_default(SIZE, "SIZE"), "default_text": size_text(default)}
+
+
+def moment(text: str) -> float:
+    """Parse a time; a duration means that long before now."""
+    return parse_moment(text, now=time.time())
 
 
 def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) -> Callable[[F], F]:
@@ -96,6 +113,13 @@ def data_dir_option(help: str, *, file_okay: bool = True, group: str = OTHER) ->
 
 json_option = option("--json", "json", is_flag=True, help="Print JSON.")
 domain_option = option("--domain", metavar="DOMAIN", help="Only pages of this domain.")
+since_option = option(
+    "--since",
+    type=moment,
+    metavar="TIME",
+    help="Only pages requested since then, such as 12h (ago), 2026-11-18 or 2026-11-18T01:39Z.",
+)
+until_option = option("--until", type=moment, metavar="TIME", help="Only pages requested before then.")
 crawl_name_option = option(
     "--crawl-name",
     group=POSTGRESQL,
@@ -142,6 +166,14 @@ def machine_options(command: F) -> F:
 
 
 def fields_given(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are fields of this dataclass and were given."""
-    names = {field.name for field in fields(kind)} & options.keys()
-    return {name: options[name] for name in names if options[name] not in (None, ())}
+    """Return the options that are fields of this dataclass and were given; a lifted one has its default again."""
+    given = {}
+    for field in fields(kind):
+        value = options.get(field.name)
+        if isinstance(value, tuple) and Lift.LIFT in value:
+            if len(value) > 1:
+                raise UsageError(f"--{field.name.replace('_', '-')}: 'none' cannot be combined with other values")
+            value = Lift.LIFT
+        if value not in (None, ()):
+            given[field.name] = field.default if value is Lift.LIFT else value
+    return given

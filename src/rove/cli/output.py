@@ -1,23 +1,114 @@
-"""Output of the commands that only read."""
+"""Everything that a command prints goes through here, so that text from the web never reaches a terminal raw.
+
+No other module prints: ruff forbids `print`, `click.echo`, the standard streams and consoles elsewhere.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import os
+import select
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TextIO, TypeVar, cast
 
 import click
 import msgspec
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
+from rove.cli.terminal import SafeOutput
 from rove.errors import FULL_DISK_ERRNOS, RoveError
+from rove.harmless import ascii_escapes, one_line, some_lines, whole_text, without_surrogates
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _UNWRITABLE = FULL_DISK_ERRNOS | {errno.EIO}
+
+
+def print_line(line: str = "") -> None:
+    """Print one line; a line feed inside it is escaped like every other control character."""
+    sys.stdout.write(one_line(line) + "\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print several lines."""
+    for line in lines:
+        print_line(line)
+
+
+def print_note(line: str) -> None:
+    """Print a line for the person at the terminal, on standard error, so that it is not part of the result."""
+    sys.stdout.flush()
+    with suppress(OSError, ValueError):  # the terminal may be closed
+        sys.stderr.write(one_line(line) + "\n")
+        sys.stderr.flush()
+
+
+def print_text(text: str) -> None:
+    """Print the text of a page: exactly to a file or pipe, harmless to a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(some_lines(text) + "\n")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(without_surrogates(text).encode() + b"\n")
+
+
+def print_bytes(body: bytes) -> None:
+    """Print the bytes that a server sent: exactly to a file or pipe, harmless to a terminal."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write(whole_text(body))
+    else:
+        sys.stdout.buffer.write(body)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on one line, in UTF-8 whatever the locale. Nothing else goes to standard output then."""
+    write_json(value, standard_output())
+
+
+def write_json(value: Any, file: IO[bytes]) -> None:
+    """Write a value as JSON on one line. Characters that a terminal would obey are written as escapes."""
+    try:
+        json = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        json = msgspec.json.encode(_without_surrogates(value))
+    file.write(ascii_escapes(json) + b"\n")
+
+
+def standard_output() -> IO[bytes]:
+    """Return the stream for `write_json`."""
+    return sys.stdout.buffer
+
+
+def flush() -> None:
+    """Show everything that was printed."""
+    sys.stdout.flush()
+
+
+def is_output_closed() -> bool:
+    """Whether nobody reads standard output any more."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(0))
+
+
+def crawl_console() -> Console:
+    """Return the console of a crawl, on standard error: it survives a closed terminal."""
+    stream = cast(TextIO, SafeOutput(sys.stderr))
+    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+class _HarmlessConsole(Console):
+    """A console that escapes the text of everything it draws. Its own colours and cursor movements are not text."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(some_lines(segment.text), segment.style)
 
 
 def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -25,21 +116,27 @@ def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            result = asyncio.run(command(*args, **options))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has seen enough, as with `| head`. That is not an error.
-            _discard_output()
-            raise click.exceptions.Exit(0) from None
-        except OSError as error:
-            if error.errno not in _UNWRITABLE:
-                raise
-            _discard_output()
-            raise RoveError(f"the output cannot be written: {error.strerror}") from error
-        return result
+        with printing():
+            return asyncio.run(command(*args, **options))
 
     return run
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Handle an output that can no longer be written during this block."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough, as with `| head`. That is not an error.
+        _discard_output()
+        raise click.exceptions.Exit(0) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _discard_output()
+        raise RoveError(f"the output cannot be written: {error.strerror}") from error
 
 
 def _discard_output() -> None:
@@ -47,6 +144,13 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON on one line."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return without_surrogates(value)
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_without_surrogates(item) for item in value]
+        case _:
+            return value

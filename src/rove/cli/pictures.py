@@ -16,6 +16,7 @@ from rove.app.application import CrawlApp
 from rove.app.panel import View, frame
 from rove.app.runner import RunContext, Runner
 from rove.cli.demo import HOSTS, SECONDS, demo_crawl, introduction
+from rove.cli.output import print_note
 from rove.cli.run import panel_of
 
 MOMENT = 20.0
@@ -39,7 +40,7 @@ def main(directory: Path) -> None:
             runner.stop()
 
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-        uvloop.run(CrawlApp(options, say=print, watch=watch).run())
+        uvloop.run(CrawlApp(options, say=print_note, watch=watch).run())
     console.print("$ rove demo", style="bold")
     console.print(introduction(HOSTS), soft_wrap=True, highlight=False)
     console.print(frame(views[0]))

@@ -1,26 +1,23 @@
-"""`rove status`, `pages`, `show` and `export`: look at the results of a crawl, running or not."""
+"""`rove status` and `show`: look at the results of a crawl, running or not."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from pathlib import Path
 
 import click
 
-from rove.cli.options import Command, data_dir_option, domain_option, json_option, option, whole_number
-from rove.cli.output import print_json, reading
-from rove.errors import RoveError, UsageError
+from rove.cli.options import Command, data_dir_option, json_option, option
+from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
+from rove.errors import UsageError
 from rove.frontier.contract import UrlRecord
-from rove.inspect.lookup import settling_request, site_given, url_known
+from rove.humanize import counted, utc_text
+from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
 from rove.inspect.open_crawl import Archive, opened
-from rove.inspect.request_rows import copy_json, is_stored, page_json, page_line
+from rove.inspect.page_query import did_you_mean
+from rove.inspect.request_rows import page_json, settlement_text
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
-from rove.policy.exclusions import Exclusions
-
-DEFAULT_PAGES = 20
 
 data_dir = data_dir_option("The crawl to look at.")
 
@@ -32,33 +29,12 @@ data_dir = data_dir_option("The crawl to look at.")
 async def status(data_dir: Path, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
     async with opened(data_dir) as archive:
-        status = await read_status(archive.reader, in_use=archive.data.in_use())
+        told, retries = await archive.instructions(), await archive.catalog.retries()
+        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told, retries=retries)
     if json:
         print_json(as_json(status))
     else:
-        print("\n".join(as_lines(status)))
-
-
-@click.command(cls=Command, short_help="List pages.")
-@data_dir
-@domain_option
-@option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
-@option("--limit", **whole_number(1), default=DEFAULT_PAGES, help="Maximum number of pages.")
-@json_option
-@reading
-async def pages(data_dir: Path, domain: str | None, status: int | None, limit: int, json: bool) -> None:
-    """List the pages that were requested, newest first (with --domain: oldest first)."""
-    wanted = None if domain is None else site_given(domain).id
-    shown = 0
-    async with opened(data_dir) as archive:
-        async for row in archive.reader.pages(domain=wanted, status=status):
-            if json:
-                print_json(page_json(row))
-            else:
-                print(page_line(row))
-            shown += 1
-            if shown == limit:
-                break
+        print_lines(as_lines(status))
 
 
 @click.command(cls=Command, short_help="Show one URL and its stored text.")
@@ -81,11 +57,16 @@ async def show(url: str, data_dir: Path, raw: bool) -> None:
 
 
 async def _url_record(archive: Archive, text: str) -> UrlRecord:
-    url = await url_known(archive.reader, text, (await archive.settings()).ignored_params)
-    record = await archive.reader.url(url.domain, url.fingerprint)
-    if record is None:
-        raise UsageError(f"{url.text} is not known to this crawl")
-    return record
+    ignored = (await archive.settings()).ignored_params
+    meant = await url_meant(archive.reader, text, ignored)
+    if meant is None:
+        url = url_given(text, ignored)
+        others = await other_spellings(archive.reader, text, ignored)
+        hint = f"; it knows {' and '.join(others)}" if others else await did_you_mean(archive.reader, site_of(url))
+        raise UsageError(f"{url.text} is not known to this crawl{hint}")
+    if meant.instead_of:
+        print_note(f"rove: {meant.instead_of}; showing {meant.record.url}")
+    return meant.record
 
 
 def _write_raw(archive: Archive, record: UrlRecord, row: RequestRow | None) -> None:
@@ -95,7 +76,7 @@ def _write_raw(archive: Archive, record: UrlRecord, row: RequestRow | None) -> N
         )
     if row.node:
         raise UsageError(f"{record.url} is stored at {row.node}; run 'rove show --raw' there")
-    sys.stdout.buffer.write(archive.pages.read_raw(row.raw, expect_url=row.url))
+    print_bytes(archive.pages.read_raw(row.raw, expect_url=row.url))
 
 
 async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> None:
@@ -107,59 +88,34 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
         _print_field("attempts", record.attempts)
     if row is None:
         return
-    for name, value in page_json(row).items():
-        if name != "url" and not name.endswith("_record") and value not in (None, ""):
-            _print_field(name, value)
+    for name, value in _request_facts(row).items():
+        _print_field(name, value)
     stored = await archive.text_of(row)
     if stored.copy_of:
         _print_field("text of", f"{stored.copy_of}, which was stored earlier with the same text")
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
-            _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
+            _print_field(name, f"{where.file} at {where.offset:,}, {counted(where.length, 'byte')}")
     if stored.node:
         _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
         _print_field("text", "no longer stored: it was purged")
     elif stored.where is not None:
-        print()
-        print(archive.read(stored))
+        print_line()
+        print_text(archive.read(stored) or "")
+
+
+def _request_facts(row: RequestRow) -> dict[str, object]:
+    """Return what `show` says about a request: all that is not empty, and not what is always the same."""
+    facts = page_json(row)
+    facts |= {"fetched": utc_text(row.started), "marks": ", ".join(row.marks), "fate": settlement_text(row)}
+    left_out = ("url", "text_record", "revisit_record", "raw_record")
+    return {
+        name: value
+        for name, value in facts.items()
+        if name not in left_out and value is not False and value not in (None, "")
+    }
 
 
 def _print_field(name: str, value: object) -> None:
-    print(f"{name:<14}{value}")
-
-
-@click.command(cls=Command, short_help="Print every stored page as JSON Lines.")
-@data_dir
-@domain_option
-@reading
-async def export(data_dir: Path, domain: str | None) -> None:
-    """Print every stored page as JSON Lines: url, fetched, status, title, text and more.
-
-    Pages of domains that are excluded now are left out.
-    """
-    wanted = None if domain is None else site_given(domain).id
-    unreadable, elsewhere = 0, Counter[str]()
-    async with opened(data_dir) as archive:
-        excluded = Exclusions(await archive.catalog.exclusions())
-        async for row in archive.reader.pages(domain=wanted):
-            if not is_stored(row) or excluded.covers_url(row.url):
-                continue
-            stored = await archive.text_of(row)
-            if stored.where is None and row.raw is None:
-                continue
-            if stored.node:
-                elsewhere[stored.node] += 1
-                continue
-            try:
-                text = archive.read(stored)
-            except RoveError as error:
-                unreadable += 1
-                print(f"rove: {row.url}: {error}", file=sys.stderr)
-                continue
-            print_json({**page_json(row), **copy_json(stored), "text": text})
-    for node, count in elsewhere.items():
-        print(f"rove: {count:,} pages are not here but at {node}", file=sys.stderr)
-    if unreadable:
-        sys.stdout.flush()
-        raise RoveError("some pages could not be read; they are listed above")
+    print_line(f"{name:<14}{value}")

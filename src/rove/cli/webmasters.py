@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rove.cli.options import Command, data_dir_option, json_option, option
-from rove.cli.output import print_json, reading
+from rove.cli.output import print_json, print_line, print_lines, print_note, reading
 from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
@@ -17,6 +17,7 @@ from rove.inspect.explain import explain_url
 from rove.inspect.lookup import site_given, url_given, url_known
 from rove.inspect.nodes import is_running
 from rove.inspect.open_crawl import opened
+from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
@@ -41,13 +42,14 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
             wanted,
             settings=settings,
             exclusions=await archive.catalog.exclusion_history(),
+            retries=await archive.catalog.retries(),
             is_running=await is_running(archive.data, archive.reader),
         )
     answer = explain_url(url, wanted, facts, now=time.time())
     if json:
         print_json(explain_text.as_json(answer))
     else:
-        print("\n".join(explain_text.as_lines(answer)))
+        print_lines(explain_text.as_lines(answer))
 
 
 @click.command(cls=Command, short_help="List every request to a site.")
@@ -74,16 +76,18 @@ async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> 
             exclusions=await archive.catalog.exclusion_history(),
             now=time.time(),
         )
+        if not report.totals.requests:
+            print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site)}")
         if html is not None:
             await write_html(report, archive.reader, html)
-            requests = counted(report.totals.requests + report.totals.elsewhere, "request")
-            print(f"{html}: {requests} to {site.name}")
+            requests = counted(report.totals.requests, "request")
+            print_line(f"{html}: {requests} to {site.name}")
         elif json:
             async for record in json_records(report, archive.reader):
                 print_json(record)
         else:
             async for line in text_lines(report, archive.reader):
-                print(line)
+                print_line(line)
 
 
 @click.command(cls=Command, short_help="Check that a crawl was polite.")
@@ -97,10 +101,9 @@ async def audit(data_dir: Path, json: bool) -> int:
     """
     async with opened(data_dir) as archive:
         exclusions = await archive.catalog.exclusion_history()
-        report = await audit_ledger(archive.reader, exclusions)
+        report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
     if json:
         print_json(audit_text.as_json(report))
     else:
-        for line in audit_text.as_lines(report):
-            print(line)
+        print_lines(audit_text.as_lines(report))
     return 1 if report.total else 0

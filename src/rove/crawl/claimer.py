@@ -54,6 +54,7 @@ class Claimer:
         self._pages_left: int | None = None
         self._outages = context.frontier.outages
         self._woken = asyncio.Event()
+        self._is_paused = False
 
     @property
     def queued(self) -> int:
@@ -72,6 +73,18 @@ class Claimer:
         """Look for work again soon if the queue is nearly empty."""
         if self._queue.qsize() <= self._context.pressure.concurrency // 8:
             self._woken.set()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the owner has told the crawl to start no new visits."""
+        return self._is_paused
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Start no new visits from now on, or start them again."""
+        self._is_paused = is_paused
+        if is_paused:
+            self.give_back_queue()
+        self.wake()
 
     def give_back(self, leases: Sequence[HeldLease]) -> None:
         """End leases without a visit."""
@@ -101,7 +114,7 @@ class Claimer:
                 room = min(room, CLAIM_WHILE_SEEDING)
             claimed = await self._claim(self._frontier.claim(room))
             if claimed < room:
-                await self._wait_until_due()
+                await self._wait_until_due(has_claimed=claimed > 0)
             elif is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
 
@@ -119,7 +132,7 @@ class Claimer:
 
     async def _must_pause(self) -> bool:
         """Whether to claim nothing now, however much room there is."""
-        if self._context.pressure.is_paused:
+        if self._is_paused or self._context.pressure.is_paused:
             return True
         if self._outages != self._frontier.outages:
             # After an outage of the database, finished visits are settled before new ones begin.
@@ -176,16 +189,22 @@ class Claimer:
             claimed[record.domain].origins[record.origin] = record
         for held in claimed.values():
             self._queue.put_nowait(held)
+        if self._is_paused:  # since the claim began
+            self.give_back_queue()
         return len(leases)
 
-    async def _wait_until_due(self) -> None:
+    async def _wait_until_due(self, *, has_claimed: bool) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._backoffs.next_due()
+        if due == 0 and self._pages_left is not None and not has_claimed:
+            # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
+            due = LONGEST_NAP
         unfinished = self._queue.qsize() + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
-        if due is None and not unfinished and await self._all_seeds_loaded():
+        # Not only the seeds of the start: 'rove seeds add' may be loading more.
+        if due is None and not unfinished and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._backoffs.next_due()
-            if due is None and not self._woken.is_set():
+            if due is None and not self._woken.is_set() and not self._is_paused:
                 self._context.shutdown.begin(Ending.EXHAUSTED)
                 return
         await self._nap(LONGEST_NAP if due is None else min(max(due, SHORTEST_NAP), LONGEST_NAP))

@@ -36,6 +36,7 @@ HEARTBEAT_SECONDS = 2.0
 """How often a process tells the frontier that it is alive."""
 CHECK_SECONDS = 1.0
 """How often a process checks limits, deadlines and resources."""
+PAUSED = "paused by 'rove pause'"
 
 FollowExclusions = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
 
@@ -88,6 +89,10 @@ class Crawl:
         """Shut the crawl down."""
         self._shutdown.begin(ending)
         self._claimer.wake()
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Start no new visits, or start them again. Visits in flight finish, and limits and stops keep working."""
+        self._claimer.set_paused(is_paused)
 
     def kill(self) -> None:
         """Do nothing: no part of this crawl outlives the process."""
@@ -146,16 +151,17 @@ class Crawl:
     async def _watch(self) -> None:
         """Check limits, deadlines and resources about once a second, and report that this process is alive."""
         context = self._context
-        last_heartbeat = context.clock()
+        last_heartbeat, was_paused = context.clock(), False
         while True:
-            now = context.clock()
-            if now - last_heartbeat > HEARTBEAT_SECONDS:
-                last_heartbeat = now
+            now, is_paused = context.clock(), self._claimer.is_paused
+            # `rove pause` waits for the heartbeat that says that this process has paused.
+            if now - last_heartbeat > HEARTBEAT_SECONDS or is_paused is not was_paused:
+                last_heartbeat, was_paused = now, is_paused
                 await context.frontier.note_alive(self._vitals())
             self.progress.mark(now)
             self.progress.queued = self._claimer.queued
             context.pressure.check()
-            self.progress.trouble = context.pressure.trouble or self._outage.trouble
+            self.progress.trouble = PAUSED if is_paused else context.pressure.trouble or self._outage.trouble
             self._slots.cancel_overdue(now)
             seconds_left = self._remaining_limits.seconds_left()
             if seconds_left is not None and seconds_left <= 0:
@@ -168,6 +174,7 @@ class Crawl:
             pages=self.progress.pages,
             pages_per_second=0.0 if is_leaving else self.progress.pages_per_second(),
             in_flight=self.progress.in_flight,
+            is_paused=self._claimer.is_paused,
             is_leaving=is_leaving,
         )
 

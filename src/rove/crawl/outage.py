@@ -30,6 +30,8 @@ GATHER_SECONDS = 0.02
 """Wait this long before a check, so that visits that fail together are judged together."""
 SETTLE_SECONDS = 5.0
 """A visit that is held back is settled this long before the deadline of its lease."""
+MARGIN_SECONDS = 1.0
+"""A visit that is held back is settled this long after the cause could have been known."""
 MAX_WITNESSES = 1_000
 """Domains remembered that responded before and fail now."""
 PROBE_CANDIDATES = 20
@@ -207,9 +209,14 @@ class OutageWatch:
             self._woken.set()
 
     def _release_overdue(self) -> None:
-        latest = self._clock() + SETTLE_SECONDS
-        self._disregard([record for record in self._held if record.held.deadline <= latest])
-        self._held = [record for record in self._held if record.held.deadline > latest]
+        """Disregard visits that were held back for long enough: with a long delay, witnesses come slowly."""
+        now = self._clock()
+        overdue = [record for record in self._held if self._held_until(record) <= now]
+        self._held = [record for record in self._held if self._held_until(record) > now]
+        self._disregard(overdue)
+
+    def _held_until(self, record: VisitRecord) -> float:
+        return min(record.held.deadline - SETTLE_SECONDS, record.finished_at + self._rules.silence + MARGIN_SECONDS)
 
     def _take_held(self) -> list[VisitRecord]:
         held, self._held = self._held, []

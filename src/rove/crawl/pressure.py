@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.throttle import Throttle
-from rove.humanize import size_text
+from rove.humanize import counted, size_text
 from rove.model.outcomes import Failed
 from rove.resources.memory import SMALL, Memory
 
@@ -102,9 +102,9 @@ class Pressure:
         if self._disk.is_short:
             return f"paused: {self._disk_text()}"
         if self.memory.is_short:
-            return f"slowed: {self.memory.waiting} fetches wait for memory"
+            return f"slowed: {counted(self.memory.waiting, 'fetch', 'fetches')} waiting for memory"
         if self.throttle.allowed < self.concurrency:
-            return f"slowed: {self.throttle.allowed} fetches at once"
+            return f"slowed: {counted(self.throttle.allowed, 'fetch', 'fetches')} at once"
         return ""
 
     def check(self) -> None:
@@ -123,7 +123,8 @@ class Pressure:
             return
         throttle = self.throttle
         if throttle.lower(FILES_BACKOFF * throttle.allowed, rest=FILES_REST):
-            self._on_news(f"open files ran out: {throttle.allowed:,} fetches at once from now on ({failure.detail})")
+            fetches = counted(throttle.allowed, "fetch", "fetches")
+            self._on_news(f"open files ran out: {fetches} at once from now on ({failure.detail})")
 
     def _disk_text(self) -> str:
         return f"less than {size_text(self._disk.min_free)} is free on {self._directory}"

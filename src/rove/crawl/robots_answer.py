@@ -19,6 +19,7 @@ from rove.policy.http_date import parse_http_date
 from rove.policy.pacing import retry_after
 from rove.policy.retry import hold_for
 from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
+from rove.policy.robots_redirect import RobotsRedirect
 from rove.urls.canonical import CrawlUrl
 
 ROBOTS_LEAST_VALID_SECONDS = 3_600.0
@@ -33,15 +34,22 @@ _EXPIRED = frozenset({"0", "-1"})
 """Values of Expires that servers send for a date in the past."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsAnswer:
-    """The outcome of the last request, after all redirects."""
+    """The outcome of the last request of a visit for a robots.txt, after the redirects inside the domain."""
 
     url: CrawlUrl
-    outcome: Outcome | None
-    """None where a redirect led to a URL that must not be requested."""
+    outcome: Outcome
     is_conditional: bool = False
     """Whether the request revalidated the known copy."""
+    hops: int = 0
+    """Redirects so far, including the one that the outcome may be."""
+    redirect: RobotsRedirect | None = None
+    """What the outcome means if it is a redirect."""
+    target: CrawlUrl | None = None
+    """The robots.txt of another domain that decides."""
+    shared: OriginRecord | None = None
+    """The record that decides: of that robots.txt, or of the one that it redirects to. None if there is none yet."""
 
 
 def conditions_for(url: CrawlUrl, previous: OriginRecord | None) -> list[tuple[str, str]]:
@@ -57,13 +65,17 @@ def origin_record(page: CrawlUrl, answer: RobotsAnswer, previous: OriginRecord |
     outcome = answer.outcome
     match outcome:
         case Fetched(response=response, body=body):
-            return _rules(page, answer.url, response, body[:MAX_ROBOTS_BYTES])
-        case Failed() | None:
+            return _rules(page, answer, response, body[:MAX_ROBOTS_BYTES])
+        case Failed():
             return _unreachable(page, previous, delay)
+        case Redirected() if answer.redirect is RobotsRedirect.UNREACHABLE:
+            return _unreachable(page, previous, delay)
+        case Redirected(response=response) if answer.redirect is RobotsRedirect.SHARE:
+            return _shared(page, answer, response, previous, delay)
         case Refused(response=response) if (
             response.status == _NOT_MODIFIED and answer.is_conditional and previous is not None
         ):
-            return _unchanged(previous, response)
+            return _unchanged(previous, response, answer.hops)
         case Refused(response=response) if _is_unavailable(response.status):
             return _unreachable(page, previous, delay, response)
         case Refused(response=response) | Redirected(response=response) | WrongType(response=response):
@@ -77,7 +89,28 @@ def _is_unavailable(status: int) -> bool:
     return status in (_NOT_MODIFIED, 429) or status >= 500
 
 
-def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) -> OriginRecord:
+def _shared(
+    page: CrawlUrl, answer: RobotsAnswer, response: Response, previous: OriginRecord | None, delay: float
+) -> OriginRecord:
+    """Return a record that takes over what is known of the robots.txt of another domain."""
+    target, shared = answer.target, answer.shared
+    assert target is not None, "only another robots.txt can be shared"
+    if shared is None or shared.valid_for <= 0:
+        return _unreachable(page, previous, delay).replace(hops=answer.hops, waits_for=target.text)
+    if shared.status is RobotsStatus.UNREACHABLE:
+        record = _unreachable(page, previous, delay)
+        wait = max(record.valid_for, shared.valid_for)
+        return record.replace(valid_for=wait, hops=answer.hops, waits_for=target.text)
+    return shared.replace(
+        domain=page.domain,
+        origin=page.origin,
+        valid_for=min(shared.valid_for, valid_for(response)),
+        age=0.0,
+        hops=answer.hops + shared.hops,
+    )
+
+
+def _rules(page: CrawlUrl, answer: RobotsAnswer, response: Response, body: bytes) -> OriginRecord:
     return OriginRecord(
         domain=page.domain,
         origin=page.origin,
@@ -85,9 +118,10 @@ def _rules(page: CrawlUrl, source: CrawlUrl, response: Response, body: bytes) ->
         body=body,
         crawl_delay=rules_of(body).crawl_delay,
         valid_for=valid_for(response),
-        source=source.text,
+        source=answer.url.text,
         etag=_validator(response, "etag"),
         last_modified=_validator(response, "last-modified"),
+        hops=answer.hops,
     )
 
 
@@ -95,13 +129,15 @@ def _none(page: CrawlUrl, response: Response) -> OriginRecord:
     return OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.NONE, valid_for=valid_for(response))
 
 
-def _unchanged(previous: OriginRecord, response: Response) -> OriginRecord:
+def _unchanged(previous: OriginRecord, response: Response, hops: int) -> OriginRecord:
     has_rules = previous.status is not RobotsStatus.NONE
     return previous.replace(
         status=RobotsStatus.RULES if has_rules else RobotsStatus.NONE,
         failures=0,
         age=0.0,
         valid_for=valid_for(response),
+        hops=hops,
+        waits_for="",
     )
 
 
@@ -115,7 +151,7 @@ def _unreachable(
         wait = min(DAY, max(wait, retry_after(response) or 0.0))
     if previous is None:
         previous = OriginRecord(domain=page.domain, origin=page.origin, status=RobotsStatus.UNREACHABLE, valid_for=wait)
-    return previous.replace(status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0)
+    return previous.replace(status=RobotsStatus.UNREACHABLE, failures=failures, valid_for=wait, age=0.0, waits_for="")
 
 
 def _validator(response: Response, name: str) -> str:

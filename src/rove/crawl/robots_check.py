@@ -3,12 +3,17 @@
 `RobotsCheck.verdict` looks up the known robots.txt record and lets the gate judge the URL by it (policy/gate.py, no
 I/O). If the record is missing or has expired, robots.txt is requested, its redirects are followed, and the gate judges
 again. robots_answer.py decides what each response means.
+
+A redirect to the robots.txt of another domain is not followed: that one has a record of its own, which applies here
+too. If it is not known yet, the other domain is asked for it in a visit of its own, and until then this origin counts
+as unreachable.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import Note
@@ -16,11 +21,12 @@ from rove.crawl.requests import Requester
 from rove.crawl.robots_answer import RobotsAnswer, conditions_for, origin_record
 from rove.crawl.visit_record import VisitRecord
 from rove.model.ledger import DelaySource
-from rove.model.outcomes import Failed, Redirected
+from rove.model.outcomes import Failed, Fetched, Redirected
 from rove.model.visits import OriginRecord, RobotsStatus
-from rove.policy.constants import MAX_ROBOTS_HOPS
+from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from rove.policy.robots import LONG_ROBOTS, MAX_CRAWL_DELAY, rules_of
+from rove.policy.robots_redirect import ROBOTS_PATH, RobotsRedirect, judge_redirect, robots_fingerprint
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
 
 log = logging.getLogger(__name__)
@@ -72,6 +78,8 @@ class RobotsCheck:
         """Fetch the robots.txt of a URL's origin, and record what it says."""
         self.requested.add(url.origin)
         answer = await request_robots(url, before, self._requester, self._context.gate)
+        if answer.redirect is RobotsRedirect.SHARE:
+            answer = await self._share(url, answer)
         origin = origin_record(url, answer, before, self._context.settings.delay)
         if isinstance(answer.outcome, Failed):
             self.failures[url.origin] = answer.outcome
@@ -79,12 +87,13 @@ class RobotsCheck:
             self._crawl_delay = origin.crawl_delay
         self._origins[url.origin] = origin
         self._record.note_robots(origin)
+        is_read = isinstance(answer.outcome, Fetched) and origin.status is RobotsStatus.RULES
         self._context.inflight_log.note(
             Note(
                 row=self._record.requests[-1],
                 pause=origin.crawl_delay,
                 pause_from=DelaySource.CRAWL_DELAY,
-                robots=origin.body if origin.status is RobotsStatus.RULES else None,
+                robots=origin.body if is_read else None,
             )
         )
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
@@ -98,24 +107,58 @@ class RobotsCheck:
             )
         return origin
 
+    async def _share(self, page: CrawlUrl, answer: RobotsAnswer) -> RobotsAnswer:
+        """Look up the robots.txt of the other domain that decides; if it is not known, have it fetched there.
+
+        That one may redirect to a third, which then decides. A chain of too many redirects, or one that leads back,
+        means that there are no rules.
+        """
+        target = answer.target
+        assert target is not None, "only another robots.txt can be shared"
+        first = last = await self._known(target)
+        hops, passed, oldest = answer.hops, {page.origin, target.origin}, 0.0
+        while last is not None and last.waits_for and last.age < ROBOTS_VALID_SECONDS:
+            following = canonical(last.waits_for)
+            hops += last.hops
+            if following is None or following.origin in passed or hops > MAX_ROBOTS_HOPS:
+                return replace(answer, redirect=RobotsRedirect.NO_RULES)
+            passed.add(following.origin)
+            oldest = max(oldest, last.age)
+            last = await self._known(following)
+        if last is not None and last.valid_for > 0 and last.status is not RobotsStatus.UNREACHABLE:
+            if hops + last.hops > MAX_ROBOTS_HOPS:
+                return replace(answer, redirect=RobotsRedirect.NO_RULES)
+            left = min(last.valid_for, ROBOTS_VALID_SECONDS - oldest)
+            return replace(answer, shared=last.replace(valid_for=left), hops=hops)
+        if first is None or first.valid_for <= 0:
+            wanted = target.new_url(depth=0)._replace(fingerprint=robots_fingerprint(target.origin))
+            self._record.wanted_robots.append(wanted)
+        return replace(answer, shared=first)
+
+    async def _known(self, url: CrawlUrl) -> OriginRecord | None:
+        records = await self._context.frontier.origins([(url.domain, url.origin)])
+        return records[0] if records else None
+
 
 async def request_robots(
     page: CrawlUrl, previous: OriginRecord | None, requester: Requester, gate: Gate
 ) -> RobotsAnswer:
-    """Request the robots.txt of a page's origin and follow up to five redirects, to other hosts too."""
-    url = canonical(f"{page.origin}/robots.txt")
+    """Request the robots.txt of a page's origin and follow up to five redirects inside its domain."""
+    url = canonical(page.origin + ROBOTS_PATH)
     assert url is not None, "an origin with a path is a URL"
-    hops = 0
+    passed: set[str] = set()
     while True:
+        passed.add(url.text)
         conditions = conditions_for(url, previous)
         outcome = await requester.robots(url, conditions)
-        answer = RobotsAnswer(url, outcome, is_conditional=bool(conditions))
+        answer = RobotsAnswer(url=url, outcome=outcome, is_conditional=bool(conditions), hops=len(passed) - 1)
         if not isinstance(outcome, Redirected):
             return answer
         target = canonical(outcome.location, parse_base(url.text))
-        if target is None or hops == MAX_ROBOTS_HOPS:
+        if target is None or target.text in passed:
             return answer
-        if not gate.may_lead(target, page):
-            return RobotsAnswer(url, None)
+        hops = len(passed)
+        redirect = judge_redirect(page, target, hops=hops, may_lead=gate.may_lead(target, page))
+        if redirect is not RobotsRedirect.FOLLOW:
+            return replace(answer, redirect=redirect, hops=hops, target=target)
         url = target
-        hops += 1

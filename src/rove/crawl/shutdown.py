@@ -22,6 +22,7 @@ class Ending(enum.StrEnum):
     MAX_PAGES = "page limit reached"
     MAX_DURATION = "time limit reached"
     STOPPED = "stopped"
+    TOLD_TO_STOP = "stopped by rove stop"
     CHANGED = "settings changed"
 
 

@@ -21,6 +21,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The URL comes from a bare domain in the seeds, so https is only a guess."""
     sitemap_of: str = ""
     """The host whose URLs this sitemap may list; '' for a page."""
+    is_robots: bool = False
+    """Only the robots.txt of its origin is wanted."""
     came_from: tuple[int, ...] = ()
     """Fingerprints of the URLs whose redirects led here in this visit."""
 
@@ -38,4 +40,5 @@ def target_of(pending: PendingUrl) -> Target:
         attempts=pending.attempts,
         assume_https=pending.assume_https,
         sitemap_of=pending.sitemap_of,
+        is_robots=pending.is_robots,
     )

@@ -17,6 +17,7 @@ from rove.crawl.requests import Requester, VisitOver
 from rove.crawl.robots_check import RobotsCheck
 from rove.crawl.target import Target, target_of
 from rove.crawl.visit_record import VisitRecord
+from rove.model.marks import Mark
 from rove.model.outcomes import (
     UNREACHABLE_FAILURES,
     Failed,
@@ -27,11 +28,11 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
-from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
+from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource
-from rove.parse.reader import SITEMAP_TOO_COMPLEX, TOO_COMPLEX, Unread
+from rove.parse.reader import Unread
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
 from rove.policy.gate import Allowed, Blocked, Held
 from rove.policy.retry import is_temporary, retry_in
@@ -61,6 +62,8 @@ class Visit:
         self._requester = Requester(context, record)
         self._robots_check = RobotsCheck(context, record, self._requester)
         self._guess: HttpsGuess | None = None
+        self._read_for_others: set[str] = set()
+        """Origins whose robots.txt this visit has read only because other domains want it."""
         self._sitemaps_collected: set[str] = set()
         """Origins whose sitemaps were collected in this visit."""
 
@@ -85,15 +88,21 @@ class Visit:
                 if self._robots_check.seconds > MAX_CHECK_SECONDS:
                     return
                 target = target_of(pending)
-                if self._may_turn_to(target.url) and await self._follow(target):
+                if self._may_turn_to(target) and await self._follow(target):
                     return
             checked += len(queue)
             limit = LATER_REFILLS if checked > len(lease.urls) else FIRST_REFILL
             queue = await self._context.frontier.more(lease, queue[-1], limit)
 
-    def _may_turn_to(self, url: CrawlUrl) -> bool:
-        """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit."""
-        return not self._record.requested or url.origin in self._robots_check.requested
+    def _may_turn_to(self, target: Target) -> bool:
+        """Whether this visit may go on with a URL: after a failed robots.txt, other origins wait for a later visit.
+
+        A robots.txt that other domains want is read in addition to the page, so that it costs the domain no visit.
+        """
+        if target.is_robots and self._record.requested:
+            return False
+        requested = self._robots_check.requested
+        return requested <= self._read_for_others or target.url.origin in requested
 
     async def _follow(self, first: Target) -> bool:
         """Request a URL and follow its redirects; return whether a page was requested."""
@@ -101,9 +110,13 @@ class Visit:
         has_requested = False
         while target is not None:
             verdict = await self._robots_check.verdict(target.url)
-            if self._context.settings.sitemaps:
+            if self._context.settings.sitemaps and not target.is_robots:
                 self._collect_sitemaps(target.url)
             match verdict:
+                case Allowed() if target.is_robots:
+                    self._read_for_others.add(target.url.origin)
+                    self._settle(target, UrlState.READ)
+                    target = None
                 case Allowed():
                     has_requested = True
                     request = self._requester.sitemap if target.sitemap_of else self._requester.page
@@ -134,7 +147,8 @@ class Visit:
         if is_wrong_guess(target, failure):
             return await self._try_http(target)
         if failure is None or is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES:
-            self._defer(target, seconds, attempts=target.attempts, failing=failing)
+            reason = "" if failure is None else robots_unreachable(failure.kind)
+            self._defer(target, seconds, attempts=target.attempts, failing=failing, reason=reason)
         else:
             self._settle(target, UrlState.FAILED, failure.kind.value)
         return None
@@ -167,7 +181,7 @@ class Visit:
         """Take the title, the text and the links from a page."""
         document = await self._parse(target, fetched)
         if isinstance(document, Unread):
-            self._leave_unread(target, document, TOO_COMPLEX)
+            self._leave_unread(target, document, Mark.HTML_TOO_COMPLEX)
             return
         self._record.mark(*document.marks)
         self._add_links(document.links, target.url, depth=target.depth + 1)
@@ -210,7 +224,7 @@ class Visit:
         self._record.note_body(fetched)
         sitemap = await self._context.reader.list_sitemap(fetched.body, url=url, host=host)
         if isinstance(sitemap, Unread):
-            self._leave_unread(target, sitemap, SITEMAP_TOO_COMPLEX)
+            self._leave_unread(target, sitemap, Mark.SITEMAP_TOO_COMPLEX)
             return
         for urls in sitemap.urls():
             self._add_links(urls, target.url, depth=1)
@@ -303,17 +317,17 @@ class Visit:
         if wait is None:
             self._settle(target, UrlState.FAILED, reason)
         else:
-            self._defer(target, wait, attempts=attempts, failing=False)
+            self._defer(target, wait, attempts=attempts, failing=False, reason=reason)
 
     def _settle(self, target: Target, state: UrlState, reason: str = "") -> None:
         if self._guess is not None and target is self._guess.http:
             self._guess.settle_https(self._record)
         self._record.settle(target.url.fingerprint, state, reason)
 
-    def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool) -> None:
+    def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool, reason: str) -> None:
         if self._guess is not None and target is self._guess.http:
             target = self._guess.https  # neither server responded, so the guess stays open
-        self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing)
+        self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing, reason=reason)
 
     def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
         """Record the links of a page that may be new to the frontier; most are known."""

@@ -39,7 +39,7 @@ class VisitRecord:
     """The record of one visit."""
 
     __slots__ = (
-        *("held", "lease", "share", "requests", "pages", "links", "settled", "deferred"),
+        *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
         *("not_accepted", "answers", "request_began", "finished_at", "requesting_host", "contents"),
         *("_origins", "_page_rows"),
     )
@@ -53,6 +53,8 @@ class VisitRecord:
         self.pages: list[Page] = []
         self.links: list[NewUrl] = []
         """URLs to add to the frontier."""
+        self.wanted_robots: list[NewUrl] = []
+        """Robots.txt files of other domains that decide about origins of this one and are not known."""
         self.settled: dict[int, Settled] = {}
         """URLs that leave pending, by fingerprint."""
         self.deferred: dict[int, Deferred] = {}
@@ -85,7 +87,6 @@ class VisitRecord:
             visit=self.lease.token,
             seq=len(self.requests),
             domain=self.lease.domain,
-            other_domain=None if url.domain == self.lease.domain else url.domain,
             kind=kind,
             url=url.text,
             fingerprint=url.fingerprint,
@@ -173,10 +174,10 @@ class VisitRecord:
         """Record that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
 
-    def defer(self, fingerprint: int, seconds: float, *, attempts: int, failing: bool) -> None:
+    def defer(self, fingerprint: int, seconds: float, *, attempts: int, failing: bool, reason: str = "") -> None:
         """Record that a URL stays pending and is not due for a while."""
         self.deferred[fingerprint] = Deferred(
-            fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
+            fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing, reason=reason
         )
 
     def disregard(self) -> None:

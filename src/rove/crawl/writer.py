@@ -123,6 +123,7 @@ class BatchWriter:
         if origins:
             await self._frontier.put_origins(origins)
         await self._add_links(batch)
+        await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
         await self._frontier.settle([record.result(now, self._delay) for record in batch])
         self._context.inflight_log.settled(record.lease.token for record in batch)

@@ -20,10 +20,6 @@ MAX_RATIO = 200
 bombs reach 1,000."""
 RATIO_FREE = 1024 * 1024
 """Up to this size the ratio does not matter, because short files of one repeated letter are common."""
-BODY_CUT = "body-cut"
-"""Mark: the body was longer than the cap."""
-DECOMPRESSION_CUT = "decompression-cut"
-"""Mark: the body grew out of proportion when it was decompressed."""
 
 _ALIASES = {"x-gzip": "gzip"}
 _ZLIB, _RAW_DEFLATE = 15, -15

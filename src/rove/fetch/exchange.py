@@ -12,7 +12,7 @@ import pycurl
 from msgspec.structs import replace
 
 from rove.fetch.address import same_address
-from rove.fetch.body import BODY_CUT, DECOMPRESSION_CUT, Undecodable, decode
+from rove.fetch.body import Undecodable, decode
 from rove.fetch.contract import Request
 from rove.fetch.failure import CurlError, detail_of, ended_without_notice, is_local_shortage, kind_of
 from rove.fetch.handle import CurlHandle
@@ -31,6 +31,7 @@ from rove.fetch.limits import Deadlines, FetchLimits
 from rove.fetch.pauses import Pauses
 from rove.fetch.rate_guard import RateGuard, received_bytes, seconds_to_check
 from rove.fetch.tls import doubt_of
+from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Fetched, Outcome, Response
 from rove.resources.memory import LARGE
 
@@ -158,7 +159,7 @@ class Exchange:
         if self._pauses.seconds:
             response = replace(response, waited=self._pauses.seconds)
         body = wire = b"".join(self._chunks)
-        mark, truncated = BODY_CUT, self._truncated
+        mark, truncated = Mark.BODY_CUT, self._truncated
         if self._plan.codings:
             limit = self._request.max_bytes
             decoded = decode(wire, self._plan.codings, limit=limit, wire_cut=truncated)
@@ -166,7 +167,7 @@ class Exchange:
                 return self._failed(FailureKind.ENCODING, decoded.detail)
             body, truncated = decoded.body, decoded.truncated
             if decoded.bomb:
-                mark = DECOMPRESSION_CUT
+                mark = Mark.DECOMPRESSION_CUT
         if truncated:
             response = replace(response, marks=(*response.marks, mark))
         return Fetched(response=response, body=body, wire_body=wire, truncated=truncated)

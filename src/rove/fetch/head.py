@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rove.fetch.body import Undecodable, parse_codings
+from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Redirected, Refused, Response, WrongType
 
 MAX_HEAD_BYTES = 256 * 1024
@@ -21,8 +22,6 @@ MAX_LOCATION = 8_000
 MAX_DRAINED = 16 * 1024
 """An unwanted body up to this size is read to its end if that keeps the connection usable."""
 
-LOCATION_DROPPED = "location-dropped"
-"""Mark: a redirect was dropped because its Location is too long."""
 _BLANK = " \t\r\n"
 _NOT_MODIFIED = 304
 _TOO_MANY = 429
@@ -79,7 +78,7 @@ def judge(
     location = headers.get("location", "")
     if 300 <= status < 400 and status not in _BODILESS and location:
         if len(location) > MAX_LOCATION:
-            return Refused(response=replace(response, marks=(LOCATION_DROPPED,)))
+            return Refused(response=replace(response, marks=(Mark.LOCATION_DROPPED,)))
         return Redirected(response=response, location=_as_text(location))
     if not 200 <= status < 300 or status in _BODILESS:
         return Refused(response=response)

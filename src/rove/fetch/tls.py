@@ -17,15 +17,8 @@ import pycurl
 
 from rove.errors import UsageError
 from rove.fetch.failure import CurlError
+from rove.model.marks import Mark
 from rove.resources.ttl_cache import TtlCache
-
-EXPIRED = "tls-expired"
-NOT_YET_VALID = "tls-not-yet-valid"
-SELF_SIGNED = "tls-self-signed"
-WRONG_HOST = "tls-wrong-host"
-UNTRUSTED = "tls-untrusted"
-OLD = "tls-old"
-"""TLS before 1.2, or a key or cipher that is too weak by today's standards."""
 
 REMEMBERED_SECONDS = 3_600.0
 REMEMBERED_SITES = 50_000
@@ -38,13 +31,13 @@ _BUNDLES = (
 )
 # OpenSSL's X509_V_ERR_* numbers
 _VERIFY_RESULTS = {
-    9: NOT_YET_VALID,
-    10: EXPIRED,
-    18: SELF_SIGNED,
-    62: WRONG_HOST,
-    66: OLD,  # the certificate's key is too small
-    67: OLD,  # an authority's key is too small
-    68: OLD,  # an authority's digest is too weak
+    9: Mark.TLS_NOT_YET_VALID,
+    10: Mark.TLS_EXPIRED,
+    18: Mark.TLS_SELF_SIGNED,
+    62: Mark.TLS_WRONG_HOST,
+    66: Mark.TLS_OLD,  # the certificate's key is too small
+    67: Mark.TLS_OLD,  # an authority's key is too small
+    68: Mark.TLS_OLD,  # an authority's digest is too weak
 }
 _OTHER_NAME = "subject name"
 _NO_TLS = ("wrong version number", "packet length too long", "http request", "unexpected eof")
@@ -56,10 +49,10 @@ def doubt_of(error: CurlError, *, verify_result: int, os_errno: int) -> str | No
     code, text = error
     if code == pycurl.E_PEER_FAILED_VERIFICATION:
         if _OTHER_NAME in text:
-            return WRONG_HOST
-        return _VERIFY_RESULTS.get(verify_result, UNTRUSTED)
+            return Mark.TLS_WRONG_HOST
+        return _VERIFY_RESULTS.get(verify_result, Mark.TLS_UNTRUSTED)
     if code == pycurl.E_SSL_CONNECT_ERROR and not os_errno:
-        return None if any(sign in text for sign in _NO_TLS) else OLD
+        return None if any(sign in text for sign in _NO_TLS) else Mark.TLS_OLD
     return None
 
 

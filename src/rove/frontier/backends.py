@@ -6,6 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
@@ -42,14 +44,17 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
 
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
+    known = data.remote()
+    remote = remote_named(url, crawl_name or (known.crawl_name if known else None))
+    return remote if known is None else replace(remote, node_key=known.node_key)
+
+
+def remote_named(url: str, crawl_name: str | None) -> Remote:
+    """Return the crawl in PostgreSQL that options name."""
     if not url.startswith(SCHEMES):
         # The message does not repeat the text: it may hold a password.
         raise UsageError("the database must be given as a URL that begins with postgresql://")
-    known = data.remote()
-    name = checked_name(crawl_name or (known.crawl_name if known else DEFAULT_CRAWL_NAME))
-    if known is None:
-        return Remote(url=url, crawl_name=name)
-    return Remote(url=url, crawl_name=name, node_key=known.node_key)
+    return Remote(url=url, crawl_name=checked_name(crawl_name or DEFAULT_CRAWL_NAME))
 
 
 def backend_for(
@@ -66,9 +71,14 @@ def backend_for(
 
 
 @asynccontextmanager
-async def opened_backend(data: DataDir, *, read_only: bool = False) -> AsyncIterator[Backend]:
-    """Open the database of an existing crawl, whether it is running or not."""
-    backend = backend_for(data, data.remote(), read_only=read_only)
+async def opened_backend(
+    data: DataDir, *, remote: Remote | None = None, read_only: bool = False
+) -> AsyncIterator[Backend]:
+    """Open the database of an existing crawl, whether it is running or not.
+
+    Without `remote`, it is the crawl that the data directory belongs to.
+    """
+    backend = backend_for(data, remote or data.remote(), read_only=read_only)
     try:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")
@@ -90,6 +100,7 @@ def policy_of(settings: Settings) -> Policy:
     return Policy(
         delay=settings.delay,
         budget=VISIT_BUDGET,
+        page_limit=settings.limits.page_limit,
         max_pages_per_domain=settings.limits.max_pages_per_domain,
         limits_epoch=settings.limits.epoch,
         horizon=settings.planned_seconds,

@@ -12,14 +12,20 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
+from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant, Run, Vitals
+from rove.frontier.seed_source import SeedSource
+from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Counts, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
+from rove.policy.retry_filter import RetryFilter
 
 RESPONDING_LOOKAHEAD = 1_000
 """How many of the next due domains `reach` looks at."""
+MAX_WANTED_ROBOTS = 8
+"""Robots.txt files of one domain that may be pending for other domains at a time."""
 MAX_UNSETTLED_CLAIMS = 3
 """After this many claims of a domain without a settle, its head URL is taken to kill the process and fails."""
 
@@ -32,6 +38,8 @@ class Policy:
     """Minimum seconds between two visits to a domain."""
     budget: float
     """Seconds that a visit may take, from its claim on."""
+    page_limit: int | None = None
+    """Claims stop when all pages ever stored and all leases reach this number, because each lease may bring a page."""
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
     """Increases when limits are set again: pages per domain are counted per epoch."""
@@ -60,26 +68,6 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeedSource:
-    """A seed file and how far it has been loaded."""
-
-    id: int
-    path: str
-    """Relative to the data directory."""
-    name: str
-    """The name that the user gave."""
-    offset: int = 0
-    lines: int = 0
-    good: int = 0
-    bad: int = 0
-    finished: bool = False
-    is_here: bool = True
-    """The copy of the file is in this data directory."""
-    is_abandoned: bool = False
-    """The copy of the file is on a node that no longer takes part."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRecord:
     """The frontier's record of one URL."""
 
@@ -92,6 +80,7 @@ class UrlRecord:
     reason: str
     visit: int | None
     """The visit that settled it."""
+    is_seed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +99,8 @@ class DomainRecord:
     is_leased: bool
     is_excluded: bool
     is_capped: bool
+    has_urls: bool
+    """False: the domain is known only for an exclusion or because others redirect to its robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +192,7 @@ class Frontier(Protocol):
         """Lease up to `limit` due domains, longest overdue first, each with its first URLs.
 
         Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
+        Leases of all processes together never exceed the pages that are left until the policy's page limit.
         """
 
     async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
@@ -213,14 +205,29 @@ class Frontier(Protocol):
         """End the leases whose token is still valid; return their number. May be repeated."""
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+        as_seeds: bool = False,
     ) -> Added:
-        """Insert the unseen URLs and wake their domains.
+        """Insert the unseen URLs and wake their domains; `as_seeds` marks them as seeds.
 
         If a URL occurs twice in a batch, the shallower one counts. A domain keeps only as many URLs as its budget
-        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted; the deepest go first, and among
-        those the latest. A deleted URL is unknown from then on. Never deleted are depth 0, sitemaps, retries, and the
-        fingerprints in `exempt`, which a visit has fetched and settles next.
+        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted, but never more than were
+        inserted. The deepest go first, and among those the latest. A deleted URL is unknown from then on. Never deleted
+        are depth 0, sitemaps, retries, and the fingerprints in `exempt`, which a visit has fetched and settles next.
+        """
+
+    async def excess(self) -> int:
+        """Return how many pending URLs `drop_excess` would delete."""
+
+    async def drop_excess(self) -> int:
+        """Delete the worst URLs of domains that are over their budget, and count them; return their number.
+
+        An add never makes the URLs of a domain fewer, even if its budget has shrunk. Never deleted are the same URLs as
+        in an add.
         """
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
@@ -234,6 +241,14 @@ class Frontier(Protocol):
 
     async def put_origins(self, records: Sequence[OriginRecord]) -> None:
         """Save robots.txt records, and lengthen the delay of their leased domains if they ask for it."""
+
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        """Have these robots.txt fetched in the next visits of their domains, because other origins wait for them.
+
+        Such a URL is pending until its origin has a record, and pending again when it is wanted again. It comes before
+        all other URLs of its domain, and it does not make the domain a part of the crawl: `only_known_domains` ignores
+        it. A domain has at most MAX_WANTED_ROBOTS of them pending; the others are counted as not accepted.
+        """
 
     async def exclude(self, domains: Mapping[int, str]) -> int:
         """Stop leasing these domains and block their pending URLs; return the number of URLs."""
@@ -251,6 +266,21 @@ class Frontier(Protocol):
 
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
+
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
+        """Mark known URLs as seeds, which come first in their domain; return how many were not seeds yet."""
+
+    async def retry(self, urls: Sequence[KnownUrl], retry: int) -> int:
+        """Make URLs pending and due that failed or wait for a retry, in one transaction; return their number.
+
+        A URL that is given as redirected is tried again too. A URL whose state has changed since is left alone.
+        `retry` is the number from `Catalog.begin_retry`, under which they are counted. Failed visits of their domains
+        and robots.txt files that could not be fetched no longer count. A domain still waits for the longest of the
+        operator's delay, its Crawl-delay and its back-off.
+        """
 
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         """Return ids and names of all domains, by id, in slices."""
@@ -293,7 +323,7 @@ class Frontier(Protocol):
 
 
 class Catalog(Protocol):
-    """The settings, exclusions and seed files of a crawl."""
+    """The settings, instructions, exclusions and seed files of a crawl."""
 
     async def settings(self) -> str | None:
         """Return the settings last saved; None if the frontier holds no crawl yet."""
@@ -306,6 +336,12 @@ class Catalog(Protocol):
 
     async def save(self, settings: str, seeds: SeedSource | None) -> None:
         """Save the settings and, in the same transaction, one more seed file."""
+
+    async def instructions(self) -> Instructions:
+        """Return what the owner has told all machines of the crawl."""
+
+    async def instruct(self, kind: InstructionKind, instruction: Instruction | None) -> None:
+        """Tell all machines of the crawl something; None withdraws what they were told."""
 
     async def exclusions(self) -> list[str]:
         """Return the patterns of the exclusions in force."""
@@ -321,6 +357,15 @@ class Catalog(Protocol):
 
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         """Lift exclusions; return the patterns that were in force."""
+
+    async def begin_retry(self, filter: RetryFilter, *, who: str, delay: float) -> int:
+        """Record a retry before its first URL becomes pending; return its number."""
+
+    async def retries(self) -> list[Retry]:
+        """Return all retries, oldest first."""
+
+    async def add_seed_source(self, source: SeedSource) -> SeedSource:
+        """Add a seed file of this node; return it with its number."""
 
     async def seed_sources(self) -> list[SeedSource]:
         """Return all seed files, in the order in which they were given."""
@@ -344,6 +389,15 @@ class FrontierReader(Protocol):
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """Return one URL."""
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    def seeds(self) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over all seeds in the order in which they were given, in slices."""
+
+    def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over URLs that failed or wait for a retry, of one domain or of all, in slices."""
+
     async def domain(self, id: int) -> DomainRecord | None:
         """Return one domain."""
 
@@ -362,14 +416,22 @@ class FrontierReader(Protocol):
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         """Iterate over the pages whose text is stored only once, under this hash."""
 
-    def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages: all, newest first, or those of one domain, oldest first."""
+    def pages(
+        self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
+    ) -> AsyncIterator[RequestRow]:
+        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times."""
+
+    def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
+        """Iterate over all requests of the visits after this one, oldest first: all or those of one domain."""
+
+    async def oldest_lease(self) -> int | None:
+        """Return the first visit that has not ended; None if none is under way."""
+
+    async def known_domains(self, ids: Iterable[int]) -> set[int]:
+        """Return those domains that the crawl knows."""
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of all visits to a domain, in order."""
-
-    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        """Iterate over requests to a domain during visits to others, whose robots.txt redirected there."""
 
     def ledger(self) -> AsyncIterator[RequestRow]:
         """Iterate over all requests, domain by domain, in order."""

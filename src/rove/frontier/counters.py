@@ -36,6 +36,7 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         without_request=_family(counters, "no_request."),
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
+        evicted=counters.get("evicted", 0),
         domains_answered=counters.get("domains.answered", 0),
     )
 
@@ -116,6 +117,25 @@ def count_reopened(urls: int, changes: Counter[str]) -> None:
     changes["urls.pending"] += urls
     changes["urls.blocked"] -= urls
     changes[f"blocked.{BlockReason.EXCLUDED}"] -= urls
+
+
+def count_wanted_again(state: UrlState, reason: str, changes: Counter[str]) -> None:
+    """Count a robots.txt that was settled and is pending again; it was in this state for this reason."""
+    changes[f"urls.{state.name.lower()}"] -= 1
+    if state is UrlState.BLOCKED:
+        changes[f"blocked.{reason}"] -= 1
+
+
+def count_retried(retried: Mapping[UrlState, Counter[int]], changes: Counter[str]) -> Counter[int]:
+    """Count URLs that are tried again, given by their old state and domain; return how many more each has pending."""
+    more: Counter[int] = Counter()
+    for state, domains in retried.items():
+        more.update(dict.fromkeys(domains, 0))
+        if state is not UrlState.PENDING:
+            changes[f"urls.{state.name.lower()}"] -= domains.total()
+            changes["urls.pending"] += domains.total()
+            more += domains
+    return more
 
 
 def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:

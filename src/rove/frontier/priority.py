@@ -10,6 +10,8 @@ from rove.model.urls import NewUrl
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
 from rove.policy.robots import MAX_CRAWL_DELAY
 
+WANTED_ROBOTS = -1
+"""The priority of a robots.txt that other origins wait for: before every depth, because it costs no page its visit."""
 RETRIED = 1 << 20
 """The priority of URLs to be retried: behind every depth, ordered by when they are due."""
 HELD = RETRIED + 1

@@ -6,18 +6,24 @@ because it would keep SQLite from truncating its log and PostgreSQL from vacuumi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import math
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
 from rove.frontier.contract import DomainRecord, FailingDomain, UrlRecord
+from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_record
-from rove.frontier.rows.records import domain_record, failing_domain, url_record
+from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
 from rove.model.ledger import Content, Counts, RequestKind, RequestRow
 from rove.model.visits import OriginRecord
+from rove.policy.constants import VISIT_BUDGET
 
 SLICE = 500
 LEDGER_SLICE = 5_000
+VISIT_SECONDS = VISIT_BUDGET + 420.0
+"""A request is made at most this long after its visit was numbered, with seven minutes for clocks that disagree."""
+_LAST_SEQ = (1 << 15) - 1
 _LOWEST = -(1 << 63)
 _HIGHEST = (1 << 63) - 1
 
@@ -46,6 +52,12 @@ class CrawlTables(Protocol):
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
+        """Return the rows of those URLs that are known."""
+
+    async def known_domains(self, ids: list[int]) -> list[Any]:
+        """Return the ids of those domains that have a row."""
+
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         """Return the locations of those texts that are stored."""
 
@@ -72,6 +84,33 @@ class CrawlReader:
         rows = await self._tables.fetch("url_record", domain=domain, fingerprint=fingerprint)
         return url_record(rows[0]) if rows else None
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        return [known_url(row) for row in await self._tables.known_urls(keys)] if keys else []
+
+    async def seeds(self) -> AsyncIterator[list[KnownUrl]]:
+        last: int | None = _LOWEST
+        while True:
+            rows = await self._tables.fetch("seeds_after", seed=last, limit=self._limit)
+            seeds = [known_url(row) for row in rows]
+            if seeds:
+                yield seeds
+            if len(rows) < self._limit:
+                return
+            last = seeds[-1].seed
+
+    async def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
+        query, of, fingerprint = (
+            ("troubled_after", _LOWEST, _LOWEST) if domain is None else ("troubled_of_domain", domain, _LOWEST)
+        )
+        while True:
+            rows = await self._tables.fetch(query, domain=of, fingerprint=fingerprint, limit=self._limit)
+            urls = [known_url(row) for row in rows]
+            if urls:
+                yield urls
+            if len(rows) < self._limit:
+                return
+            of, fingerprint = urls[-1].key
+
     async def domain(self, id: int) -> DomainRecord | None:
         rows = await self._tables.domain(id)
         return domain_record(rows[0]) if rows else None
@@ -90,21 +129,55 @@ class CrawlReader:
         rows = await self._tables.fetch("requests_of_visit", visit=visit)
         return [await self._tables.request(row) for row in rows]
 
-    async def pages(self, *, domain: int | None = None, status: int | None = None) -> AsyncIterator[RequestRow]:
+    async def pages(
+        self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
+    ) -> AsyncIterator[RequestRow]:
+        first = {"visit": _HIGHEST if domain is not None else await self._visit_after(until), "seq": 0}
         rows = (
-            self._slices("requests_before", {"visit": _HIGHEST, "seq": 0}, self._limit)
+            self._slices("requests_before", first, self._limit)
             if domain is None
-            else self.visits(domain)
+            else self._slices("requests_of_domain_before", first, self._limit, domain=domain)
         )
         async for row in rows:
-            if row.kind is RequestKind.PAGE and status in (None, row.status):
+            if row.started < since - VISIT_SECONDS:
+                return  # visits are numbered as they begin, so all that follow began even earlier
+            if row.kind is RequestKind.PAGE and since <= row.started < until:
                 yield row
+
+    async def _visit_after(self, time: float) -> int:
+        """Return a visit after which no request was made before this time. It is close to the first of them."""
+        newest = await self._request_before(_HIGHEST)
+        if newest is None or newest.started <= time + VISIT_SECONDS:
+            return _HIGHEST
+        below, above = 0, newest.visit
+        while above - below > 1:
+            middle = (below + above) // 2
+            row = await self._request_before(middle)
+            if row is not None and row.started > time + VISIT_SECONDS:
+                above = row.visit
+            else:
+                below = middle
+        return above
+
+    async def _request_before(self, visit: int) -> RequestRow | None:
+        rows = await self._tables.fetch("requests_before", visit=visit, seq=0, limit=1)
+        return await self._tables.request(rows[0]) if rows else None
+
+    def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
+        first = {"visit": visit, "seq": _LAST_SEQ}
+        if domain is None:
+            return self._slices("requests_after", first, self._limit)
+        return self._slices("requests_of_domain", first, self._limit, domain=domain)
+
+    async def oldest_lease(self) -> int | None:
+        ((visit,),) = await self._tables.fetch("oldest_lease")
+        return None if visit is None else int(visit)
+
+    async def known_domains(self, ids: Iterable[int]) -> set[int]:
+        return {row[0] for row in await self._tables.known_domains(list(ids))}
 
     def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("requests_of_domain", domain=domain)
-
-    def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        return self._by_visit("requests_elsewhere", domain=domain)
 
     def copies(self, hash: int) -> AsyncIterator[RequestRow]:
         return self._by_visit("copies", hash=hash)

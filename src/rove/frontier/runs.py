@@ -30,6 +30,8 @@ class Participant:
     process: int
     pid: int
     has_left: bool
+    is_paused: bool
+    """It starts no new visits, because the owner has paused the crawl."""
     pages: int
     pages_per_second: float
     in_flight: int
@@ -47,6 +49,7 @@ class Vitals:
     """Pages stored since the process began."""
     pages_per_second: float = 0.0
     in_flight: int = 0
+    is_paused: bool = False
     is_leaving: bool = False
     """The process shuts down cleanly."""
 

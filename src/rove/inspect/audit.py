@@ -5,26 +5,30 @@ there would hide itself. It measures delays and judges pages again instead of tr
 itself. It relies only on the parsers of robots.txt and of exclusion patterns and on the list of temporary failures,
 which have tests of their own.
 
-The ledger comes domain by domain and visit by visit, so only the current domain is in memory. Besides the ledger the
-auditor reads only the copies of robots.txt that the ledger names.
+The ledger comes domain by domain and visit by visit, so only the current domain is in memory. Besides, the auditor
+reads the copies of robots.txt that the ledger names, and the robots.txt requests of domains that others redirect to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rove.frontier.contract import Exclusion, FrontierReader
+from rove.frontier.retries import Retry
 from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
-from rove.inspect.audit_findings import AuditReport, Check
+from rove.inspect.audit_findings import AuditReport, Check, domain_name
+from rove.inspect.audit_retries import AskedRetries
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
+from rove.inspect.audit_shared import Visits
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import UNREACHABLE_FAILURES
 from rove.urls.origin import origin_of
 
 
-async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> AuditReport:
+async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion], retries: Sequence[Retry] = ()) -> AuditReport:
     """Check a whole ledger."""
-    auditor = Auditor(exclusions, reader.robots_text)
+    auditor = Auditor(exclusions, reader.robots_text, reader.visits, retries)
     async for row in reader.ledger():
         await auditor.take(row)
     return auditor.report()
@@ -33,13 +37,21 @@ async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> Audi
 class Auditor:
     """Takes the requests of a ledger one by one, in the ledger's order."""
 
-    def __init__(self, exclusions: Sequence[Exclusion], robots_text: RobotsText) -> None:
+    def __init__(
+        self,
+        exclusions: Sequence[Exclusion],
+        robots_text: RobotsText,
+        visits: Visits,
+        retries: Sequence[Retry] = (),
+    ) -> None:
         self._report = AuditReport()
-        self._delays = DelayCheck(self._report)
+        asked_for = AskedRetries(retries)
+        self._delays = DelayCheck(self._report, asked_for)
         self._exclusions = ExclusionCheck(self._report, exclusions)
-        self._repeats = RepeatCheck(self._report, self._exclusions)
-        self._robots = RobotsReplay(self._report, robots_text)
+        self._repeats = RepeatCheck(self._report, self._exclusions, asked_for)
+        self._robots = RobotsReplay(self._report, robots_text, visits)
         self._visit: VisitSoFar | None = None
+        self._domain_name = ""
 
     async def take(self, row: RequestRow) -> None:
         """Check the next request; this waits only to read a robots.txt that is not cached."""
@@ -47,17 +59,15 @@ class Auditor:
         visit = self._visit_with(row)
         if row.error in UNREACHABLE_FAILURES:
             visit.unreachable = {*visit.unreachable, origin_of(row.url)}
-        if row.other_domain is not None:
-            self._report.elsewhere += 1
+        if _domain_of_origin(origin_of(row.url)) != self._domain_name:
+            what = f"requested during a visit to {self._domain_name}, out of its own domain's turn"
+            self._report.add(Check.DELAY, row, what, row)
         self._exclusions.take(row, visit.first)
         if row.kind is RequestKind.ROBOTS:
             self._robots.take_robots(row, visit.first)
             return
         self._repeats.take(row, visit)
         await self._robots.judge(row, visit.first)
-        if row.other_domain is not None:
-            what = "a page of another domain, requested out of that domain's turn"
-            self._report.add(Check.DELAY, visit.first, what, row)
 
     def report(self) -> AuditReport:
         """Return the result, after the last request."""
@@ -82,6 +92,7 @@ class Auditor:
             self._end_visit(ended)
         if ended is None or row.domain != ended.first.domain:
             self._report.domains += 1
+            self._domain_name = _domain_of_origin(origin_of(row.url))
             self._delays.begin_domain()
             self._repeats.begin_domain()
             self._robots.begin_domain()
@@ -94,3 +105,8 @@ class Auditor:
     def _end_visit(self, visit: VisitSoFar) -> None:
         self._delays.end_visit(visit)
         check_length(self._report, visit)
+
+
+@lru_cache(maxsize=4_096)
+def _domain_of_origin(origin: str) -> str:
+    return domain_name(f"{origin}/")

@@ -88,8 +88,6 @@ class AuditReport:
     requests: int = 0
     visits: int = 0
     domains: int = 0
-    elsewhere: int = 0
-    """Requests to another domain that a robots.txt redirected to."""
     checked: Counter[Check] = field(default_factory=Counter)
     """Number of requests, or gaps between visits, that were checked."""
     violations: Counter[Check] = field(default_factory=Counter)

@@ -36,7 +36,6 @@ def as_json(report: AuditReport) -> dict[str, Any]:
         "requests": report.requests,
         "visits": report.visits,
         "domains": report.domains,
-        "requests_elsewhere": report.elsewhere,
         "violations_total": report.total,
         "checks": {
             check.value: {"checked": report.checked[check], "violations": report.violations[check]} for check in Check
@@ -59,9 +58,6 @@ def as_lines(report: AuditReport) -> Iterator[str]:
         yield f"{check:<20}{checked}: {_violations(report.violations[check])}"
     if report.smallest_margin is not None:
         yield from _margin_lines(report.smallest_margin)
-    if report.elsewhere:
-        where = "to another domain that a robots.txt redirected to"
-        yield f"{'out of turn':<20}{counted(report.elsewhere, 'request')} {where}"
     for reason in Unverifiable:
         if report.unverifiable[reason]:
             unit, why = _UNVERIFIABLE[reason]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rove.frontier.backends import policy_of
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.harmless import one_line
-from rove.humanize import seconds_text, utc_text
+from rove.humanize import counted, seconds_text, utc_text
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource
@@ -192,10 +192,10 @@ def _pending(facts: UrlFacts, robots: RobotsAnswer, verdict: Verdict) -> _Answer
         case Blocked():
             return UrlVerdict.FORBIDDEN, "would not be fetched: robots.txt forbids it"
         case Held(seconds=seconds):
-            return UrlVerdict.HELD, (
-                "would not be fetched now: robots.txt could not be fetched; "
-                f"rove tries again in {seconds_text(seconds)}"
-            )
+            why = "robots.txt could not be fetched"
+            if facts.origin is not None and facts.origin.waits_for:
+                why = f"robots.txt redirects to {one_line(facts.origin.waits_for)}, which is not known"
+            return UrlVerdict.HELD, f"would not be fetched now: {why}; rove tries again in {seconds_text(seconds)}"
         case Allowed():
             return UrlVerdict.FETCH, f"would be fetched {_when(facts)}"
         case NeedsRobots():
@@ -266,7 +266,7 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
         return UrlVerdict.REFUSED, f"{start} refused{_refusal_text(refusal, url, facts)}"
     accepted = f"{start} accepted"
     if facts.settings.max_depth is not None:
-        accepted += f" from pages less than {facts.settings.max_depth} links away from a seed"
+        accepted += f" from pages less than {counted(facts.settings.max_depth, 'link')} away from a seed"
     if verdict == Blocked(BlockReason.CRAWL_DELAY):
         accepted += f", but the URL would not be fetched: {_LEFT_ALONE}"
     elif facts.domain is not None and facts.domain.is_capped:
@@ -281,7 +281,7 @@ def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
     admission = gate.admits(url, depth=1, source=_ANOTHER_SITE)
     if isinstance(admission, NotAccepted):
         return admission
-    if facts.domain is None:
+    if facts.domain is None or not facts.domain.has_urls:
         return NotAccepted.OUT_OF_SCOPE if facts.settings.seeds_only else None
     budget = policy_of(facts.settings).domain_budget
     return (
@@ -300,7 +300,7 @@ def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
         case NotAccepted.BUDGET:
             pending = facts.domain.pending if facts.domain else 0
             return (
-                f": its domain already has {pending:,} URLs pending and no room for more; "
+                f": its domain already has {counted(pending, 'URL')} pending and no room for more; "
                 "only a link nearer to a seed than the last of them would be accepted"
             )
         case NotAccepted.PORT if port_of(url.origin) in BAD_PORTS:

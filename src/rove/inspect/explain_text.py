@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.retries import Retry
 from rove.harmless import one_line
 from rove.humanize import counted, iso_time, precise, seconds_text, utc_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
 from rove.model.ledger import RequestRow
+from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.traps import REFUSED
 
@@ -81,13 +83,15 @@ def _scope(explanation: Explanation) -> list[str]:
     settings, record = explanation.facts.settings, explanation.facts.record
     if record is not None:
         limit = "no limit" if settings.max_depth is None else f"at most {settings.max_depth}"
-        lines = [f"depth {record.depth} ({limit})"]
+        seed = "a seed, " if record.is_seed else ""
+        lines = [f"{seed}depth {record.depth} ({limit})"]
     elif settings.max_depth is None:
         lines = ["links are followed to any depth"]
     else:
         lines = [f"links are followed to depth {settings.max_depth}"]
     if settings.seeds_only:
-        is_one = "is" if explanation.facts.domain is not None else "is not"
+        domain = explanation.facts.domain
+        is_one = "is" if domain is not None and domain.has_urls else "is not"
         lines.append(f"only domains of the seeds; {explanation.url.domain_name} {is_one} one")
     return lines
 
@@ -105,9 +109,22 @@ def _trap(explanation: Explanation) -> list[str]:
 def _robots(explanation: Explanation) -> list[str]:
     record = explanation.facts.origin
     if record is None:
-        return [f"never requested from {explanation.url.origin}"]
+        return [f"never requested from {explanation.url.origin}", *_wanted(explanation)]
     failures = f" ({record.failures} failures in a row)" if record.failures > 1 else ""
-    return [_STATUSES[record.status] + failures, *_rule(explanation, record), *_robots_age(record, explanation.now)]
+    return [
+        _STATUSES[record.status] + failures,
+        *_rule(explanation, record),
+        *_robots_age(record, explanation.now),
+        *_wanted(explanation),
+    ]
+
+
+def _wanted(explanation: Explanation) -> list[str]:
+    wanted = explanation.facts.wanted_robots
+    if wanted is None:
+        return []
+    when = "; they wait for it" if wanted.state is UrlState.PENDING else ""
+    return [f"the robots.txt of other domains redirects to it{when}"]
 
 
 def _rule(explanation: Explanation, record: OriginRecord) -> list[str]:
@@ -125,9 +142,18 @@ def _robots_age(record: OriginRecord, now: float) -> list[str]:
         if record.valid_for > 0
         else "expired: requested again before the next page"
     )
+    if record.waits_for:
+        return [requested, *_waits(record)]
     if record.source and record.source != f"{record.origin}/robots.txt":
         return [requested, f"redirected to {one_line(record.source)}"]
     return [requested]
+
+
+def _waits(record: OriginRecord) -> list[str]:
+    return [
+        f"redirected to {one_line(record.waits_for)}, whose answer applies here too",
+        "rove requests that one in a visit to its own domain: explain it to see when",
+    ]
 
 
 def _delays(explanation: Explanation) -> list[str]:
@@ -173,9 +199,31 @@ def _history(explanation: Explanation) -> list[str]:
     history = explanation.facts.history
     if not history.requests:
         return ["never requested"]
+    retries = [f"tried again on {retry_text(retry)}" for retry in explanation.facts.retries]
     shown = len(history.newest)
     more = f"; the last {shown}:" if shown < history.requests else ""
-    return [f"{counted(history.requests, 'request')}{more}", *map(_request_line, history.newest)]
+    return [f"{counted(history.requests, 'request')}{more}", *map(_request_line, history.newest), *retries]
+
+
+def retry_text(retry: Retry) -> str:
+    """Return when a retry was asked for, by whom, and for which URLs."""
+    options = f": {one_line(text)}" if (text := str(retry.filter)) else ""
+    return f"{utc_text(retry.wall)} by {one_line(retry.who)}{options}"
+
+
+def retry_json(retry: Retry) -> dict[str, Any]:
+    """Return the JSON object of a retry."""
+    wanted = retry.filter
+    return {
+        "at": iso_time(retry.wall),
+        "who": retry.who,
+        "urls": retry.urls,
+        "error": wanted.error or None,
+        "status": wanted.status,
+        "domain": wanted.domain_name or None,
+        "seeds": wanted.only_seeds,
+        "seed_file": wanted.source or None,
+    }
 
 
 def _request_line(row: RequestRow) -> str:
@@ -202,7 +250,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "scope": {
             "max_depth": facts.settings.max_depth,
             "seeds_only": facts.settings.seeds_only,
-            "domain_known": facts.domain is not None,
+            "domain_known": facts.domain is not None and facts.domain.has_urls,
         },
         "dropped": list(explanation.ignored),
         "trap": {
@@ -222,6 +270,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "record": None if facts.record is None else _record_json(facts.record),
         "requests": facts.history.requests,
         "history": [request_json(row) for row in facts.history.newest],
+        "retries": [retry_json(retry) for retry in facts.retries],
     }
 
 
@@ -256,6 +305,7 @@ def _robots_json(explanation: Explanation) -> dict[str, Any]:
         "age_s": None if record is None else round(record.age, 3),
         "valid_for_s": None if record is None else round(record.valid_for, 3),
         "source": (record.source or None) if record else None,
+        "waits_for": (record.waits_for or None) if record else None,
         "failures": record.failures if record else 0,
     }
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader, UrlRecord
 from rove.model.ledger import RequestKind, RequestRow
+from rove.model.urls import UrlState
 from rove.urls.canonical import CrawlUrl, canonical
 from rove.urls.domain import domain_of
 from rove.urls.ignored_params import IgnoredParams
@@ -25,7 +26,12 @@ def site_given(text: str) -> Site:
     seed = parse_seed(text)
     if seed is None:
         raise UsageError(f"{text!r} is not a domain")
-    return Site(*domain_of(seed[0].host))
+    return site_of(seed[0])
+
+
+def site_of(url: CrawlUrl) -> Site:
+    """Return the site that a URL belongs to."""
+    return Site(*domain_of(url.host))
 
 
 def url_given(text: str, ignored: IgnoredParams | None = None) -> CrawlUrl:
@@ -46,6 +52,48 @@ async def url_known(reader: FrontierReader, text: str, ignored: IgnoredParams | 
     if await reader.url(in_full.domain, in_full.fingerprint) is not None:
         return in_full
     return url_given(text, ignored)
+
+
+class UrlMeant(NamedTuple):
+    """The URL that a person means."""
+
+    record: UrlRecord
+    instead_of: str
+    """Why it is not the URL as it was written; '' if it is."""
+
+
+async def url_meant(reader: FrontierReader, text: str, ignored: IgnoredParams | None) -> UrlMeant | None:
+    """Return the URL that a text means in this crawl; None if it is not known.
+
+    A text without a scheme means https, then http, then the same with or without 'www.'. A stored page comes first.
+    """
+    expected = url_given(text, ignored).text
+    records = await _known(reader, [text] if "://" in text else _spellings(text), ignored)
+    if not records:
+        return None
+    record = next((record for record in records if record.state is UrlState.DONE), records[0])
+    if record.url in (expected, url_given(text).text):
+        return UrlMeant(record, "")
+    if record is records[0]:
+        return UrlMeant(record, f"{expected} is not known to this crawl")
+    return UrlMeant(record, f"{records[0].url} is {records[0].state.name.lower()}")
+
+
+async def other_spellings(reader: FrontierReader, text: str, ignored: IgnoredParams | None) -> list[str]:
+    """Return known URLs that differ from this one by the scheme or by 'www.'."""
+    without_scheme = text.partition("://")[2] or text
+    return [record.url for record in await _known(reader, _spellings(without_scheme), ignored)]
+
+
+def _spellings(text: str) -> list[str]:
+    host = text.removeprefix("www.") if text.startswith("www.") else f"www.{text}"
+    return [f"{scheme}://{name}" for name in (text, host) for scheme in ("https", "http")]
+
+
+async def _known(reader: FrontierReader, texts: list[str], ignored: IgnoredParams | None) -> list[UrlRecord]:
+    urls = [canonical(text, None, names) for text in texts for names in (None, ignored)]
+    records = [await reader.url(url.domain, url.fingerprint) for url in dict.fromkeys(urls) if url is not None]
+    return [record for record in records if record is not None]
 
 
 async def settling_request(reader: FrontierReader, record: UrlRecord) -> RequestRow | None:

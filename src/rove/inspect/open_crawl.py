@@ -11,6 +11,8 @@ from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Catalog, FrontierReader
+from rove.inspect.pauses import Scope
+from rove.model.instructions import Instructions
 from rove.model.ledger import Content, Location, RequestRow
 from rove.store.reader import WarcReader
 
@@ -74,6 +76,10 @@ class Archive:
         if text.where is None:
             return None
         return self.pages.read_text(text.where, expect_url=text.row.url)
+
+    async def instructions(self) -> dict[Scope, Instructions]:
+        """Return what the owner has told the crawl, here and on all machines."""
+        return {Scope.HERE: self.data.instructions(), Scope.EVERYWHERE: await self.catalog.instructions()}
 
     async def settings(self) -> Settings:
         """Return the settings that the crawl was started with."""

@@ -102,12 +102,7 @@ class Totals:
     """Adds up the requests to a site while the ledger is read."""
 
     def __init__(self, max_gaps: int = MOST_GAPS) -> None:
-        self.rows = 0
-        """Requests of visits to the site, including those that a redirect of robots.txt took elsewhere."""
         self.requests = 0
-        """Requests of these visits to the site itself."""
-        self.elsewhere = 0
-        """Requests to the site during visits to others, whose robots.txt redirects there."""
         self.visits = self.pages = self.bytes = 0
         self.kept = self.broken = 0
         """Visits that kept the delay, and visits that did not."""
@@ -128,7 +123,7 @@ class Totals:
 
     def add_visit(self, visit: SiteVisit) -> None:
         self.visits += 1
-        self.rows += len(visit.rows)
+        self.requests += len(visit.rows)
         if visit.gap is not None:
             self.gaps.add(visit.gap)
             self.kept += visit.is_kept is True
@@ -136,15 +131,7 @@ class Totals:
         self.timeline.note(visit.started)
         for row in visit.rows:
             self._add_copy(row)
-            if row.other_domain is None:
-                self.requests += 1
-                self._add_request(row)
-
-    def add_elsewhere(self, row: RequestRow) -> None:
-        """Add a request of a visit to another site."""
-        self.elsewhere += 1
-        self._add_copy(row)
-        self._add_request(row)
+            self._add_request(row)
 
     def _add_request(self, row: RequestRow) -> None:
         self.pages += is_stored(row)
@@ -203,8 +190,6 @@ async def read_report(
     totals = Totals(max_gaps)
     async for visit in _grouped(reader.visits(site.id)):
         totals.add_visit(visit)
-    async for row in reader.elsewhere(site.id):
-        totals.add_elsewhere(row)
     return SiteReport(
         site=site,
         made=now,
@@ -217,12 +202,7 @@ async def read_report(
 
 def visits_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[SiteVisit]:
     """Yield the visits that the totals of a report cover, oldest first, and no newer ones of a running crawl."""
-    return _grouped(_first(reader.visits(report.site.id), report.totals.rows))
-
-
-def elsewhere_in(reader: FrontierReader, report: SiteReport) -> AsyncIterator[RequestRow]:
-    """Yield the requests to the site during visits to others that the totals cover."""
-    return _first(reader.elsewhere(report.site.id), report.totals.elsewhere)
+    return _grouped(_first(reader.visits(report.site.id), report.totals.requests))
 
 
 async def _first(rows: AsyncIterator[RequestRow], count: int) -> AsyncIterator[RequestRow]:

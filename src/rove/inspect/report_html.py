@@ -6,24 +6,20 @@ page's Content-Security-Policy forbids it to load or run anything.
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TextIO
 from urllib.parse import quote
 
-from rove.errors import UsageError
 from rove.frontier.contract import FrontierReader
 from rove.harmless import one_line
 from rove.humanize import counted, utc_text
 from rove.inspect import report_parts
-from rove.inspect.report import SiteReport, SiteVisit, elsewhere_in, visits_in
+from rove.inspect.report import SiteReport, SiteVisit, visits_in
 from rove.inspect.report_chart import as_svg
 from rove.inspect.request_rows import outcome_text
+from rove.inspect.whole_file import whole_file
 from rove.model.ledger import RequestRow
 
 MOST_ROWS = 10_000
@@ -48,39 +44,13 @@ _COLUMNS = (
     '<th scope="col" class="number">Bytes</th><th scope="col">Address</th>'
     '<th scope="col">URL</th></tr></thead>\n'
 )
-_TABLE_END = "</table>\n</section>\n"
 
 
 async def write_html(report: SiteReport, reader: FrontierReader, path: Path) -> None:
     """Write the file, completely or not at all."""
-    with _replaced(_target(path)) as file:
+    with whole_file(path) as file:
         async for part in html_parts(report, reader):
-            file.write(part)
-
-
-def _target(path: Path) -> Path:
-    """Resolve symbolic links, so that the report replaces their target; refuse anything but an ordinary file."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise UsageError(f"cannot write {path}: it is not an ordinary file")
-    return target
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[TextIO]:
-    """Open a new file that replaces the old one when it is complete."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    try:
-        try:
-            with new.open("x", encoding="utf-8", errors="backslashreplace") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+            file.write(part.encode("utf-8", "backslashreplace"))
 
 
 async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: int = MOST_ROWS) -> AsyncIterator[str]:
@@ -100,16 +70,11 @@ async def html_parts(report: SiteReport, reader: FrontierReader, *, max_rows: in
         async for part in _copies(report, reader):
             yield part
         yield "</section>\n"
-    if report.totals.rows:
-        yield _table_head(report_parts.VISITS_TITLE, "", report.totals.rows, max_rows)
+    if report.totals.requests:
+        yield _table_head(report_parts.VISITS_TITLE, report.totals.requests, max_rows)
         async for part in _visits(report, reader, max_rows):
             yield part
-        yield _TABLE_END
-    if report.totals.elsewhere:
-        yield _table_head(report_parts.ELSEWHERE_TITLE, report_parts.ELSEWHERE, report.totals.elsewhere, max_rows)
-        async for part in _elsewhere(report, reader, max_rows):
-            yield part
-        yield _TABLE_END
+        yield "</table>\n</section>\n"
     yield "</main>\n</body>\n</html>\n"
 
 
@@ -159,48 +124,35 @@ async def _copies(report: SiteReport, reader: FrontierReader) -> AsyncIterator[s
         yield f"<p>{escape(note)}</p>\n"
 
 
-def _table_head(name: str, about: str, rows: int, max_rows: int) -> str:
-    notes = [escape(about)] if about else []
+def _table_head(name: str, rows: int, max_rows: int) -> str:
+    note = ""
     if rows > max_rows:
-        notes.append(
-            f"These are the last {max_rows:,} of {counted(rows, 'request')}; "
-            "<code>rove report --json</code> has all of them."
+        note = (
+            f"<p>These are the last {max_rows:,} of {counted(rows, 'request')}; "
+            "<code>rove report --json</code> has all of them.</p>\n"
         )
-    paragraphs = "".join(f"<p>{note}</p>\n" for note in notes)
-    return f'<section>\n<h2>{name}</h2>\n{paragraphs}<table class="requests">\n{_COLUMNS}'
+    return f'<section>\n<h2>{name}</h2>\n{note}<table class="requests">\n{_COLUMNS}'
 
 
 async def _visits(report: SiteReport, reader: FrontierReader, max_rows: int) -> AsyncIterator[str]:
-    left = report.totals.rows
+    left = report.totals.requests
     async for visit in visits_in(reader, report):
         if left <= max_rows:
             yield _visit(visit)
         left -= len(visit.rows)
 
 
-async def _elsewhere(report: SiteReport, reader: FrontierReader, max_rows: int) -> AsyncIterator[str]:
-    left = report.totals.elsewhere
-    yield "<tbody>\n"
-    async for row in elsewhere_in(reader, report):
-        if left <= max_rows:
-            yield _row(row, is_here=True)
-        left -= 1
-    yield "</tbody>\n"
-
-
 def _visit(visit: SiteVisit) -> str:
     """Return the rows of a visit under one heading."""
-    rows = "".join(_row(row, is_here=row.other_domain is None) for row in visit.rows)
+    rows = "".join(_row(row) for row in visit.rows)
     return (
         f'<tbody>\n<tr><th scope="rowgroup" colspan="6">Visit {visit.number} '
         f"<span>{_with_warning(report_parts.gap_text(visit))}</span></th></tr>\n{rows}</tbody>\n"
     )
 
 
-def _row(row: RequestRow, *, is_here: bool) -> str:
+def _row(row: RequestRow) -> str:
     notes = report_parts.request_notes(row)
-    if not is_here:
-        notes.append("sent to another site")
     more = "".join(f'<br><span class="soft">{escape(note)}</span>' for note in notes)
     return (
         f'<tr><td class="time">{utc_text(row.started)}</td><td class="kind">{escape(row.kind.value)}</td>'

@@ -19,11 +19,6 @@ NOT_KEPT = "NOT KEPT"
 VISITS_TITLE = "Requests, by visit"
 COPIES_TITLE = "robots.txt, as it was read"
 OPT_OUT_TITLE = "How to opt out"
-ELSEWHERE_TITLE = "Requests on behalf of other sites"
-ELSEWHERE = (
-    "The robots.txt of another site redirects to this one, so rove requested it here during a visit to that site "
-    "(RFC 9309, section 2.3.1.2)."
-)
 _MOST_ROBOTS_TEXT = 20_000
 """Characters shown of one robots.txt; --json has all of it."""
 
@@ -51,8 +46,6 @@ def _summary(report: SiteReport) -> list[tuple[str, str]]:
     if totals.first is None or totals.last is None:
         return [("requests", "no request was ever made"), *facts]
     requests = f"{counted(totals.requests, 'request')} in {counted(totals.visits, 'visit')}"
-    if totals.elsewhere:
-        requests += f", and {totals.elsewhere:,} for the robots.txt of other sites"
     answers = ", ".join(f"{name} ({count:,})" for name, count in totals.outcomes.most_common())
     return [
         ("requests", requests),
@@ -85,7 +78,7 @@ def _delays(report: SiteReport) -> str:
     totals = report.totals
     shortest, median = totals.gaps.shortest, totals.gaps.median
     if shortest is None or median is None:
-        return "there was one visit" if totals.visits else "there was no visit"
+        return "there was one visit"
     gaps = (
         f"at least {precise(shortest)} between two visits, median {precise(median)}"
         if shortest >= 0
@@ -159,8 +152,8 @@ def copies_left_out(report: SiteReport) -> str:
     if not report.totals.copies_left_out:
         return ""
     return (
-        f"{report.totals.copies_left_out:,} older copies are left out; these are the last {MOST_COPIES}. "
-        "--json has the hash of each with its request."
+        f"{counted(report.totals.copies_left_out, 'older copy', 'older copies')} left out; "
+        f"these are the last {MOST_COPIES}. --json has the hash of each with its request."
     )
 
 

@@ -11,7 +11,7 @@ from rove.harmless import one_line
 from rove.humanize import hash_text, iso_time, utc_text
 from rove.inspect import report_parts
 from rove.inspect.explain_text import exclusion_json
-from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, elsewhere_in, visits_in
+from rove.inspect.report import RobotsCopy, SiteReport, SiteVisit, visits_in
 from rove.inspect.request_rows import outcome_text, request_json
 from rove.model.ledger import RequestRow
 from rove.policy.identity import user_agent
@@ -32,20 +32,13 @@ async def text_lines(report: SiteReport, reader: FrontierReader) -> AsyncIterato
                 yield f"      ({copy.note})"
         if note := report_parts.copies_left_out(report):
             yield f"  {note}"
-    if report.totals.rows:
+    if report.totals.requests:
         yield ""
         yield report_parts.VISITS_TITLE
         async for visit in visits_in(reader, report):
             yield f"  visit {visit.number}, {utc_text(visit.started)}, {report_parts.gap_text(visit)}"
             for row in visit.rows:
-                yield _request_line(row, is_here=row.other_domain is None)
-    if report.totals.elsewhere:
-        yield ""
-        yield report_parts.ELSEWHERE_TITLE
-        for line in _wrapped(report_parts.ELSEWHERE):
-            yield line
-        async for row in elsewhere_in(reader, report):
-            yield _request_line(row, is_here=True)
+                yield _request_line(row)
 
 
 def _head(report: SiteReport) -> Iterator[str]:
@@ -65,10 +58,8 @@ def _wrapped(text: str) -> list[str]:
     return wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
 
 
-def _request_line(row: RequestRow, *, is_here: bool) -> str:
+def _request_line(row: RequestRow) -> str:
     address = one_line(row.address) or "-"
-    if not is_here:
-        address += " (another site)"
     what = f"{row.kind.value:<7}  {one_line(outcome_text(row)):<18}  {row.size:>9,} B"
     parts = [utc_text(row.started), what, f"{address:<15}", one_line(row.url), *report_parts.request_notes(row)]
     return "      " + "  ".join(parts)
@@ -82,10 +73,7 @@ async def json_records(report: SiteReport, reader: FrontierReader) -> AsyncItera
     async for visit in visits_in(reader, report):
         yield _visit_json(visit)
         for row in visit.rows:
-            is_here = row.other_domain is None
-            yield {"record": "request", **request_json(row), "asked_here": is_here}
-    async for row in elsewhere_in(reader, report):
-        yield {"record": "request-for-another-site", **request_json(row)}
+            yield {"record": "request", **request_json(row)}
 
 
 def _report_json(report: SiteReport) -> dict[str, Any]:
@@ -100,7 +88,6 @@ def _report_json(report: SiteReport) -> dict[str, Any]:
         "excluded": report.is_excluded,
         "exclusions": [exclusion_json(exclusion) for exclusion in report.exclusions],
         "requests": totals.requests,
-        "requests_for_other_sites": totals.elsewhere,
         "visits": totals.visits,
         "pages_stored": totals.pages,
         "bytes": totals.bytes,

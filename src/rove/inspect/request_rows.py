@@ -54,28 +54,30 @@ def page_line(row: RequestRow) -> str:
 
 
 def page_json(row: RequestRow) -> dict[str, Any]:
-    """Return the object that `pages --json` and `export` print for a page."""
-    record: dict[str, Any] = {
+    """Return the object that `pages --json` prints for a page: the same keys for every page, null where empty."""
+    return {
         "url": row.url,
         "fetched": iso_time(row.started),
         **_answer_json(row),
         "truncated": row.truncated,
-        "title": row.title,
+        "marks": list(row.marks),
+        "title": row.title or None,
         "visit": row.visit,
+        "fate": _fate(row),
+        "text_record": None if row.is_copy else _location_json(row.text),
+        "revisit_record": _location_json(row.text) if row.is_copy else None,
+        "raw_record": _location_json(row.raw),
     }
-    own = "revisit_record" if row.is_copy else "text_record"
-    for name, where in ((own, row.text), ("raw_record", row.raw)):
-        if where is not None:
-            record[name] = _location_json(where)
-    return record
 
 
-def copy_json(stored: StoredText) -> dict[str, Any]:
-    """Return what `export` adds for a page whose text is stored with another page; {} for any other page."""
-    if stored.content is None:
-        return {}
-    copy_of = {"copy_of": stored.copy_of} if stored.copy_of else {}
-    return {"text_record": _location_json(stored.content.where), **copy_of}
+def export_json(stored: StoredText, text: str | None) -> dict[str, Any]:
+    """Return the object that `export` prints for a page: the same keys for every page, so that it is a table."""
+    return {
+        **page_json(stored.row),
+        "text_record": _location_json(stored.where),
+        "copy_of": stored.copy_of or None,
+        "text": text,
+    }
 
 
 def request_json(row: RequestRow) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def request_json(row: RequestRow) -> dict[str, Any]:
         "address": row.address or None,
         **_answer_json(row),
         "stored": is_stored(row),
-        "fate": row.settlement.value or "settled",
+        "fate": _fate(row),
         "delay_after_s": row.delay,
         "delay_from": row.delay_from.value,
     }
@@ -107,5 +109,9 @@ def _answer_json(row: RequestRow) -> dict[str, Any]:
     }
 
 
-def _location_json(where: Location) -> dict[str, Any]:
-    return {"file": where.file, "offset": where.offset, "length": where.length}
+def _fate(row: RequestRow) -> str:
+    return row.settlement.value or "settled"
+
+
+def _location_json(where: Location | None) -> dict[str, Any] | None:
+    return None if where is None else {"file": where.file, "offset": where.offset, "length": where.length}

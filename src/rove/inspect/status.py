@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rove.frontier.contract import FrontierReader
+from rove.frontier.retries import Retry
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted, seconds_text, size_text, utc_text
+from rove.inspect.explain_text import retry_json, retry_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
+from rove.inspect.pauses import Scope, pause_json, pause_text, pauses_in_force
+from rove.model.instructions import Instruction, Instructions
 from rove.model.ledger import Counts
 from rove.model.urls import UrlState
 
@@ -27,10 +31,22 @@ class Status:
     rate: float
     """Pages per second: the current rate while it runs, else the average."""
     counts: Counts
+    pauses: Mapping[Scope, Instruction] = field(default_factory=dict)
+    """The pauses in force."""
+    retries: Sequence[Retry] = ()
 
 
-async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
-    """Read the state of a crawl from its counters; `in_use`: a process on this machine has it open."""
+async def read_status(
+    reader: FrontierReader,
+    *,
+    in_use: bool,
+    told: Mapping[Scope, Instructions] | None = None,
+    retries: Sequence[Retry] = (),
+) -> Status:
+    """Read the state of a crawl from its counters.
+
+    `in_use`: a process on this machine has it open; `told`: the instructions of the owner; `retries`: all of the crawl.
+    """
     counts, runs = await reader.counts(), await reader.runs()
     participants = await reader.participants()
     running = in_use or runs_elsewhere(participants)
@@ -43,6 +59,8 @@ async def read_status(reader: FrontierReader, *, in_use: bool) -> Status:
         elapsed=elapsed,
         rate=current if running else average,
         counts=counts,
+        pauses=pauses_in_force(told or {}),
+        retries=retries,
     )
 
 
@@ -51,6 +69,8 @@ def as_json(status: Status) -> dict[str, Any]:
     counts = status.counts
     return {
         "running": status.running,
+        "paused": bool(status.pauses),
+        "pauses": [pause_json(pause, scope) for scope, pause in status.pauses.items()],
         "since": status.since,
         "elapsed_s": round(status.elapsed, 3),
         "pages": counts.pages,
@@ -61,11 +81,13 @@ def as_json(status: Status) -> dict[str, Any]:
         "urls": {state.name.lower(): counts.urls[state] for state in UrlState},
         "domains": dict(counts.domains),
         "not_accepted": dict(counts.not_accepted),
+        "evicted": counts.evicted,
         "marks": dict(counts.marks),
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
         "leases": counts.leases,
         "leases_without_request": dict(counts.without_request),
+        "retries": [retry_json(retry) for retry in status.retries],
     }
 
 
@@ -73,11 +95,12 @@ def as_lines(status: Status) -> list[str]:
     """Return what `status` prints for people."""
     counts = status.counts
     running = "running" if status.running else "not running"
+    paused = "".join(f", {pause_text(pause, scope)}" for scope, pause in status.pauses.items())
     started = "never started" if status.since is None else f"started {utc_text(status.since)}"
     copies = f", {counts.copies:,} of them copies of stored texts" if counts.copies else ""
     received = f"{size_text(counts.bytes)} received in {counted(counts.requests, 'request')}"
     lines = [
-        f"{running}, {started}, crawled for {seconds_text(status.elapsed)}",
+        f"{running}{paused}, {started}, crawled for {seconds_text(status.elapsed)}",
         f"pages      {counts.pages:,} ({status.rate:.1f}/s){copies}, {received}",
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
@@ -93,6 +116,11 @@ def as_lines(status: Status) -> list[str]:
     ):
         if reasons:
             lines.append(f"{name:<11}{_largest_first(reasons)}")
+    if counts.evicted:
+        lines.append(f"evicted    {counted(counts.evicted, 'URL')} that had been pending (counted under budget too)")
+    if status.retries:
+        urls, times = sum(retry.urls for retry in status.retries), counted(len(status.retries), "time")
+        lines.append(f"{'retried':<11}{counted(urls, 'URL')}, {times}; last {retry_text(status.retries[-1])}")
     return lines
 
 

@@ -87,7 +87,6 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     visit: int
     seq: int
     domain: int
-    """The domain of the visit."""
     kind: RequestKind
     url: str
     fingerprint: int
@@ -97,8 +96,6 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """When it began, in milliseconds of the crawl's clock, which all machines share."""
     ended: int
     """When it ended, in milliseconds of the crawl's clock; the same as `began` if the end is unknown."""
-    other_domain: int | None = None
-    """The domain that was requested, if a robots.txt redirect left the domain of the visit."""
     address: str = ""
     """The IP address that was requested; '' if no connection was tried."""
     delay: float = 0.0
@@ -157,6 +154,9 @@ class Counts:
     """Pages whose text was stored before."""
     domains_answered: int = 0
     """Domains that have ever responded."""
+    evicted: int = 0
+    """URLs that were accepted and then deleted, because their domain had better ones or a shorter --horizon was given.
+    They are counted under `not_accepted` too."""
 
     @property
     def urls_pending(self) -> int:

@@ -48,6 +48,8 @@ class PendingUrl(NamedTuple):
     priority: int
     position: int
     sitemap_of: str = ""
+    is_robots: bool = False
+    """A robots.txt that other origins wait for, because theirs redirects there. Nothing else of it is requested."""
 
 
 class NotAccepted(enum.StrEnum):

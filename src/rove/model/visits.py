@@ -66,6 +66,8 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int
     failing: bool
     """The URL waits for an origin that keeps failing. A crawl does not stay up for it."""
+    reason: str = ""
+    """Why the last attempt failed; '' if this one was not a new attempt."""
 
 
 class VisitResult(Record, frozen=True, kw_only=True, gc=False):
@@ -124,3 +126,7 @@ class OriginRecord(Record, frozen=True, kw_only=True, gc=False):
     """The URL that returned the body, at the end of the redirects; '' if there is no body."""
     etag: str = ""
     last_modified: str = ""
+    hops: int = 0
+    """Redirects that led to the answer, over all domains."""
+    waits_for: str = ""
+    """The robots.txt of another domain that decides about this origin and is not known; '' if there is none."""

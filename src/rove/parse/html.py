@@ -28,6 +28,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from rove.model.marks import Mark
 from rove.parse.charset import decode, to_utf8
 from rove.parse.directives import AGENTS, read_headers, read_metas
 from rove.parse.guard import MAX_PLAIN_BYTES, MAX_PLAIN_NODES, is_plain
@@ -39,8 +40,6 @@ from rove.urls.ignored_params import IgnoredParams, ignored_params_with
 
 MAX_TITLE_LENGTH = 1_000
 MAX_TEXT_LENGTH = 1024 * 1024
-LINKS_CUT = "links-cut"
-TEXT_CUT = "text-cut"
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
@@ -58,7 +57,7 @@ class Document:
     noindex: bool
     nofollow: bool
     marks: tuple[str, ...] = ()
-    """TEXT_CUT, LINKS_CUT: the parts that were cut."""
+    """The parts that were cut."""
 
     @property
     def text(self) -> str:
@@ -168,7 +167,7 @@ def read_plain(page: PageSource) -> Document:
         links=(),
         noindex=directives.noindex,
         nofollow=directives.nofollow,
-        marks=(TEXT_CUT,) if is_cut else (),
+        marks=(Mark.TEXT_CUT,) if is_cut else (),
     )
 
 
@@ -198,7 +197,7 @@ def _read(raw: bytes, page: PageSource, *, max_nodes: int | None) -> Document:
             limit=page.max_links,
             ignored=page.ignored_params,
         )
-    cuts = {TEXT_CUT: text_is_cut, LINKS_CUT: links_are_cut}
+    cuts = {Mark.TEXT_CUT: text_is_cut, Mark.LINKS_CUT: links_are_cut}
     return Document(
         title=title,
         utf8=utf8,

@@ -34,8 +34,6 @@ MAX_SECONDS = 30.0
 """Timeout for one page; the machine may be busy."""
 MAX_QUEUE_SECONDS = 120.0
 """Timeout for a page's turn in the queue."""
-TOO_COMPLEX = "html-too-complex"
-SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
 
 log = logging.getLogger(__name__)
 

@@ -326,6 +326,31 @@ async def test_a_stop_does_not_wait_for_a_pause_to_end(hire: Hire) -> None:
     assert len(team.said) == 1, "it is not restarted"
 
 
+async def test_workers_are_told_to_pause_and_to_continue(hire: Hire) -> None:
+    team = hire(says(pages=1), 'while read -r line; do echo "$line" >>"$0.told.$number"; done', processes=2)
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 2)
+    team.supervisor.set_paused(True)
+    team.supervisor.set_paused(False)
+    told = ["told.1", "told.2"]
+    await until(lambda: all(team.wrote(name) and team.text(name) == "pause\nunpause\n" for name in told))
+    team.supervisor.stop()
+    await running
+
+
+async def test_a_worker_that_starts_while_the_crawl_is_paused_knows_it_from_its_order(hire: Hire) -> None:
+    team = hire('printf "%s\\n" "$order" >"$0.order"', says(pages=1), "read -r line || exit 0", "kill -9 $$")
+    team.supervisor.set_paused(True)
+    running = asyncio.create_task(team.run())
+    await until(lambda: team.progress.pages == 1)
+    assert msgspec.json.decode(team.text("order"), type=WorkerOrder).is_paused
+    team.supervisor.set_paused(False)  # the script takes any line for its end
+    await until(lambda: team.progress.pages == 2)
+    assert not msgspec.json.decode(team.text("order"), type=WorkerOrder).is_paused, "the next worker need not pause"
+    team.supervisor.stop()
+    await running
+
+
 async def test_a_worker_that_dies_while_stopping_is_not_restarted(hire: Hire) -> None:
     team = hire(says(process=4, pages=2), "cat >/dev/null", "kill -9 $$")
     running = asyncio.create_task(team.run())

@@ -337,7 +337,7 @@ class TestReading:
         odd = row(
             1,
             url="http://a.test/%00?\u2028",
-            other_domain=-(1 << 63),
+            domain=-(1 << 63),
             fingerprint=(1 << 63) - 1,
             content_hash=-1,
             title='"\n\r\\',

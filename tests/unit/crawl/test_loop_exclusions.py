@@ -85,15 +85,15 @@ class TestExclusions:
         assert workspace.progress.errors["aborted"] == 2
 
     async def test_a_robots_txt_redirect_to_an_excluded_host_is_cancelled(self, workspace: Workspace) -> None:
-        """The host of the request in flight counts, not the domain of the visit."""
-        other = "http://x.test/r"
+        """The host of the request in flight counts, not the one that the visit began with."""
+        other = "http://x.h0.test/r"
         workspace.fetcher = ScriptedFetcher({"http://h0.test/robots.txt": redirect(other)})
         await workspace.open("http://h0.test/", delay=1000.0)
         crawl = workspace.crawl(delay=1000.0, store=workspace.store())
 
         async def exclude(request: Request) -> None:
             if request.url.text == other:
-                workspace.exclusions.put_nowait(["x.test"])
+                workspace.exclusions.put_nowait(["x.h0.test"])
                 try:
                     await asyncio.Event().wait()
                 finally:

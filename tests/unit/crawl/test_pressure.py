@@ -120,7 +120,7 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     body = Share(pressure.memory)
     assert not body.grow(5 * MiB) and not body.ask(5 * MiB, lambda: None)
     assert pressure.throttle.allowed == 0
-    assert pressure.trouble == "slowed: 1 fetches wait for memory"
+    assert pressure.trouble == "slowed: 1 fetch waiting for memory"
     page.keep(0)
     assert pressure.throttle.allowed == 25
     assert pressure.trouble == "slowed: 25 fetches at once"

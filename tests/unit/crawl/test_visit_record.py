@@ -186,14 +186,6 @@ def test_the_host_of_the_request_in_flight_is_known(record: VisitRecord) -> None
     assert record.requesting_host == ""
 
 
-def test_a_request_to_another_domain_names_it(record: VisitRecord) -> None:
-    other = crawl_url("http://www.b.test/robots.txt")
-    row = record.begin_request(other, RequestKind.ROBOTS, now=1.0)
-    assert (row.domain, row.other_domain) == (URL.domain, other.domain)
-    row = record.begin_request(crawl_url("http://www.a.test/"), RequestKind.ROBOTS, now=1.0)
-    assert (row.domain, row.other_domain) == (URL.domain, None)
-
-
 def test_no_request_ends_before_it_began_even_if_the_clock_goes_back(record: VisitRecord) -> None:
     row = record.begin_request(URL, RequestKind.PAGE, now=10.0)
     assert record.end_request(row, page(), now=9.0).ended == row.began

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from rove.model.outcomes import UNREACHABLE_FAILURES, FailureKind, Outcome
@@ -79,7 +81,8 @@ class TestRedirects:
     async def test_a_hop_whose_robots_txt_uses_up_the_requests_stays_pending(self, world: World) -> None:
         other = "http://www.a.test"
         await world.open(f"{A}/", script={f"{A}/": redirect(f"{other}/")})
-        world.fetcher.script[f"{other}/robots.txt"] = redirect("/robots.txt")
+        chain = ["/robots.txt", *(f"/r{i}" for i in range(7))]
+        world.fetcher.script |= {f"{other}{path}": redirect(to) for path, to in itertools.pairwise(chain)}
         record = await world.visit()
         assert len(record.requests) == 8
         assert await world.states() == {f"{A}/": "redirected", f"{other}/": "pending"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import cast
 
 import pytest
@@ -15,7 +16,6 @@ from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, Failur
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.robots import MAX_ROBOTS_BYTES
-from rove.urls.fingerprint import fingerprint
 from tests.unit.crawl.scripted import (
     DELAY,
     NOTHING_ALLOWED,
@@ -182,25 +182,29 @@ class TestRobots:
         assert await world.states() == {f"{A}/1": "failed", f"{A}/2": "failed"}
         assert await world.reason(f"{A}/1") == kind.value
 
-    async def test_robots_txt_may_redirect_to_other_hosts(self, world: World) -> None:
-        chain = [f"http://h{i}.test/r" for i in range(5)]
+    async def test_robots_txt_may_redirect_inside_the_domain(self, world: World) -> None:
+        chain = [f"http://h{i}.a.test/r" for i in range(5)]
         script: dict[str, Outcome] = {
             url: redirect(target) for url, target in zip([ROBOTS, *chain], chain, strict=False)
         }
         await world.open(f"{A}/private", f"{A}/open")
         world.fetcher.script |= script | {chain[-1]: NOTHING_PRIVATE, f"{A}/open": page()}
-        record = await world.visit()
+        await world.visit()
         assert world.fetcher.requested == [ROBOTS, *chain, f"{A}/open"]
         assert await world.states() == {f"{A}/private": "blocked", f"{A}/open": "done"}
-        assert record.requests[0].other_domain is None
-        assert record.requests[1].domain == fingerprint("a.test"), "the domain of the visit"
-        assert record.requests[1].other_domain == fingerprint("h0.test")
-        assert len(await world.rows("SELECT * FROM domain")) == 1, "the other domains are not in the frontier"
 
     async def test_the_sixth_redirect_means_no_rules(self, world: World) -> None:
-        await world.open(f"{A}/", script={ROBOTS: redirect("/robots.txt"), f"{A}/": page()})
+        chain = [ROBOTS, *(f"{A}/{i}" for i in range(1, 7))]
+        script: dict[str, Outcome] = {url: redirect(target) for url, target in itertools.pairwise(chain)}
+        await world.open(f"{A}/", script={**script, f"{A}/": page()})
         await world.visit()
-        assert world.fetcher.requested == [ROBOTS] * 6 + [f"{A}/"]
+        assert world.fetcher.requested == [*chain[:6], f"{A}/"]
+        assert await world.states() == {f"{A}/": "done"}
+
+    async def test_a_loop_means_no_rules(self, world: World) -> None:
+        await world.open(f"{A}/", script={ROBOTS: redirect("/r"), f"{A}/r": redirect("/robots.txt"), f"{A}/": page()})
+        await world.visit()
+        assert world.fetcher.requested == [ROBOTS, f"{A}/r", f"{A}/"]
         assert await world.states() == {f"{A}/": "done"}
 
     async def test_a_redirect_of_robots_txt_to_an_excluded_host_is_not_followed(self, world: World) -> None:

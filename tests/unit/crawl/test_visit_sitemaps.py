@@ -33,7 +33,7 @@ class TestSitemaps:
         assert await self.pending(world) == {self.MAP: (0, "a.test"), "http://b.test/x": (0, "a.test")}
 
     async def test_they_belong_to_the_host_whose_robots_txt_was_requested(self, world: World) -> None:
-        other = "http://b.test/r"
+        other = "http://b.a.test/r"
         script = {ROBOTS: redirect(other), other: robots(f"Sitemap: {self.MAP}\n")}
         await world.open(f"{A}/", script={**script, f"{A}/": page()})
         await world.visit()

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from rove.fetch.head import LOCATION_DROPPED, MAX_LOCATION
+from rove.fetch.head import MAX_LOCATION
+from rove.model.marks import Mark
 from rove.model.outcomes import MAX_MEDIA_TYPE, Failed, FailureKind, Fetched, Redirected, Refused, WrongType
 from tests.unit.fetch.server import Act, Script, failure, on_loop, outcome_of, page
 
@@ -147,7 +148,7 @@ async def test_a_location_that_is_too_long_is_dropped() -> None:
     outcome = await outcome_of([head + b"x" * MAX_LOCATION + b"\r\n\r\n", Act.HOLD])
     assert isinstance(outcome, Redirected) and outcome.response.marks == ()
     outcome = await outcome_of([head + b"x" * (MAX_LOCATION + 1) + b"\r\n\r\n", Act.HOLD])
-    assert isinstance(outcome, Refused) and outcome.response.marks == (LOCATION_DROPPED,)
+    assert isinstance(outcome, Refused) and outcome.response.marks == (Mark.LOCATION_DROPPED,)
 
 
 @on_loop

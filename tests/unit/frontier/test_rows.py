@@ -19,7 +19,6 @@ ROW = RequestRow(
     started=5.5,
     began=6,
     ended=7,
-    other_domain=8,
     address="192.0.2.1",
     delay=70.125,
     delay_from=DelaySource.CRAWL_DELAY,

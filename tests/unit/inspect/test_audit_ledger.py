@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from rove.frontier.contract import Exclusion
+from rove.frontier.retries import Retry
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding
 from rove.model.ledger import RequestKind, RequestRow
+from rove.policy.retry_filter import RetryFilter
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from rove.urls.fingerprint import fingerprint_bytes
@@ -26,6 +28,7 @@ class Ledger:
     def __init__(self) -> None:
         self.rows: list[RequestRow] = []
         self.texts: dict[int, bytes] = {}
+        self.retries: list[Retry] = []
         self._visits = 0
 
     def visit(
@@ -35,13 +38,10 @@ class Ledger:
         self._visits += 1
         now = T0 + round(at * 1000)
         for seq, request in enumerate(requests):
-            host_domain = domain_of(_host(request.url))[1]
-            visited = domain_of(domain)[1]
             row = request.replace(
                 visit=self._visits,
                 seq=seq,
-                domain=visited,
-                other_domain=None if host_domain == visited else host_domain,
+                domain=domain_of(domain)[1],
                 began=now,
                 ended=now + request.ended,
                 started=now / 1000,
@@ -62,6 +62,11 @@ class Ledger:
     async def robots_text(self, hash: int) -> bytes | None:
         return self.texts.get(hash)
 
+    async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
+        async for row in self.ledger():
+            if row.domain == domain:
+                yield row
+
     async def ledger(self) -> AsyncIterator[RequestRow]:
         for row in sorted(self.rows, key=lambda row: (row.domain, row.visit, row.seq)):
             yield row
@@ -71,7 +76,7 @@ class Ledger:
         return asyncio.run(self._audit(exclusions))
 
     async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
-        auditor = Auditor(exclusions, self.robots_text)
+        auditor = Auditor(exclusions, self.robots_text, self.visits, self.retries)
         async for row in self.ledger():
             await auditor.take(row)
         return auditor.report()
@@ -134,6 +139,20 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
     )
 
 
+def retry(at: float, *, ended: float | None = None, delay: float = 70.0, **filter: Any) -> Retry:
+    """Return a retry that began `at` seconds after T0."""
+    return Retry(
+        id=1,
+        at=T0 + round(at * 1000),
+        ended=T0 + round((at if ended is None else ended) * 1000),
+        wall=0.0,
+        who="me",
+        urls=1,
+        delay=delay,
+        filter=RetryFilter(**filter),
+    )
+
+
 def _host(url: str) -> str:
     parsed = canonical(url)
     assert parsed is not None
@@ -153,7 +172,7 @@ def test_a_polite_ledger() -> None:
     ledger.visit(0.1, ask_robots("http://b.test", status=404), ask("http://b.test/"), domain="b.test")
     report = ledger.audit(exclusion("c.test", 0))
     assert report.total == 0 and not report.findings
-    assert (report.requests, report.visits, report.domains, report.elsewhere) == (5, 3, 2, 0)
+    assert (report.requests, report.visits, report.domains) == (5, 3, 2)
     assert report.checked == {
         Check.DELAY: 1,
         Check.ROBOTS: 3,

@@ -75,7 +75,7 @@ class Scheduler:
         if way == 1:
             return [ask_robots(origin, status=404)], True
         if way == 2:
-            to = "https://elsewhere.test/robots.txt"
+            to = f"{origin}/rules"
             first = ask_robots(origin, status=301, target=to)
             return [first, self.ledger.robots(origin, BODY).replace(url=to)], True
         if way == 3:
@@ -203,7 +203,7 @@ async def test_a_long_ledger_is_not_held() -> None:
     ledger = Ledger()
     robots = ledger.robots("https://a.test", BODY)
     page = ask("https://a.test/")
-    auditor = Auditor([exclusion("b.test", 0)], ledger.robots_text)
+    auditor = Auditor([exclusion("b.test", 0)], ledger.robots_text, ledger.visits)
     sizes = []
     for domain in range(50_000):
         origin = f"https://d{domain}.test"
@@ -232,7 +232,7 @@ async def test_a_long_ledger_is_not_held() -> None:
 
 async def test_a_domain_of_many_pages_is_held_in_few_bytes() -> None:
     ledger = Ledger()
-    auditor = Auditor([], ledger.robots_text)
+    auditor = Auditor([], ledger.robots_text, ledger.visits)
     page = ask("https://a.test/", process=1, delay=70.0)
     for number in range(50_000):
         fingerprint = (number * 0x9E3779B97F4A7C15 & (1 << 63) - 1) - (1 << 62)

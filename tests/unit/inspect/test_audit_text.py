@@ -71,7 +71,7 @@ def test_what_a_server_wrote_does_not_steer_the_terminal() -> None:
 
 def test_requests_that_cannot_be_verified_are_counted() -> None:
     ledger = polite()
-    to = "https://b.test/robots.txt"
+    to = f"{A}/rules"
     ledger.visit(90, hop(f"{A}/robots.txt", status=301, target=to), hop(to), ask(f"{A}/c"), delay=10.0)
     ledger.visit(170, ask(f"{A}/d"), delay=0.0, settlement=Settlement.LOST)
     ledger.visit(171, ledger.robots(A), ask(f"{A}/e"))
@@ -80,7 +80,6 @@ def test_requests_that_cannot_be_verified_are_counted() -> None:
         "2 pages whose robots.txt was read but not stored",
         "1 gap after a visit that was lost before its delay was recorded",
     ]
-    assert "out of turn         1 request to another domain that a robots.txt redirected to" in text
 
 
 def many(count: int) -> Ledger:
@@ -112,7 +111,7 @@ def test_the_object_for_programs() -> None:
     record = msgspec.json.decode(msgspec.json.encode(as_json(ledger.audit())))
     assert record["polite"] is False
     assert (record["requests"], record["visits"], record["domains"]) == (3, 2, 1)
-    assert record["requests_elsewhere"] == 0 and record["violations_total"] == 1
+    assert record["violations_total"] == 1
     assert set(record["checks"]) == set(Check)
     assert record["checks"]["delay"] == {"checked": 1, "violations": 1}
     assert record["unverifiable"] == dict.fromkeys(map(str, Unverifiable), 0)
@@ -148,10 +147,13 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     async def exclusion_history() -> list[Exclusion]:
         return [exclusion("c.test", 0)]
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         assert data_dir == Path("here")
-        catalog = SimpleNamespace(exclusion_history=exclusion_history)
+        catalog = SimpleNamespace(exclusion_history=exclusion_history, retries=retries)
         yield SimpleNamespace(reader=ledger, catalog=catalog)
 
     # By its name in sys.modules, because in the package the command may hide its module.

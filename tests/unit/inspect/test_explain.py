@@ -52,6 +52,7 @@ DOMAIN = DomainRecord(
     is_leased=False,
     is_excluded=False,
     is_capped=False,
+    has_urls=True,
 )
 ORIGIN = OriginRecord(
     domain=URL.domain,
@@ -79,7 +80,14 @@ ROW = RequestRow(
     delay=70.0,
 )
 FACTS = UrlFacts(
-    settings=SETTINGS, record=RECORD, domain=DOMAIN, origin=ORIGIN, exclusions=(), history=UrlHistory(), is_running=True
+    settings=SETTINGS,
+    record=RECORD,
+    domain=DOMAIN,
+    origin=ORIGIN,
+    wanted_robots=None,
+    exclusions=(),
+    history=UrlHistory(),
+    is_running=True,
 )
 
 
@@ -563,9 +571,8 @@ def test_the_history() -> None:
 class Reader:
     """A reader that knows one URL."""
 
-    def __init__(self, visits: Iterable[RequestRow] = (), elsewhere: Iterable[RequestRow] = ()) -> None:
+    def __init__(self, visits: Iterable[RequestRow] = ()) -> None:
         self._visits = visits
-        self._elsewhere = elsewhere
 
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         return RECORD if (domain, fingerprint) == (URL.domain, URL.fingerprint) else None
@@ -580,10 +587,6 @@ class Reader:
         for row in self._visits:
             yield row
 
-    async def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        for row in self._elsewhere:
-            yield row
-
 
 async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     return await read_url_facts(
@@ -591,9 +594,33 @@ async def facts_from(reader: Reader, text: str = URL.text) -> UrlFacts:
     )
 
 
+def test_a_robots_txt_that_waits_for_another() -> None:
+    waiting = ORIGIN.replace(
+        status=RobotsStatus.UNREACHABLE, body=b"", valid_for=140.0, waits_for="https://b.test/robots.txt"
+    )
+    answer = explained(origin=waiting)
+    assert answer.verdict is UrlVerdict.HELD
+    assert "robots.txt redirects to https://b.test/robots.txt, which is not known" in answer.sentence
+    assert "redirected to https://b.test/robots.txt, whose answer applies here too" in section(answer, "robots.txt")
+    assert as_json(answer)["robots"]["waits_for"] == "https://b.test/robots.txt"
+
+
+@pytest.mark.parametrize(("state", "words"), [(UrlState.PENDING, "; they wait for it"), (UrlState.READ, "")])
+def test_a_robots_txt_that_others_redirect_to(state: UrlState, words: str) -> None:
+    answer = explained(origin=None, wanted_robots=replace(RECORD, state=state))
+    assert section(answer, "robots.txt")[-1] == f"the robots.txt of other domains redirects to it{words}"
+
+
+def test_a_domain_that_is_known_only_for_its_robots_txt_is_out_of_scope() -> None:
+    settings = replace(SETTINGS, seeds_only=True)
+    answer = explained(settings=settings, record=None, domain=replace(DOMAIN, has_urls=False))
+    assert answer.verdict is UrlVerdict.REFUSED
+    assert "only domains of the seeds; a.test is not one" in section(answer, "scope")
+
+
 async def test_all_facts_are_read() -> None:
     facts = await facts_from(Reader())
-    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]), retries=[])
     other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
@@ -618,15 +645,6 @@ async def test_the_newest_requests_for_the_url_are_kept() -> None:
     assert len(as_json(answer)["history"]) == 20
 
 
-async def test_requests_of_visits_to_other_domains_count() -> None:
-    own = [ROW.replace(visit=1, started=NOW), ROW.replace(visit=2, started=NOW + 20)]
-    led_here = [ROW.replace(visit=9, domain=5, other_domain=URL.domain, started=NOW + 10)]
-    history = (await facts_from(Reader(own, led_here))).history
-    assert [row.visit for row in history.newest] == [1, 9, 2]
-    assert history.requests == 3
-    assert history.last_of_domain == own[-1], "a visit to another site has no delay for this one"
-
-
 def test_untrusted_text_is_escaped() -> None:
     assert one_line("a\x00\x7f\x9b\u2028\ud800b") == r"a\x00\x7f\x9b\u2028\ud800b"
     assert one_line("größe 日本") == "größe 日本"
@@ -642,6 +660,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         process=1,
         pid=1,
         has_left=False,
+        is_paused=False,
         pages=0,
         pages_per_second=0.0,
         in_flight=0,
@@ -658,12 +677,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def exclusion_history() -> list[Exclusion]:
         return []
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
-            catalog=SimpleNamespace(exclusion_history=exclusion_history),
+            catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
             data=SimpleNamespace(in_use=lambda: False),
         )
 

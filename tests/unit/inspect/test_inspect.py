@@ -16,7 +16,7 @@ from rove.frontier.runs import Vitals
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
-from rove.model.ledger import Counts, Location, RequestKind, RequestRow
+from rove.model.ledger import Counts, Location, RequestKind, RequestRow, Settlement
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
@@ -50,8 +50,8 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
     assert (record["pages"], record["bytes"], record["elapsed_s"]) == (11, 5_000_000, 3700.123)
     assert set(record) == {
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
-        *("running", "since", "pages_per_s", "requests", "not_accepted", "errors"),
-        *("leases", "leases_without_request", "blocked", "marks", "copies"),
+        *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
+        *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
     assert record["not_accepted"] == {"too-deep": 3, "excluded": 4000}
@@ -188,7 +188,11 @@ def test_a_page_as_an_object() -> None:
         "title": "A title",
         "content_hash": "ffffffffffffffff",
         "visit": 7,
+        "fate": "settled",
+        "marks": [],
         "text_record": {"file": "x.warc.gz", "offset": 5, "length": 6},
+        "revisit_record": None,
+        "raw_record": None,
     }
 
 
@@ -196,7 +200,9 @@ def test_a_page_as_an_object() -> None:
     ("row", "expected"),
     [
         (REDIRECT, {"status": 301, "redirect_to": "/y", "error": None, "content_hash": None}),
-        (FAILURE, {"status": 0, "error": "timeout-connect", "type": None}),
+        (FAILURE, {"status": 0, "error": "timeout-connect", "type": None, "title": None, "text_record": None}),
+        (ROW.replace(is_copy=True), {"text_record": None, "revisit_record": page_json(ROW)["text_record"]}),
+        (ROW.replace(marks=("tls-old",), settlement=Settlement.LATE), {"marks": ["tls-old"], "fate": "late"}),
         (ROW.replace(content_hash=1), {"content_hash": "0000000000000001"}),
         (ROW.replace(raw=ROW.text), {"raw_record": {"file": "x.warc.gz", "offset": 5, "length": 6}}),
     ],
@@ -204,6 +210,7 @@ def test_a_page_as_an_object() -> None:
 def test_other_requests_as_objects(row: RequestRow, expected: dict[str, Any]) -> None:
     record = page_json(row)
     assert {key: record[key] for key in expected} == expected
+    assert list(record) == list(page_json(ROW)), "every page has all keys, in the same order"
     assert msgspec.json.decode(msgspec.json.encode(record)) == record
 
 

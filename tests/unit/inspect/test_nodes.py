@@ -18,6 +18,7 @@ def process(number: int = 1, **changes: Any) -> Participant:
         "process": number,
         "pid": 1000 + number,
         "has_left": False,
+        "is_paused": False,
         "pages": 10,
         "pages_per_second": 2.5,
         "in_flight": 4,
@@ -119,6 +120,7 @@ def test_the_object_for_programs() -> None:
         "place": "one:/data",
         "here": True,
         "state": "running",
+        "paused": False,
         "since_s": 10.988,
         "silent_for_s": 0.123,
         "pages": 30,
@@ -151,3 +153,11 @@ def test_the_line_of_a_machine_that_is_gone() -> None:
     assert as_line(node_of(gone)) == "one:/data (here): disappeared 2 min 05 s ago, 1,234 pages"
     left = process(1, pages=0, silent_for=3.0, has_left=True)
     assert as_line(node_of(left)) == "one:/data: left 3.0 s ago, 0 pages"
+
+
+def test_a_machine_is_paused_when_all_its_processes_are() -> None:
+    assert not node_of(process(1, is_paused=True), process(2)).is_paused
+    node = node_of(process(1, is_paused=True), process(2, is_paused=True), process(3, has_left=True))
+    assert node.is_paused and "2 processes, paused, up for" in as_line(node)
+    assert as_json(node)["paused"] and as_json(node)["state"] == "running"
+    assert not node_of(process(is_paused=True, has_left=True)).is_paused

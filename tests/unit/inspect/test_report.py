@@ -45,6 +45,7 @@ DOMAIN = DomainRecord(
     is_leased=False,
     is_excluded=False,
     is_capped=False,
+    has_urls=True,
 )
 EXCLUSION = Exclusion(pattern="a.test", at=5, wall=NOW - 60, who="alice", reason="asked by mail")
 HOSTILE = "<script>alert(1)</script>"
@@ -58,13 +59,11 @@ class Reader:
     def __init__(
         self,
         visits: Callable[[], Iterable[RequestRow]] | Sequence[RequestRow] = (),
-        elsewhere: Callable[[], Iterable[RequestRow]] | Sequence[RequestRow] = (),
         *,
         texts: Sequence[bytes] = (ROBOTS,),
         domain: DomainRecord | None = DOMAIN,
     ) -> None:
         self._visits = visits
-        self._elsewhere = elsewhere
         self._texts = {fingerprint_bytes(text): text for text in texts}
         self._domain = domain
 
@@ -77,11 +76,6 @@ class Reader:
     async def visits(self, domain: int) -> AsyncIterator[RequestRow]:
         assert domain == SITE.id
         for row in self._visits() if callable(self._visits) else self._visits:
-            yield row
-
-    async def elsewhere(self, domain: int) -> AsyncIterator[RequestRow]:
-        assert domain == SITE.id
-        for row in self._elsewhere() if callable(self._elsewhere) else self._elsewhere:
             yield row
 
 
@@ -119,7 +113,6 @@ VISITS = [
     row(3, 300, "https://a.test/moved", status=301, target=f"/{HOSTILE}", size=0),
     row(3, 301, "https://a.test/slow", 1, status=0, error="timeout-total", size=0, address=""),
 ]
-LED_HERE = [robots_row(9, 50, domain=5, other_domain=SITE.id)]
 
 
 async def report_of(
@@ -153,8 +146,8 @@ def first(page: LexborHTMLParser | LexborNode, selector: str) -> LexborNode:
     return node
 
 
-async def totals_of(*rows: RequestRow, elsewhere: Sequence[RequestRow] = ()) -> Totals:
-    return (await report_of(Reader(rows, elsewhere))).totals
+async def totals_of(*rows: RequestRow) -> Totals:
+    return (await report_of(Reader(rows))).totals
 
 
 @pytest.mark.parametrize(
@@ -178,29 +171,14 @@ def test_an_invalid_site_is_an_error() -> None:
 
 
 async def test_the_totals() -> None:
-    totals = await totals_of(*VISITS, elsewhere=LED_HERE)
-    assert (totals.requests, totals.visits, totals.pages, totals.elsewhere) == (5, 3, 1, 1)
-    assert totals.bytes == 3000
+    totals = await totals_of(*VISITS)
+    assert (totals.requests, totals.visits, totals.pages) == (5, 3, 1)
+    assert totals.bytes == 2000
     assert (totals.first, totals.last) == (NOW, NOW + 301)
-    assert totals.outcomes == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
+    assert totals.outcomes == {"200": 2, "404": 1, "301": 1, "timeout-total": 1}
     assert totals.gaps.shortest == pytest.approx(70.5), "from the end of the previous visit"
     assert totals.gaps.median == pytest.approx((70.5 + 227.5) / 2)
     assert (totals.kept, totals.broken) == (2, 0)
-
-
-async def test_requests_that_went_to_another_site_are_listed_but_do_not_count() -> None:
-    rows = [robots_row(1, 0, None, status=301), robots_row(1, 1, seq=1, other_domain=7)]
-    totals = await totals_of(*rows)
-    assert (totals.requests, totals.rows, totals.bytes) == (1, 2, 1000)
-    assert totals.outcomes == {"301": 1}
-    assert len(totals.copies) == 1, "the rules that rove obeys"
-    assert "192.0.2.7 (another site)" in await text_of(Reader(rows))
-    assert "sent to another site" in await html_of(Reader(rows))
-    led_here = Reader([], LED_HERE)
-    assert "another site" not in (await text_of(led_here)).partition("192.0.2.7")[2]
-    assert "sent to another site" not in await html_of(led_here)
-    requests = [r for r in await records_of(Reader(rows)) if r["record"] == "request"]
-    assert [request["asked_here"] for request in requests] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -260,26 +238,26 @@ async def test_of_visits_that_overlap_the_one_counts_that_ended_last() -> None:
 
 
 async def test_the_text() -> None:
-    text = await text_of(Reader(VISITS, LED_HERE))
+    text = await text_of(Reader(VISITS))
     lines = text.splitlines()
     assert lines[0] == "Requests by rove to a.test, as of 2027-01-15 08:16:40Z"
     for line in (
         "  contact       ops@crawler.test",
         f"  User-Agent    {user_agent(SETTINGS.email, SETTINGS.info_url)}",
         "  about         https://example.org/about?a&b",
-        "  requests      5 requests in 3 visits, and 1 for the robots.txt of other sites",
+        "  requests      5 requests in 3 visits",
         "  first         2027-01-15 08:00:00Z",
         "  last          2027-01-15 08:05:01Z",
-        "  received      2.9 KiB",
+        "  received      2.0 KiB",
         "  pages stored  1",
-        "  answers       200 (3), 404 (1), 301 (1), timeout-total (1)",
+        "  answers       200 (2), 404 (1), 301 (1), timeout-total (1)",
         ("  delays        at least 70.5 s between two visits, median 149 s; the delay was kept every time"),
         "  pending       12 URLs, at most one page per visit",
         "  excluded      no",
         "      User-agent: rove",
         "      Disallow: /",
         "      Crawl-delay: 600",
-        "  https://a.test/robots.txt, read 2 times from 2027-01-15 08:00:00Z to 2027-01-15 08:00:50Z",
+        "  https://a.test/robots.txt, read 2027-01-15 08:00:00Z",
         f"      Disallow: /private # {HOSTILE} </pre>",
         (
             "      2027-01-15 08:01:12Z  page     404                         0 B  192.0.2.7        "
@@ -290,8 +268,7 @@ async def test_the_text() -> None:
         assert line in lines
     assert f"https://a.test/moved  to /{HOSTILE}" in text
     assert "(rove exclude a.test)" in " ".join(text.split())
-    assert text.index("Requests, by visit") < text.index("Requests on behalf of other sites")
-    assert sum("2027-01-15 08:" in line and " B  " in line for line in lines) == 6
+    assert sum("2027-01-15 08:" in line and " B  " in line for line in lines) == 5
 
 
 async def test_a_site_without_requests() -> None:
@@ -310,7 +287,6 @@ async def test_a_site_without_requests() -> None:
 
 async def test_one_visit_has_no_gap() -> None:
     assert "  delays        there was one visit" in (await text_of(Reader([row(1, 0)]))).splitlines()
-    assert "there was no visit" in await text_of(Reader([], LED_HERE))
 
 
 @pytest.mark.parametrize(
@@ -382,18 +358,18 @@ async def test_of_many_copies_the_last_are_listed() -> None:
     assert len(totals.copies) == MOST_COPIES
     assert totals.copies[-1].first == rows[-1].started
     assert totals.copies_left_out == 5
-    assert "5 older copies are left out" in await text_of(Reader(rows))
-    assert "5 older copies are left out" in await html_of(Reader(rows))
+    assert "5 older copies left out" in await text_of(Reader(rows))
+    assert "5 older copies left out" in await html_of(Reader(rows))
 
 
 async def test_the_objects_for_programs() -> None:
-    records = await records_of(Reader(VISITS, LED_HERE))
+    records = await records_of(Reader(VISITS))
     assert [record["record"] for record in records] == [
         *("report", "robots", "visit", "request", "request", "visit", "request"),
-        *("visit", "request", "request", "request-for-another-site"),
+        *("visit", "request", "request"),
     ]
     assert records[0]["contact"] == "ops@crawler.test"
-    assert records[0]["answers"] == {"200": 3, "404": 1, "301": 1, "timeout-total": 1}
+    assert records[0]["answers"] == {"200": 2, "404": 1, "301": 1, "timeout-total": 1}
     assert records[6] == {
         "record": "request",
         "visit": 2,
@@ -413,37 +389,35 @@ async def test_the_objects_for_programs() -> None:
         "fate": "settled",
         "delay_after_s": 70.0,
         "delay_from": "delay",
-        "asked_here": True,
     }
 
 
 async def test_the_html() -> None:
-    text = await html_of(Reader(VISITS, LED_HERE), exclusions=[EXCLUSION])
+    text = await html_of(Reader(VISITS), exclusions=[EXCLUSION])
     page = LexborHTMLParser(text)
     assert text.startswith("<!doctype html>")
     assert first(page, "title").text() == "Requests by rove to a.test"
     assert [heading.text() for heading in page.css("h2")] == [
         *("Who runs the crawl", "Summary", "Visits over time", "How to opt out"),
-        *("robots.txt, as it was read", "Requests, by visit", "Requests on behalf of other sites"),
+        *("robots.txt, as it was read", "Requests, by visit"),
     ]
     facts = {first(r, "th").text(): first(r, "td").text() for r in page.css(".facts tr")}
     assert facts["contact"] == "ops@crawler.test"
     assert facts["requests"].startswith("5 requests in 3 visits")
     assert facts["excluded"] == "yes: rove no longer visits this site"
     assert facts["exclusion"].endswith("by alice: asked by mail")
-    by_visit, led_here = page.css("table.requests")
+    (by_visit,) = page.css("table.requests")
     assert [th.text() for th in by_visit.css("thead th")] == [*("Time", "Kind", "Answer", "Bytes", "Address", "URL")]
     assert len(by_visit.css("tbody")) == 3
     rows = [[cell.text() for cell in tr.css("td")] for tr in by_visit.css("tbody tr") if tr.css("td")]
     assert rows[0] == ["2027-01-15 08:00:00Z", "robots", "200", "1,000", "192.0.2.7", "https://a.test/robots.txt"]
     assert len(rows) == 5
-    assert len(led_here.css("tbody tr")) == 1
     assert page.css_first("pre:last-of-type") is not None
     assert len(page.css("svg rect")) == 3, "visits so far apart have a bar each"
 
 
 async def test_the_html_needs_nothing_and_runs_nothing() -> None:
-    page = LexborHTMLParser(await html_of(Reader(VISITS, LED_HERE)))
+    page = LexborHTMLParser(await html_of(Reader(VISITS)))
     for name in ("script", "link", "img", "iframe", "object", "embed", "base", "form", "image"):
         assert page.css_first(name) is None, name
     for node in page.css("*"):
@@ -469,7 +443,7 @@ async def test_what_is_hostile_stays_text() -> None:
         row(2, 100, f"https://a.test/{nasty}", error=nasty, target=nasty, title=nasty),
     ]
     exclusion = replace(EXCLUSION, who=nasty, reason=nasty, lifted_by=nasty)
-    reader = Reader(rows, [rows[0].replace(other_domain=SITE.id)])
+    reader = Reader(rows)
     text = await html_of(reader, exclusions=[exclusion])
     assert "<script" not in text.lower()
     assert "<!--" not in text
@@ -489,23 +463,19 @@ def many(count: int, per_visit: int = 1) -> Callable[[], Iterable[RequestRow]]:
 
 
 async def test_of_many_requests_the_html_has_the_newest() -> None:
-    led_here = [r.replace(other_domain=SITE.id) for r in many(150)()]
-    page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2), led_here), max_rows=100))
-    by_visit, elsewhere = page.css("table.requests")
+    page = LexborHTMLParser(await html_of(Reader(many(1003, per_visit=2)), max_rows=100))
+    (by_visit,) = page.css("table.requests")
     urls = [cell.text() for cell in by_visit.css("td.url")]
     assert urls == [f"https://a.test/{i}" for i in range(904, 1003)], "whole visits, in order"
-    assert [cell.text() for cell in elsewhere.css("td.url")] == [f"https://a.test/{i}" for i in range(50, 150)]
     text = first(page, "main").text()
     assert "These are the last 100 of 1,003 requests; rove report --json has all of them." in text
-    assert "These are the last 100 of 150 requests" in text
 
 
 async def test_requests_made_while_the_report_is_written_are_left_out() -> None:
-    rows, led_here = list(VISITS), list(LED_HERE)
-    reader = Reader(rows, led_here)
+    rows = list(VISITS)
+    reader = Reader(rows)
     report = await report_of(reader)
     rows.append(row(4, 900, "https://a.test/new"))
-    led_here.append(row(10, 900, "https://a.test/new"))
     for texts in (
         [line async for line in text_lines(report, cast(FrontierReader, reader))],
         [part async for part in html_parts(report, cast(FrontierReader, reader))],

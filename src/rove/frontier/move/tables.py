@@ -44,6 +44,7 @@ TABLES = (
     Table(name="robots_text", title="robots.txt files", has_bodies=True),
     Table(name="exclusion", title="exclusions"),
     Table(name="seed_source", title="seed files"),
+    Table(name="retry", title="retries"),
     Table(name="run", title="runs"),
     Table(name="process", title="processes"),
     Table(name="counter", title="counters", start=("",)),

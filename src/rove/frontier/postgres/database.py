@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from rove.errors import FrontierError, UsageError
+from rove.errors import FrontierError, RoveError, UsageError
 from rove.frontier.dsn import redacted
 from rove.frontier.postgres.errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres.held_connections import HELD_SECONDS, HeldWatch
@@ -194,7 +194,11 @@ class PostgresDatabase:
         """Return the first column of the first row of a named query."""
         return await self.run(query, lambda session: session.value(query, **parameters))
 
-    def _failure(self, error: BaseException) -> FrontierError:
+    def _failure(self, error: BaseException) -> RoveError:
+        if isinstance(error, asyncpg.InsufficientPrivilegeError):
+            return UsageError(
+                f"the user of {redacted(self.url)} may not do this: {error}; use the user who owns the crawl"
+            )
         return FrontierError(f"the frontier at {redacted(self.url)} failed: {error}")
 
     def _log_timings(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rove.frontier.counters import counts_from
@@ -54,6 +54,12 @@ class PostgresTables:
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         return await self._database.batch("origins", ("domains", "origins"), keys)
+
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
+        return await self._database.batch("known_urls", ("domains", "fingerprints"), keys)
+
+    async def known_domains(self, ids: list[int]) -> list[Any]:
+        return await self.fetch("known_domains", domains=ids)
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         rows = await fetch_contents(self._database, hashes)

@@ -14,7 +14,7 @@ from rove.urls.fingerprint import fingerprint_bytes
 
 ORIGIN_PARAMETERS = (
     *("domain", "origin", "status", "body", "crawl_delay", "failures", "valid_for"),
-    *("source", "etag", "last_modified"),
+    *("source", "etag", "last_modified", "hops", "waits_for"),
 )
 
 
@@ -31,13 +31,15 @@ def origin_values(record: OriginRecord) -> list[Any]:
         record.source,
         storable(record.etag),
         storable(record.last_modified),
+        record.hops,
+        record.waits_for,
     ]
 
 
 def origin_record(row: Sequence[Any]) -> OriginRecord:
     """Build a robots.txt record from a row of origins."""
     domain, origin, status, body, crawl_delay, failures, valid_for, age, *rest = row
-    source, etag, last_modified = rest
+    source, etag, last_modified, hops, waits_for = rest
     return OriginRecord(
         domain=domain,
         origin=origin,
@@ -50,6 +52,8 @@ def origin_record(row: Sequence[Any]) -> OriginRecord:
         source=source,
         etag=etag,
         last_modified=last_modified,
+        hops=hops,
+        waits_for=waits_for,
     )
 
 

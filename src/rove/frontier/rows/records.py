@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from rove.frontier.contract import DomainRecord, Exclusion, FailingDomain, SeedSource, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, FailingDomain, UrlRecord
+from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.rows.visits import pace_from
 from rove.frontier.runs import Participant
+from rove.frontier.sanitize import storable
+from rove.frontier.seed_source import SeedSource
+from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
+from rove.policy.retry_filter import RetryFilter
 
-T = TypeVar("T", Exclusion, Participant, SeedSource, UrlRecord)
+T = TypeVar("T", Exclusion, KnownUrl, Participant, SeedSource, UrlRecord)
+_PROGRESS = ("id", "offset", "lines", "good", "bad", "unseen", "retried", "refused", "finished")
 
 
 def url_record(row: Iterable[Any]) -> UrlRecord:
     """Build a URL from a row of url_record."""
-    return _record(UrlRecord, row, state=UrlState)
+    return _record(UrlRecord, row, state=UrlState, is_seed=bool)
 
 
 def domain_record(row: Sequence[Any]) -> DomainRecord:
     """Build a domain from a row of domain_record."""
     id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, answered, pending, *flags = row
-    is_leased, is_excluded, is_capped = map(bool, flags)
+    is_leased, is_excluded, is_capped, has_urls = map(bool, flags)
     return DomainRecord(
         id=id,
         name=name,
@@ -34,6 +40,7 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         is_leased=is_leased,
         is_excluded=is_excluded,
         is_capped=is_capped,
+        has_urls=has_urls,
     )
 
 
@@ -45,7 +52,17 @@ def failing_domain(row: Sequence[Any]) -> FailingDomain:
 
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:
     """Build a process from a row of participants, without the columns of its node."""
-    return _record(Participant, (node, is_here, *row), has_left=bool)
+    return _record(Participant, (node, is_here, *row), has_left=bool, is_paused=bool)
+
+
+def instructions(meta: Mapping[str, str | None]) -> Instructions:
+    """Build the instructions from the values of their meta rows, which are empty when they were withdrawn."""
+    return Instructions(**{key: parse_instruction(text) for key, text in meta.items() if text})
+
+
+def instruction_meta(kind: InstructionKind, instruction: Instruction | None) -> dict[str, str]:
+    """Return the parameters of set_meta."""
+    return {"key": kind, "value": "" if instruction is None else instruction_text(instruction)}
 
 
 def exclusion(row: Iterable[Any]) -> Exclusion:
@@ -60,7 +77,39 @@ def seed_source(row: Iterable[Any]) -> SeedSource:
 
 def seed_progress(source: SeedSource) -> dict[str, Any]:
     """Return the parameters of update_seed_source."""
-    return {name: getattr(source, name) for name in ("id", "offset", "lines", "good", "bad", "finished")}
+    return {name: getattr(source, name) for name in _PROGRESS}
+
+
+def known_url(row: Iterable[Any]) -> KnownUrl:
+    """Build a URL from a row with the columns of the fragment known_url."""
+    return _record(KnownUrl, row, state=UrlState, assume_https=bool, is_waiting=bool)
+
+
+def retry_record(row: Sequence[Any]) -> Retry:
+    """Build a retry from a row of retries."""
+    id, at, ended, wall, who, urls, delay, error, status, domain, domain_name, only_seeds, source = row
+    return Retry(
+        id=id,
+        at=at,
+        ended=ended,
+        wall=wall,
+        who=who,
+        urls=urls,
+        delay=delay / 1000,
+        filter=RetryFilter(
+            error=error,
+            status=status,
+            domain=domain,
+            domain_name=domain_name,
+            only_seeds=bool(only_seeds),
+            source=source,
+        ),
+    )
+
+
+def retry_values(filter: RetryFilter, *, who: str, delay: float) -> dict[str, Any]:
+    """Return the parameters of begin_retry, without the times."""
+    return {**asdict(filter), "source": storable(filter.source), "who": who, "delay": round(delay * 1000)}
 
 
 def _record(kind: type[T], row: Iterable[Any], **convert: Callable[[Any], Any]) -> T:

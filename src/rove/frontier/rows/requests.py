@@ -52,7 +52,6 @@ _FIELDS = (
     _Column("content_hash", "bigint"),
     _Column("target", "text", write=storable),
     _Column("title", "text", write=storable),
-    _Column("other_domain", "bigint"),
     _Column("began", "bigint"),
     _Column("ended", "bigint"),
     _Column("address", "text"),

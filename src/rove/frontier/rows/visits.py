@@ -78,8 +78,10 @@ def pace_from(backoff: int, failures: int, repeats: int, answered: int) -> Pace:
 
 def pending_url(row: Sequence[Any]) -> PendingUrl:
     """Build a pending URL from a row of head_urls or more_urls."""
-    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of = row
-    return PendingUrl(fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of)
+    _, fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots = row
+    return PendingUrl(
+        fingerprint, url, depth, hops, attempts, bool(assume_https), priority, position, sitemap_of, bool(is_robots)
+    )
 
 
 def urls_by_domain(rows: Iterable[Sequence[Any]]) -> dict[int, list[PendingUrl]]:
@@ -107,10 +109,13 @@ def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
     return [(domain, urls[0].fingerprint, UrlState.FAILED, reason, None) for domain, urls in heads.items()]
 
 
-def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:
-    """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts."""
+def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
+    """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts, reason."""
     return [
-        (visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED, round(d.seconds * 1000), d.attempts)
+        (
+            *(visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED),
+            *(round(d.seconds * 1000), d.attempts, storable(d.reason)),
+        )
         for visit in visits
         for d in visit.deferred
     ]

@@ -18,10 +18,18 @@ from rove.model.visits import Lease
 
 
 def claim(
-    database: SqliteDatabase, find_due: Callable[[int], list[Row]], *, policy: Policy, process: int, now: int
+    database: SqliteDatabase,
+    limit: int,
+    find_due: Callable[[int, int], list[Row]],
+    *,
+    policy: Policy,
+    process: int,
+    now: int,
 ) -> list[Lease]:
-    """Lease the due domains that `find_due` returns, given the time."""
-    due = find_due(now)
+    """Lease up to `limit` of the due domains that `find_due` returns, given their number and the time."""
+    if policy.page_limit is not None:
+        limit = min(limit, _pages_left(database, policy.page_limit, now))
+    due = find_due(limit, now) if limit > 0 else []
     if not due:
         return []
     last = database.execute("next_number", name="visits", count=len(due))[0][0]
@@ -47,7 +55,14 @@ def claim(
     return [domain.lease(urls[domain.id]) for domain in domains if domain.id in urls]
 
 
-def longest_due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:
+def _pages_left(database: SqliteDatabase, page_limit: int, now: int) -> int:
+    """Return how many leases may be given out: each may bring a page. A lease that has expired brings none."""
+    pages = database.execute("pages")
+    leased: int = database.execute("count_leased", now=now)[0][0]
+    return page_limit - leased - (pages[0][0] if pages else 0)
+
+
+def longest_due(database: SqliteDatabase, turns: FreshFirst, limit: int, now: int) -> list[Row]:
     """Return the rows of the domains to lease, longest due first; fresh ones come first if it is their turn."""
     fresh: list[Row] = []
     if turns.takes_turn():

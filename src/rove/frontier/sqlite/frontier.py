@@ -16,6 +16,7 @@ from rove.frontier.counters import reach_from
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.reader import CrawlReader
+from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
@@ -25,6 +26,7 @@ from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
+from rove.frontier.sqlite.retry import mark_seeds, retry_urls
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.model.reasons import BlockReason
@@ -55,6 +57,7 @@ class SqliteFrontier:
         reader = CrawlReader(SqliteTables(database, self._now))
         self.known_contents = reader.contents
         self.origins = reader.origins
+        self.known_urls = reader.known_urls
         self.counts = reader.counts
         self.process = 0
         self.outages = 0
@@ -73,14 +76,14 @@ class SqliteFrontier:
         await self._database.run(work)
 
     async def claim(self, limit: int) -> list[Lease]:
-        return await self._claim(partial(longest_due, self._database, limit, self._turns))
+        return await self._claim(limit, partial(longest_due, self._database, self._turns))
 
     async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
-        return await self._claim(partial(due_among, self._database, domains, limit))
+        return await self._claim(limit, partial(due_among, self._database, domains))
 
-    async def _claim(self, find_due: Callable[[int], list[Row]]) -> list[Lease]:
+    async def _claim(self, limit: int, find_due: Callable[[int, int], list[Row]]) -> list[Lease]:
         return await self._database.write(
-            lambda: claim(self._database, find_due, policy=self._policy, process=self.process, now=self._now())
+            lambda: claim(self._database, limit, find_due, policy=self._policy, process=self.process, now=self._now())
         )
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
@@ -103,14 +106,29 @@ class SqliteFrontier:
         )
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+        as_seeds: bool = False,
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
             return Added()
         return await self._database.run(
-            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
+            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt, as_seeds=as_seeds)
         )
+
+    async def excess(self) -> int:
+        return await self._database.run(self._adding.excess)
+
+    async def drop_excess(self) -> int:
+        return await self._database.run(self._adding.drop_excess)
+
+    async def want_robots(self, urls: Sequence[NewUrl]) -> None:
+        if urls:
+            await self._database.run(lambda: self._adding.want_robots(urls))
 
     async def states(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], UrlState]:
         rows = await self._database.run(lambda: self._database.batch("url_states", list(keys)))
@@ -127,6 +145,14 @@ class SqliteFrontier:
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.write(lambda: include(self._database, domains))
+
+    async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
+        return await self._database.write(lambda: mark_seeds(self._database, keys))
+
+    async def retry(self, urls: Sequence[KnownUrl], retry: int) -> int:
+        return await self._database.write(
+            lambda: retry_urls(self._database, urls, retry, delay=self._policy.delay_ms, now=self._now())
+        )
 
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
@@ -182,6 +208,7 @@ class SqliteFrontier:
                 pages=vitals.pages,
                 pages_per_s=vitals.pages_per_second,
                 in_flight=vitals.in_flight,
+                paused=vitals.is_paused,
                 has_left=vitals.is_leaving,
             )
         )

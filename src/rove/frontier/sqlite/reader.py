@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rove.frontier.counters import counts_from
 from rove.frontier.rows.contents import content_record
@@ -52,6 +52,12 @@ class SqliteTables:
     async def origins(self, keys: list[tuple[int, str]]) -> list[Row]:
         now = await self._now()
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
+
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("known_urls", keys))
+
+    async def known_domains(self, ids: list[int]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("known_domains", ids))
 
     async def contents(self, hashes: Iterable[int]) -> dict[int, Content]:
         wanted = list(hashes)

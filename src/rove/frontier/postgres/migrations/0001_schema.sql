@@ -48,7 +48,8 @@ CREATE TABLE process (
     pages       bigint  NOT NULL DEFAULT 0,
     pages_per_s real    NOT NULL DEFAULT 0,
     in_flight   integer NOT NULL DEFAULT 0,
-    has_left    boolean NOT NULL DEFAULT false
+    has_left    boolean NOT NULL DEFAULT false,
+    paused      boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 CREATE INDEX process_of_machine ON process (machine);
 
@@ -81,6 +82,7 @@ CREATE TABLE domain (
     failing     boolean  NOT NULL DEFAULT false,    -- every pending URL waits for an origin that keeps failing
     pages       integer  NOT NULL DEFAULT 0,        -- pages stored in limits epoch `pages_epoch`
     pages_epoch integer  NOT NULL DEFAULT 0,
+    stored      integer  NOT NULL DEFAULT 0,        -- pages stored so far
     capped      boolean  NOT NULL DEFAULT false,    -- reached --max-pages-per-domain
     excluded    boolean  NOT NULL DEFAULT false,
     backoff     bigint   NOT NULL DEFAULT 0,        -- delay after 429 and 503 responses
@@ -100,18 +102,24 @@ CREATE TABLE url (
     fingerprint  bigint   NOT NULL,
     position     bigint   NOT NULL,                 -- order of arrival; for a deferred URL, when it is due
     visit        bigint,                            -- the visit that settled it
+    seed         bigint,                            -- for a seed, its place in the order in which seeds were given
     priority     integer  NOT NULL,                 -- the depth, or one of the two classes of deferred URLs
     depth        integer  NOT NULL,
     hops         integer  NOT NULL DEFAULT 0,
     attempts     integer  NOT NULL DEFAULT 0,
     state        smallint NOT NULL DEFAULT 0,       -- model.urls.UrlState
     assume_https boolean  NOT NULL DEFAULT false,
+    is_robots    boolean  NOT NULL DEFAULT false,   -- a robots.txt that other origins wait for
     url          text     NOT NULL,
     reason       text     NOT NULL DEFAULT '',
     sitemap_of   text     NOT NULL DEFAULT '',      -- for a sitemap, the host whose URLs it may list
     PRIMARY KEY (domain, fingerprint)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
+CREATE INDEX url_robots ON url (domain) WHERE is_robots AND state = 0;
+CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
+-- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
+CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
 
 CREATE TABLE origin (
     domain        bigint  NOT NULL,
@@ -119,12 +127,14 @@ CREATE TABLE origin (
     crawl_delay   bigint  NOT NULL,
     fetched_at    bigint  NOT NULL DEFAULT 0,
     failures      integer NOT NULL,
+    hops          integer NOT NULL DEFAULT 0,       -- redirects that led to the answer
     origin        text    NOT NULL,
     status        text    NOT NULL,                 -- model.visits.RobotsStatus
     body          bytea   NOT NULL,                 -- zlib
     source        text    NOT NULL DEFAULT '',      -- the URL that returned the body, after redirects
     etag          text    NOT NULL DEFAULT '',
     last_modified text    NOT NULL DEFAULT '',
+    waits_for     text    NOT NULL DEFAULT '',      -- the robots.txt of another domain that decides
     PRIMARY KEY (domain, origin)
 );
 ALTER TABLE origin ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -139,7 +149,7 @@ ALTER TABLE robots_text ALTER COLUMN body SET STORAGE EXTERNAL;
 -- The ledger: one row per request. The columns are listed in rows/requests.py. Fixed-width columns come first.
 CREATE TABLE request (
     visit        bigint   NOT NULL,
-    domain       bigint   NOT NULL,                 -- the domain of the visit
+    domain       bigint   NOT NULL,
     fingerprint  bigint   NOT NULL,
     started      double precision NOT NULL,         -- wall clock, for people
     size         bigint   NOT NULL,
@@ -148,7 +158,6 @@ CREATE TABLE request (
     text_length  bigint,
     raw_offset   bigint,
     raw_length   bigint,
-    other_domain bigint,                            -- the domain requested, if a robots.txt redirect left the visit's
     began        bigint   NOT NULL DEFAULT 0,
     ended        bigint   NOT NULL DEFAULT 0,
     delay        bigint   NOT NULL DEFAULT 0,       -- milliseconds without a visit after this one
@@ -173,7 +182,6 @@ CREATE TABLE request (
     PRIMARY KEY (visit, seq)
 );
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
-CREATE INDEX request_elsewhere ON request (other_domain, visit, seq) WHERE other_domain IS NOT NULL;
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where each stored text is: one row for all pages that have it.
@@ -211,5 +219,25 @@ CREATE TABLE seed_source (
     lines    bigint  NOT NULL DEFAULT 0,
     good     bigint  NOT NULL DEFAULT 0,
     bad      bigint  NOT NULL DEFAULT 0,
+    unseen   bigint  NOT NULL DEFAULT 0,            -- seeds that were new
+    retried  bigint  NOT NULL DEFAULT 0,            -- seeds that had failed and are pending again
+    refused  bigint  NOT NULL DEFAULT 0,            -- seeds that may not be fetched
     finished boolean NOT NULL DEFAULT false
+);
+
+-- One row per retry that a person asked for. The audit reads from it which URLs may have been requested again.
+CREATE TABLE retry (
+    id          bigint  GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    at          bigint  NOT NULL,                   -- before the first URL became pending
+    ended       bigint  NOT NULL,                   -- when the last one did
+    wall        double precision NOT NULL,
+    who         text    NOT NULL,
+    error       text    NOT NULL,                   -- only URLs with this error; '': any
+    status      integer,                            -- only URLs with this HTTP status
+    domain      bigint,                             -- only URLs of this domain
+    domain_name text    NOT NULL,
+    only_seeds  boolean NOT NULL,
+    source      text    NOT NULL,                   -- the seed file that gave the seeds again; '' for `rove retry`
+    delay       bigint  NOT NULL,                   -- the operator's delay at that time
+    urls        bigint  NOT NULL DEFAULT 0          -- URLs that became pending or due
 );

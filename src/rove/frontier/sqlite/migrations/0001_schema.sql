@@ -22,7 +22,8 @@ CREATE TABLE process (
     pages       INTEGER NOT NULL DEFAULT 0,
     pages_per_s REAL    NOT NULL DEFAULT 0,
     in_flight   INTEGER NOT NULL DEFAULT 0,
-    has_left    INTEGER NOT NULL DEFAULT 0
+    has_left    INTEGER NOT NULL DEFAULT 0,
+    paused      INTEGER NOT NULL DEFAULT 0
 );
 
 -- The counters that status shows. The transaction that changes a row also changes its counters; nothing is ever
@@ -50,6 +51,7 @@ CREATE TABLE domain (
     failing     INTEGER,                        -- every pending URL waits for an origin that keeps failing
     pages       INTEGER NOT NULL DEFAULT 0,     -- pages stored in limits epoch `pages_epoch`
     pages_epoch INTEGER NOT NULL DEFAULT 0,
+    stored      INTEGER NOT NULL DEFAULT 0,     -- pages stored so far
     capped      INTEGER NOT NULL DEFAULT 0,     -- reached --max-pages-per-domain
     excluded    INTEGER NOT NULL DEFAULT 0,
     backoff     INTEGER NOT NULL DEFAULT 0,     -- delay after 429 and 503 responses
@@ -78,10 +80,16 @@ CREATE TABLE url (
     assume_https INTEGER NOT NULL DEFAULT 0,
     reason       TEXT    NOT NULL DEFAULT '',
     visit        INTEGER,                       -- the visit that settled it
-    sitemap_of   TEXT    NOT NULL DEFAULT ''    -- for a sitemap, the host whose URLs it may list
+    sitemap_of   TEXT    NOT NULL DEFAULT '',   -- for a sitemap, the host whose URLs it may list
+    is_robots    INTEGER NOT NULL DEFAULT 0,    -- a robots.txt that other origins wait for
+    seed         INTEGER                        -- for a seed, its place in the order in which seeds were given
 );
 CREATE UNIQUE INDEX url_key ON url (domain, fingerprint);
+CREATE INDEX url_robots ON url (domain) WHERE is_robots = 1 AND state = 0;
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
+CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
+-- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
+CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
 
 CREATE TABLE origin (
     domain        INTEGER NOT NULL,
@@ -95,6 +103,8 @@ CREATE TABLE origin (
     source        TEXT    NOT NULL DEFAULT '',  -- the URL that returned the body, after redirects
     etag          TEXT    NOT NULL DEFAULT '',
     last_modified TEXT    NOT NULL DEFAULT '',
+    hops          INTEGER NOT NULL DEFAULT 0,   -- redirects that led to the answer
+    waits_for     TEXT    NOT NULL DEFAULT '',  -- the robots.txt of another domain that decides
     PRIMARY KEY (domain, origin)
 ) WITHOUT ROWID;
 
@@ -108,7 +118,7 @@ CREATE TABLE robots_text (
 CREATE TABLE request (
     visit        INTEGER NOT NULL,
     seq          INTEGER NOT NULL,
-    domain       INTEGER NOT NULL,              -- the domain of the visit
+    domain       INTEGER NOT NULL,
     kind         TEXT    NOT NULL,              -- model.ledger.RequestKind
     url          TEXT    NOT NULL,
     fingerprint  INTEGER NOT NULL,
@@ -127,7 +137,6 @@ CREATE TABLE request (
     raw_file     TEXT,
     raw_offset   INTEGER,
     raw_length   INTEGER,
-    other_domain INTEGER,                       -- the domain requested, if a robots.txt redirect left the visit's
     began        INTEGER NOT NULL DEFAULT 0,
     ended        INTEGER NOT NULL DEFAULT 0,
     address      TEXT    NOT NULL DEFAULT '',
@@ -140,7 +149,6 @@ CREATE TABLE request (
     PRIMARY KEY (visit, seq)
 ) WITHOUT ROWID;
 CREATE INDEX request_of_domain ON request (domain, visit, seq);
-CREATE INDEX request_elsewhere ON request (other_domain, visit, seq) WHERE other_domain IS NOT NULL;
 CREATE INDEX request_copies ON request (content_hash, visit, seq) WHERE is_copy;
 
 -- Where each stored text is: one row for all pages that have it.
@@ -176,5 +184,25 @@ CREATE TABLE seed_source (
     lines    INTEGER NOT NULL DEFAULT 0,
     good     INTEGER NOT NULL DEFAULT 0,
     bad      INTEGER NOT NULL DEFAULT 0,
+    unseen   INTEGER NOT NULL DEFAULT 0,        -- seeds that were new
+    retried  INTEGER NOT NULL DEFAULT 0,        -- seeds that had failed and are pending again
+    refused  INTEGER NOT NULL DEFAULT 0,        -- seeds that may not be fetched
     finished INTEGER NOT NULL DEFAULT 0
+);
+
+-- One row per retry that a person asked for. The audit reads from it which URLs may have been requested again.
+CREATE TABLE retry (
+    id          INTEGER PRIMARY KEY,
+    at          INTEGER NOT NULL,               -- before the first URL became pending
+    ended       INTEGER NOT NULL,               -- when the last one did
+    wall        REAL    NOT NULL,
+    who         TEXT    NOT NULL,
+    error       TEXT    NOT NULL,               -- only URLs with this error; '': any
+    status      INTEGER,                        -- only URLs with this HTTP status
+    domain      INTEGER,                        -- only URLs of this domain
+    domain_name TEXT    NOT NULL,
+    only_seeds  INTEGER NOT NULL,
+    source      TEXT    NOT NULL,               -- the seed file that gave the seeds again; '' for `rove retry`
+    delay       INTEGER NOT NULL,               -- the operator's delay at that time
+    urls        INTEGER NOT NULL DEFAULT 0      -- URLs that became pending or due
 );

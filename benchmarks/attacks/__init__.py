@@ -1,0 +1,1 @@
+"""Attacks on other sites and on the crawl itself, each measured from the outside."""

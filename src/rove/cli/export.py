@@ -1,0 +1,93 @@
+"""`rove export`: the stored pages as JSON Lines."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO
+
+import click
+
+from rove.cli.options import (
+    Command,
+    data_dir_option,
+    domain_option,
+    option,
+    since_option,
+    until_option,
+    whole_number,
+)
+from rove.cli.output import print_line, print_note, reading, standard_output, write_json
+from rove.errors import RoveError
+from rove.humanize import counted
+from rove.inspect.export import Export
+from rove.inspect.lookup import site_given
+from rove.inspect.open_crawl import opened
+from rove.inspect.page_query import PageQuery
+from rove.inspect.request_rows import export_json
+from rove.inspect.whole_file import whole_file
+
+
+@click.command(cls=Command, short_help="Write every stored page as JSON Lines.")
+@data_dir_option("The crawl to look at.")
+@domain_option
+@since_option
+@until_option
+@option("--limit", **whole_number(1), default_text="no limit", help="Maximum number of pages, the newest ones.")
+@option("--all", "everything", is_flag=True, help="Also redirects, failures and pages that were not stored.")
+@option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    default_text="standard output",
+    help="Write this file; it appears when it is complete.",
+)
+@option("--force", is_flag=True, help="Replace the file of --output if it exists.")
+@reading
+async def export(
+    data_dir: Path,
+    domain: str | None,
+    since: float | None,
+    until: float | None,
+    limit: int | None,
+    everything: bool,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Write every stored page as JSON Lines in UTF-8, newest first: url, fetched, status, title, text and more.
+
+    Every line has all keys, null where empty. Pages of domains that are excluded now are left out.
+    """
+    query = PageQuery(
+        site=None if domain is None else site_given(domain),
+        since=-math.inf if since is None else since,
+        until=math.inf if until is None else until,
+    )
+    async with opened(data_dir) as archive:
+        chosen = Export(archive, query, everything=everything, limit=limit)
+        with nullcontext(standard_output()) if output is None else whole_file(output, overwrite=force) as file:
+            written, unreadable = await _write(chosen, file)
+        if output is not None:
+            print_line(f"{output}: {counted(written, 'page')}")
+        if not (written or unreadable or chosen.elsewhere):
+            print_note(f"rove: {await query.nothing_found(archive.reader, 'page' if everything else 'stored page')}")
+    for node, count in chosen.elsewhere.items():
+        print_note(f"rove: {counted(count, 'page')} not here but at {node}")
+    if unreadable:
+        raise RoveError(f"{counted(unreadable, 'page')} could not be read; they are listed above")
+
+
+async def _write(chosen: Export, file: IO[bytes]) -> tuple[int, int]:
+    """Write the pages; return how many were written, and how many could not be read."""
+    written = unreadable = 0
+    async for stored in chosen.pages():
+        try:
+            text = chosen.archive.read(stored)
+        except RoveError as error:
+            unreadable += 1
+            print_note(f"rove: {stored.row.url}: {error}")
+            continue
+        write_json(export_json(stored, text), file)
+        written += 1
+    return written, unreadable

@@ -1,0 +1,27 @@
+"""The marks of a response: what was cut, dropped or doubtful about it."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Mark(enum.StrEnum):
+    """A mark, as the ledger stores it and `rove status` counts it."""
+
+    BODY_CUT = "body-cut"
+    """The body was longer than the cap."""
+    DECOMPRESSION_CUT = "decompression-cut"
+    """The body grew out of proportion when it was decompressed."""
+    LOCATION_DROPPED = "location-dropped"
+    """A redirect was dropped because its Location is too long."""
+    LINKS_CUT = "links-cut"
+    TEXT_CUT = "text-cut"
+    HTML_TOO_COMPLEX = "html-too-complex"
+    SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
+    TLS_EXPIRED = "tls-expired"
+    TLS_NOT_YET_VALID = "tls-not-yet-valid"
+    TLS_SELF_SIGNED = "tls-self-signed"
+    TLS_WRONG_HOST = "tls-wrong-host"
+    TLS_UNTRUSTED = "tls-untrusted"
+    TLS_OLD = "tls-old"
+    """TLS before 1.2, or a key or cipher that is too weak by today's standards."""
