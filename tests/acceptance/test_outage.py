@@ -7,12 +7,14 @@ runs the same with a minute of silence, three minutes of outage and 200 sites.
 from __future__ import annotations
 
 import json
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -169,20 +171,32 @@ def sites_that_are_forbidden_are_no_failure_but_a_failing_one_is(tmp_path: Path)
 
 
 @scenario
-def a_resume_waits_for_a_site_that_kept_failing(tmp_path: Path) -> None:
-    """At this delay the site is tried again 4 s after its third failure."""
+def a_resume_waits_an_hour_for_a_site_that_kept_failing_but_not_longer(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    options = crawl_options(data, delay=1)
     with fragile_web(sites=1, pages=1) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         reach = ["--connect-to", f"*=127.0.0.1:{web.port}", "--allow-private-addresses"]
         web.go_away()
-        assert rove("crawl", seeds, *options, *reach).returncode == 3
+        assert rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach).returncode == 3
         web.come_up()
+        set_due(data, minutes=61)
+        too_long = rove("crawl", "--resume", "--data-dir", data)
+        assert too_long.returncode == 3 and not web.requests, too_long.stderr
+        assert re.search(r"Next tries: h0\.test at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ\.", too_long.stderr), (
+            too_long.stderr
+        )
+        set_due(data, minutes=0.15)
         result = rove("crawl", "--resume", "--data-dir", data)
     assert result.returncode == 0, result.stderr
-    assert "Only sites that kept failing are left. Waiting for them until 20" in result.stderr
     assert status_of(data)["pages"] == 1
+
+
+def set_due(data: Path, *, minutes: float) -> None:
+    """Let the back-off of the only site end this long after now."""
+    with closing(sqlite3.connect(data / "frontier.sqlite")) as connection, connection:
+        (now,) = connection.execute("SELECT max(seen) FROM process").fetchone()
+        connection.execute("UPDATE domain SET ready_at = ?", (now + round(60_000 * minutes),))
+        connection.execute("UPDATE url SET position = ?", (now,))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -54,11 +54,13 @@ def conclude(
 def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[list[str], int]:
     """Return what to say when only failing sites are left, or nothing, and the exit code."""
     counts, failing = summary.counts, summary.failing
+    next_steps = [_next_tries(failing, now)] if failing else []
+    if counts.urls_pending:
+        next_steps.append(_pending(summary, resume_command))
     if counts.requests and not counts.domains_answered:
-        lines = [f"No seed could be reached ({_commonest(counts.failures)})."]
-        return [*lines, _pending(summary, resume_command)] if counts.urls_pending else lines, EXIT_SITES_FAIL
+        return [f"No seed could be reached ({_commonest(counts.failures)}).", *next_steps], EXIT_SITES_FAIL
     if failing:
-        return [*_failing_sites(failing, now), _pending(summary, resume_command)], EXIT_SITES_FAIL
+        return [_failing_sites(failing), *next_steps], EXIT_SITES_FAIL
     if not counts.pages and counts.urls[UrlState.FAILED]:
         return [f"No page could be stored ({_commonest(counts.failures)})."], EXIT_SITES_FAIL
     if counts.urls_pending:
@@ -66,18 +68,18 @@ def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[li
     return [], 0
 
 
-def _failing_sites(failing: Sequence[FailingDomain], now: float) -> list[str]:
+def _failing_sites(failing: Sequence[FailingDomain]) -> str:
     verb = "keeps" if len(failing) == 1 else "keep"
     errors = Counter(site.error for site in failing if site.error)
     why = f" ({_commonest(errors)})" if errors else ""
-    next_tries = ", ".join(
-        f"{site.name} at {utc_text(now + max(0.0, site.ready_in))}" for site in failing[:SITES_SHOWN]
-    )
+    return f"Nothing is left but {counted(len(failing), 'site')} that {verb} failing{why}."
+
+
+def _next_tries(failing: Sequence[FailingDomain], now: float) -> str:
+    """Name the sites that are tried again first, with the time."""
+    shown = [f"{site.name} at {utc_text(now + max(0.0, site.ready_in))}" for site in failing[:SITES_SHOWN]]
     more = f", and {len(failing) - SITES_SHOWN:,} more" if len(failing) > SITES_SHOWN else ""
-    return [
-        f"Nothing is left but {counted(len(failing), 'site')} that {verb} failing{why}.",
-        f"Next tries: {next_tries}{more}.",
-    ]
+    return f"Next tries: {', '.join(shown)}{more}."
 
 
 def _pending(summary: Summary, resume_command: str) -> str:

@@ -99,12 +99,11 @@ def test_only_some_of_many_failing_sites_are_named() -> None:
 def test_seeds_that_cannot_be_reached_get_the_same_sentence_however_it_ended(ending: Ending) -> None:
     failures = {"dns": 1, "connect": 12, "dns-not-found": 4}
     unreached = counts(answered=0, pending=30, failures=failures)
-    sentences = [
-        "No seed could be reached (connect 12, dns-not-found 4, dns 1).",
-        "30 URLs are pending; continue with: resume",
-    ]
-    assert concluded(ending, unreached) == (sentences, 3)
-    assert concluded(ending, unreached, site("a.test")) == (sentences, 3)
+    why = "No seed could be reached (connect 12, dns-not-found 4, dns 1)."
+    pending = "30 URLs are pending; continue with: resume"
+    assert concluded(ending, unreached) == ([why, pending], 3)
+    next_try = "Next tries: a.test at 1970-01-02 00:01:00Z."
+    assert concluded(ending, unreached, site("a.test")) == ([why, next_try, pending], 3)
 
 
 def test_dead_names_leave_nothing_to_continue() -> None:
