@@ -188,11 +188,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def site(answers: Answers) -> Iterator[Site]:
-    """Serve these answers on a free port."""
+def site(answers: Answers, port: int = 0) -> Iterator[Site]:
+    """Serve these answers on a port of loopback; 0 means a free port."""
     served = Site(answers)
     handler = type("Connection", (_Connection,), {"site": served, "unanswered": set()})
-    with _Server(("127.0.0.1", 0), handler) as server:
+    with _Server(("127.0.0.1", port), handler) as server:
         served.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()

@@ -79,8 +79,8 @@ def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     with unreachable() as reach:
         seeds = write_lines(tmp_path / "seeds.txt", "silent.test", "http://deaf.test/")
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *reach)
-    assert result.returncode == 0, result.stderr
-    assert "2 URLs are left" in result.stderr and "keep failing" in result.stderr
+    assert result.returncode == 3, result.stderr
+    assert "No seed could be reached (connect " in result.stderr and "2 URLs are pending" in result.stderr
     assert states_of(data) == {
         "https://silent.test/": ("pending", ""),
         "http://deaf.test/": ("pending", ""),

@@ -41,6 +41,7 @@ BOUND = f"${1 + QUERIES['lease'].parameters.index('bound')}"
 USED = {
     "lease": [f"domain_due: ready_at >= {BOUND}, ready_at <= "],
     "lease_fresh": [f"domain_fresh: ready_at >= {BOUND}, ready_at <= "],
+    "lease_among": ["domain_pkey: id"],
     "head_urls": ["url_pending: domain, priority"],
     "more_urls": ["url_pending: domain, priority, position"],
     "lock_leases": ["domain_pkey: id"],
@@ -69,6 +70,9 @@ USED = {
     "pages": [],
     "pages_and_leases": ["domain_leased: "],
     "next_due": ["domain_due: ready_at"],
+    "last_backoff": ["domain_due: ready_at"],
+    "responding": ["domain_due: ready_at"],
+    "failing_domains": ["domain_due: ready_at", "request_of_domain: domain"],
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
     "lift_caps": ["domain_pkey: id"],
     "lock_to_exclude": [],

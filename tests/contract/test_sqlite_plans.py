@@ -75,6 +75,10 @@ def _is_scan(step: str) -> bool:
         ("due", "domain_due"),
         ("due_fresh", "domain_fresh"),
         ("next_due", "domain_due"),
+        ("last_backoff", "domain_due"),
+        ("responding", "domain_due"),
+        ("failing_domains", "domain_due"),
+        ("failing_domains", "request_of_domain"),
         ("head_urls", "url_pending"),
         ("more_urls", "url_pending"),
         ("reschedule", "url_pending"),
@@ -114,7 +118,8 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
         *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
         *("reopen_urls", "relocate_pages", "forget_titles", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
-        *("current_tokens", "end_late", "known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),
+        *("current_tokens", "end_late", "due_among"),
+        *("known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +25,7 @@ from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
 from rove.config import settings_from_json
+from rove.crawl.backoff_wait import backoffs_end
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
@@ -32,17 +33,21 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend
+from rove.frontier.contract import Backend, FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
 from rove.log_line import log_line
 from rove.model.counts import Counts
 from rove.policy.exclusions import whole_domains
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
-REPEAT_SECONDS = 10.0
+REPEAT_SECONDS = 60.0
 """News that several processes report within this time is shown once."""
 REVISION_SECONDS = 2.0
 """How often a crawl checks for changed settings."""
+
+MAX_FAILING_SHOWN = 1_000
+"""Failing domains that the summary of a run looks at."""
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +60,8 @@ class Summary:
     counters: Counters
     seconds: float
     counts: Counts
+    failing: Sequence[FailingDomain] = ()
+    """The sites that keep failing and have pending URLs, in the order in which they are tried again."""
 
     def followed_by(self, later: Summary) -> Summary:
         """Return the summary of two runs, one after the other."""
@@ -70,11 +77,13 @@ class CrawlApp:
         *,
         say: Callable[[str], None],
         watch: Callable[[Runner, RunContext], Coroutine[Any, Any, None]],
+        outage_rules: OutageRules = DEFAULT_OUTAGE_RULES,
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
         self._show = say
         self._watch = watch
+        self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
         self._control: Control | None = None
 
@@ -161,7 +170,8 @@ class CrawlApp:
         log.info("%s", log_line("start", version=__version__, data_dir=data.root, frontier=backend.location))
         for line in settings_lines(settings):
             log.info("%s", line)
-        crawled = crawled_seconds(await backend.reader.runs())
+        earlier_runs = await backend.reader.runs()
+        crawled = crawled_seconds(earlier_runs)
         self._say(limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled))
         await recover_store(data.warc)
         processes = process_count(
@@ -187,6 +197,8 @@ class CrawlApp:
             run=run,
             remaining_limits=remaining_limits,
             fetches=fetches,
+            outage_rules=self._outage_rules,
+            backoffs_end=await backoffs_end(frontier, now=steady_seconds()) if earlier_runs else 0.0,
         )
 
     async def _run(self, context: RunContext, control: Control) -> Summary:
@@ -201,7 +213,11 @@ class CrawlApp:
         seconds = steady_seconds() - context.remaining_limits.started
         log.info("%s", log_line("end", ending=ending, seconds=seconds, pages=runner.progress.pages))
         return Summary(
-            ending=ending, counters=runner.progress.snapshot(), seconds=seconds, counts=await context.frontier.counts()
+            ending=ending,
+            counters=runner.progress.snapshot(),
+            seconds=seconds,
+            counts=await context.frontier.counts(),
+            failing=await context.backend.reader.failing_domains(MAX_FAILING_SHOWN),
         )
 
     def _runner(self, context: RunContext) -> AbstractAsyncContextManager[Runner]:

@@ -31,6 +31,7 @@ from rove.parse.reader import PageReader
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.identity import user_agent
+from rove.policy.outage import OutageRules
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
@@ -47,6 +48,8 @@ async def assembled(
     name: str,
     remaining_limits: RemainingLimits,
     on_news: Callable[[str], None],
+    outage_rules: OutageRules,
+    backoffs_end: float,
 ) -> AsyncIterator[Crawl]:
     """Put the parts of a crawl in this process together, and close them at the end.
 
@@ -78,6 +81,9 @@ async def assembled(
             remaining_limits=remaining_limits,
             all_seeds_loaded=partial(all_seeds_loaded, catalog, settings),
             follow_exclusions=partial(follow_exclusions, catalog),
+            on_news=on_news,
+            outage_rules=outage_rules,
+            backoffs_end=backoffs_end,
         )
     finally:
         await fetcher.close()

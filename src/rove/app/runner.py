@@ -20,6 +20,7 @@ from rove.crawl.shutdown import GRACE_SECONDS, Ending
 from rove.datadir import DataDir, Remote
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend, Frontier
+from rove.policy.outage import OutageRules
 
 
 class Runner(Protocol):
@@ -58,6 +59,9 @@ class RunContext:
     remaining_limits: RemainingLimits
     fetches: list[int]
     """Fetches in flight for each process."""
+    outage_rules: OutageRules
+    backoffs_end: float
+    """Until then, by this machine's steady clock, the run waits for sites that kept failing in an earlier run."""
 
 
 def this_process(context: RunContext, *, on_news: Callable[[str], None]) -> AbstractAsyncContextManager[Runner]:
@@ -71,6 +75,8 @@ def this_process(context: RunContext, *, on_news: Callable[[str], None]) -> Abst
         name="rove",
         remaining_limits=context.remaining_limits,
         on_news=on_news,
+        outage_rules=context.outage_rules,
+        backoffs_end=context.backoffs_end,
     )
 
 
@@ -102,6 +108,8 @@ async def worker_processes(
                 seconds_before=context.remaining_limits.seconds_before,
                 started=context.remaining_limits.started,
                 log_level=log_level,
+                outage_rules=context.outage_rules,
+                backoffs_end=context.backoffs_end,
             )
             for number, fetches in enumerate(context.fetches, start=1)
         ],

@@ -233,7 +233,7 @@ class Supervisor:
         """Return how the crawl ended, given how its workers did."""
         if self._ending is not None and self._ending is not Ending.STOPPED:
             return self._ending
-        for ending in (Ending.MAX_PAGES, Ending.MAX_DURATION, Ending.STOPPED):
+        for ending in (Ending.MAX_PAGES, Ending.MAX_DURATION, Ending.STOPPED, Ending.UNREACHABLE):
             if ending in endings:
                 return ending
         return Ending.EXHAUSTED

@@ -32,6 +32,7 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
 from rove.log_line import log_line
+from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -58,6 +59,9 @@ class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """When the run began, by this machine's steady clock."""
     log_level: str
+    outage_rules: OutageRules
+    backoffs_end: float
+    """Until then, by this machine's steady clock, wait for sites that kept failing in an earlier run."""
     is_paused: bool = False
     """Start no visit until UNPAUSE."""
 
@@ -150,6 +154,8 @@ class _Worker:
                         limits=order.settings.limits, seconds_before=order.seconds_before, started=order.started
                     ),
                     on_news=self._tell,
+                    outage_rules=order.outage_rules,
+                    backoffs_end=order.backoffs_end,
                 ) as crawl:
                     log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
                     async with CrawlLog(crawl.progress, frontier).written():

@@ -32,6 +32,7 @@ from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIME
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.quantities import duration_text
 from rove.urls.ignored_params import parse_names
 
@@ -215,7 +216,8 @@ def crawl(context: click.Context, /, **given: Any) -> int:
     A resumed crawl remembers its options until they are given again. --no-... or the value none or default lifts one.
     --max-pages and --max-duration also end with the run that reaches them.
     """
-    return run_crawl(crawl_options(given, sources_of(context)))
+    rules = context.find_object(OutageRules) or DEFAULT_OUTAGE_RULES
+    return run_crawl(crawl_options(given, sources_of(context)), outage_rules=rules)
 
 
 def crawl_options(given: dict[str, Any], sources: dict[str, str]) -> CrawlOptions:

@@ -12,19 +12,20 @@ from rove.app.application import CrawlApp, Summary
 from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
+from rove.cli.conclusion import conclude
 from rove.cli.options import DEFAULT_DATA_DIR
 from rove.cli.output import crawl_console
 from rove.cli.terminal import StopSignals
 from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir
 from rove.harmless import one_line
-from rove.humanize import counted, seconds_text, size_text
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.resources.runtime import tune_process
 
-_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages", Ending.MAX_DURATION: "--max-duration"}
 
-
-def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
+def run_crawl(
+    options: CrawlOptions, *, can_resume: bool = True, outage_rules: OutageRules = DEFAULT_OUTAGE_RULES
+) -> int:
     """Crawl, shut down at the first signal, and return the exit code.
 
     Without `can_resume`, nothing is said about continuing the crawl.
@@ -35,7 +36,7 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
         if not options.quiet:
             await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
 
-    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
+    app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch, outage_rules=outage_rules)
 
     def stop() -> None:
         if app.stop():
@@ -63,13 +64,17 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
         console.print(f"{result} before the crawl began; nothing was fetched")
         if can_resume and DataDir(options.data_dir).holds_crawl:
             console.print(f"continue with: {_resume_command(options)}")
-        ending = result
+        ending, exit_code = result, 0
     else:
-        _print_summary(console, options, result, can_resume=can_resume)
-        ending = result.ending
+        conclusion = conclude(
+            result, resume_command=_resume_command(options) if can_resume else "", has_joined=options.join
+        )
+        for line in conclusion.lines:
+            console.print(one_line(line))
+        ending, exit_code = result.ending, conclusion.exit_code
     if signals.received is not None and ending is Ending.STOPPED:
         return 128 + signals.received
-    return 0
+    return exit_code
 
 
 def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
@@ -81,25 +86,6 @@ def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_sec
         remaining_limits=context.remaining_limits,
         plain_seconds=plain_seconds,
     )
-
-
-def _print_summary(console: Console, options: CrawlOptions, summary: Summary, *, can_resume: bool) -> None:
-    counters, ending, pending = summary.counters, summary.ending, summary.counts.urls_pending
-    console.print(
-        f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
-        f"{counters.requests:,} requests in {seconds_text(summary.seconds)} "
-        f"({counters.pages / max(summary.seconds, 0.001):.1f} pages/s)"
-    )
-    limit = _LIMIT_OPTIONS.get(ending, "")
-    was_reached_before = (ending is Ending.MAX_PAGES and not counters.pages) or (
-        ending is Ending.MAX_DURATION and summary.seconds < 1
-    )
-    if was_reached_before and options.join:
-        console.print(f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit")
-    elif ending is Ending.EXHAUSTED and pending:
-        console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
-    elif pending and can_resume:
-        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options)}")
 
 
 def _resume_command(options: CrawlOptions) -> str:

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from rove.crawl.backoff_wait import BackoffWait
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
+from rove.crawl.outage import OutageWatch
 from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
@@ -36,14 +38,19 @@ class Claimer:
         self,
         context: CrawlContext,
         writer: BatchWriter,
+        outage: OutageWatch,
         *,
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
+        backoffs: BackoffWait,
     ) -> None:
         """`all_seeds_loaded` tells whether the frontier has all seeds that it will ever get."""
         self._context = context
         self._frontier = context.frontier
         self._writer = writer
+        self._outage = outage
+        self._is_probing = False
+        self._backoffs = backoffs
         self._remaining_limits = remaining_limits
         self._check_seeds_loaded = all_seeds_loaded
         self._seeds_loaded = False
@@ -98,17 +105,34 @@ class Claimer:
         while not shutdown.has_begun:
             self._woken.clear()
             room = 0 if await self._must_pause() else self._room()
+            if self._outage.is_offline:
+                await self._probe(room)
+                await self._nap(LONGEST_NAP)
+                continue
+            self._is_probing = False
             if room <= 0:
                 await self._nap(LONGEST_NAP)
                 continue
             is_seeding = not await self._all_seeds_loaded()
             if is_seeding:
                 room = min(room, CLAIM_WHILE_SEEDING)
-            claimed = await self._claim(room)
+            claimed = await self._claim(room, self._frontier.claim(room))
             if claimed < room:
                 await self._wait_until_due(has_claimed=claimed > 0)
             elif is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
+
+    async def _probe(self, room: int) -> None:
+        """Visit a few domains if it is time to find out whether sites respond again."""
+        if not self._is_probing:
+            self._is_probing = True
+            self.give_back_queue()
+        count = min(room, self._outage.probes_due())
+        if count <= 0:
+            return
+        claimed = await self._claim(count, self._frontier.claim_among(self._outage.probed, count))
+        if claimed or await self._claim(count, self._frontier.claim(count)):
+            self._outage.note_probe()
 
     async def _must_pause(self) -> bool:
         """Whether to claim nothing now, however much room there is."""
@@ -133,7 +157,8 @@ class Claimer:
         """Return how many domains to claim: enough for the slots and a short queue, within the page limit."""
         allowed, queued = self._context.pressure.throttle.allowed, self._queue.qsize()
         max_unsettled = MAX_UNSETTLED_BATCHES * self._context.batch_size
-        if not allowed or queued > allowed // 8 or self._writer.unsettled >= max_unsettled:
+        is_full = self._writer.unsettled >= max_unsettled or self._outage.is_full
+        if not allowed or queued > allowed // 8 or is_full:
             return 0
         claimed = queued + self._context.progress.in_flight
         room = allowed + max(allowed // 4, 1) - claimed
@@ -143,13 +168,13 @@ class Claimer:
             room = min(room, self._pages_left - claimed - self._writer.unsettled)
         return min(room, MAX_CLAIM)
 
-    async def _claim(self, room: int) -> int:
+    async def _claim(self, wanted: int, claiming: Awaitable[list[Lease]]) -> int:
         """Claim up to this many domains, with the robots.txt records of their URLs; return how many."""
         claimed_at = self._context.clock()
-        leases = await self._frontier.claim(room)
+        leases = await claiming
         returned_at = self._context.clock()
         if log.isEnabledFor(logging.DEBUG):
-            self._log_claim(room, leases, returned_at - claimed_at)
+            self._log_claim(wanted, leases, returned_at - claimed_at)
         claimed = {
             lease.domain: HeldLease(
                 lease=lease,
@@ -174,9 +199,9 @@ class Claimer:
             self.give_back_queue()
         return len(leases)
 
-    def _log_claim(self, room: int, leases: Sequence[Lease], seconds: float) -> None:
+    def _log_claim(self, wanted: int, leases: Sequence[Lease], seconds: float) -> None:
         process = self._frontier.process
-        log.debug("%s", log_line("claim", process=process, wanted=room, got=len(leases), seconds=seconds))
+        log.debug("%s", log_line("claim", process=process, wanted=wanted, got=len(leases), seconds=seconds))
         for lease in leases:
             log.debug(
                 "%s",
@@ -194,15 +219,15 @@ class Claimer:
 
     async def _wait_until_due(self, *, has_claimed: bool) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
-        due = await self._frontier.next_due()
+        due = await self._backoffs.next_due()
         if due == 0 and self._pages_left is not None and not has_claimed:
             # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
             due = LONGEST_NAP
-        is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
+        unfinished = self._queue.qsize() + self._context.progress.in_flight + self._writer.unsettled + self._outage.held
         # Not only the seeds of the start: 'rove seeds add' may be loading more.
-        if due is None and is_idle and await self._check_seeds_loaded():
+        if due is None and not unfinished and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
-            due = await self._frontier.next_due()
+            due = await self._backoffs.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:
                 self._context.shutdown.begin(Ending.EXHAUSTED)
                 return

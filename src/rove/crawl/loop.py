@@ -5,6 +5,8 @@ Everything runs in one event loop.
 - The claimer (claimer.py) leases domains that are due and keeps a short queue of them.
 - Each slot (slots.py) takes a lease from the queue and makes a visit (visit.py): it checks robots.txt, fetches one
   page and collects its links.
+- The outage watch (outage.py) holds back visits without a response until it is known whether the sites or this
+  machine's connection failed.
 - The writer (writer.py) takes finished visits in batches. It stores their pages, adds their links to the frontier and
   settles the visits, in this order, so that a kill at any moment loses nothing.
 - The shutdown (shutdown.py) ends the crawl: visits in flight may finish, unused leases are given back, and
@@ -17,15 +19,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+from rove.crawl.backoff_wait import BackoffWait
 from rove.crawl.claimer import Claimer
 from rove.crawl.context import CrawlContext
 from rove.crawl.limits import RemainingLimits
+from rove.crawl.outage import OutageWatch
 from rove.crawl.shutdown import Ending, cancel, raise_failure
 from rove.crawl.slots import Slots
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.frontier.runs import Vitals
 from rove.policy.exclusions import Exclusions
+from rove.policy.outage import OutageRules
 from rove.resources.process_state import open_files
 
 HEARTBEAT_SECONDS = 2.0
@@ -57,11 +62,15 @@ class Crawl:
         remaining_limits: RemainingLimits,
         all_seeds_loaded: Callable[[], Awaitable[bool]],
         follow_exclusions: FollowExclusions,
+        on_news: Callable[[str], None],
+        outage_rules: OutageRules,
+        backoffs_end: float,
     ) -> None:
         """Prepare the parts of the loop.
 
         `all_seeds_loaded` tells whether the frontier has all seeds that it will ever get. `follow_exclusions` runs as
-        long as the crawl and passes on each new list of exclusions.
+        long as the crawl and passes on each new list of exclusions. `on_news` shows a sentence to the user. Until
+        `backoffs_end`, by the steady clock, the crawl waits for sites that kept failing in an earlier run.
         """
         self._context = context
         self.progress = context.progress
@@ -70,10 +79,16 @@ class Crawl:
         self._follow_exclusions = follow_exclusions
         self._counted_files_at = float("-inf")
         self._writer = BatchWriter(context, on_settled=self._count_settled)
+        self._outage = OutageWatch(context, self._writer, on_news=on_news, rules=outage_rules)
         self._claimer = Claimer(
-            context, self._writer, remaining_limits=remaining_limits, all_seeds_loaded=all_seeds_loaded
+            context,
+            self._writer,
+            self._outage,
+            remaining_limits=remaining_limits,
+            all_seeds_loaded=all_seeds_loaded,
+            backoffs=BackoffWait(context.frontier, until=backoffs_end, clock=context.clock, on_news=on_news),
         )
-        self._slots = Slots(context, self._claimer, self._writer)
+        self._slots = Slots(context, self._claimer, self._outage)
 
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Shut the crawl down."""
@@ -96,7 +111,11 @@ class Crawl:
         writer = asyncio.create_task(self._writer.run())
         claimer = asyncio.create_task(self._claimer.run())
         slots = self._slots.start()
-        helpers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow_exclusions(self._exclude))]
+        helpers = [
+            asyncio.create_task(self._watch()),
+            asyncio.create_task(self._outage.run()),
+            asyncio.create_task(self._follow_exclusions(self._exclude)),
+        ]
         if seed_loader is not None:
             helpers.append(asyncio.create_task(self._load_seeds(seed_loader)))
         tasks = [writer, claimer, *helpers, *slots]
@@ -108,6 +127,7 @@ class Crawl:
             await asyncio.wait([claimer])
             self._claimer.give_back_queue()
             await self._slots.finish(slots)
+            self._outage.close()
             await self._finish_writing(writer)
         raise_failure(tasks)
         assert self._shutdown.ending is not None, "the shutdown has begun"
@@ -144,6 +164,7 @@ class Crawl:
             context.pressure.check()
             self._note_resources(now)
             self.progress.set_trouble("operator", PAUSED if is_paused else "")
+            self.progress.set_trouble("outage", self._outage.trouble)
             self._slots.cancel_overdue(now)
             seconds_left = self._remaining_limits.seconds_left()
             if seconds_left is not None and seconds_left <= 0:

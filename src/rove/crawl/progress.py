@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
@@ -83,6 +84,8 @@ class Progress(Counters, kw_only=True):
 
     started: float
     """By the steady clock."""
+    last_answer: float = -math.inf
+    """When a site last responded to a request of this process, by the steady clock."""
     marks: deque[tuple[float, int, int]] = msgspec.field(default_factory=deque)
     """Time, pages and visits at recent moments, oldest first."""
 

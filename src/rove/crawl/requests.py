@@ -96,7 +96,10 @@ class Requester:
         try:
             outcome = await context.fetcher.fetch(request)
         finally:
-            row = record.end_request(row, outcome, now=context.clock())
+            now = context.clock()
+            row = record.end_request(row, outcome, now=now)
+            if row.status:
+                context.progress.last_answer = now
             pacing = record.pacing(context.settings.delay)
             context.inflight_log.note(Note(row=row, pause=pacing.pause, pause_from=pacing.reason))
             if log.isEnabledFor(logging.DEBUG):

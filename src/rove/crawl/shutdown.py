@@ -18,6 +18,7 @@ class Ending(enum.StrEnum):
     """Why a crawl ended."""
 
     EXHAUSTED = "exhausted"
+    UNREACHABLE = "no site answered"
     MAX_PAGES = "page limit reached"
     MAX_DURATION = "time limit reached"
     STOPPED = "stopped"

@@ -8,10 +8,10 @@ from typing import Any
 
 from rove.crawl.claimer import Claimer
 from rove.crawl.context import CrawlContext
+from rove.crawl.outage import OutageWatch
 from rove.crawl.shutdown import cancel, wait_for_event
 from rove.crawl.visit import Visit
 from rove.crawl.visit_record import VisitRecord
-from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
 from rove.model.reasons import FailReason
 from rove.model.urls import UrlState
@@ -45,10 +45,10 @@ class _RunningVisit:
 class Slots:
     """Makes visits, as many at a time as the throttle allows."""
 
-    def __init__(self, context: CrawlContext, claimer: Claimer, writer: BatchWriter) -> None:
+    def __init__(self, context: CrawlContext, claimer: Claimer, outage: OutageWatch) -> None:
         self._context = context
         self._claimer = claimer
-        self._writer = writer
+        self._outage = outage
         self._running: dict[VisitRecord, _RunningVisit] = {}
         self._idle = asyncio.Event()
         self._idle.set()
@@ -114,5 +114,5 @@ class Slots:
             if not self._running:
                 self._idle.set()
             record.update_memory()
-            self._writer.put(record)
+            self._outage.take(record)
             self._claimer.wake_if_low()

@@ -40,7 +40,7 @@ class VisitRecord:
 
     __slots__ = (
         *("held", "lease", "share", "requests", "pages", "links", "wanted_robots", "settled", "deferred"),
-        *("not_accepted", "answers", "finished_at", "requesting_host", "contents"),
+        *("not_accepted", "answers", "request_began", "finished_at", "requesting_host", "contents"),
         *("_origins", "_page_rows"),
     )
 
@@ -62,6 +62,8 @@ class VisitRecord:
         self.not_accepted: Counter[str] = Counter()
         """Links that may not enter the frontier, counted by reason."""
         self.answers = Answers()
+        self.request_began = 0.0
+        """Start of the last request, by the process's steady clock."""
         self.finished_at = 0.0
         """End of the last request, by the process's steady clock."""
         self.requesting_host = ""
@@ -79,6 +81,7 @@ class VisitRecord:
     def begin_request(self, url: CrawlUrl, kind: RequestKind, *, now: float) -> RequestRow:
         """Return the row of a request that is about to be sent. It counts as lost until it has ended."""
         self.requesting_host = url.host
+        self.request_began = now
         began = self._crawl_ms(now)
         return RequestRow(
             visit=self.lease.token,
@@ -176,6 +179,22 @@ class VisitRecord:
         self.deferred[fingerprint] = Deferred(
             fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing, reason=reason
         )
+
+    def disregard(self) -> None:
+        """Forget what the last requests seem to say about the domain, because no site responded at that time.
+
+        The requests stay, and so does the ordinary delay after them. What came before a response counts.
+        """
+        self.deferred.clear()
+        if self.answers.has_answered:
+            self.settled.pop(self.requests[-1].fingerprint, None)
+        else:
+            self.settled = {f: settled for f, settled in self.settled.items() if settled.state is UrlState.BLOCKED}
+            self.links.clear()
+            self.not_accepted.clear()
+            self._origins.clear()
+            self.answers.failure = None
+        self.requests = [row if row.status else row.replace(settlement=Settlement.OFFLINE) for row in self.requests]
 
     def pacing(self, delay: float) -> PacingDecision:
         """Decide from the responses so far how long to leave the domain alone; `delay` is the chosen delay."""

@@ -39,5 +39,8 @@ class Fetcher(Protocol):
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
 
+    def forget_failures(self) -> None:
+        """Forget names that could not be found, because the name server may be back."""
+
     async def close(self) -> None:
         """Abort all requests and close everything that is open."""

@@ -48,6 +48,9 @@ class Resolver(Protocol):
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return at least one address of a name, best first, or why there is none within these seconds."""
 
+    def forget_failures(self) -> None:
+        """Look names up again that could not be found."""
+
     async def close(self) -> None:
         """Cancel the lookups in flight."""
 
@@ -66,6 +69,9 @@ class Lookup(Protocol):
     async def look_up(self, host: str) -> DnsAnswer | Failed:
         """Look up the addresses of a name."""
 
+    def forget(self) -> None:
+        """Forget earlier answers."""
+
     async def close(self) -> None:
         """Cancel the lookups in flight."""
 
@@ -83,14 +89,17 @@ class CachingResolver:
     ) -> None:
         self._lookup = lookup
         self._clock = clock
-        self._known = TtlCache[str, Sequence[str] | Failed](size)
+        self._size = size
+        self._known = TtlCache[str, Sequence[str]](size)
+        self._failed = TtlCache[str, Failed](size)
         self._in_flight: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
         self._lookup_slots = asyncio.Semaphore(max_lookups)
         self._closed = False
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return the addresses of a name. A lookup goes on when its caller stops waiting."""
-        known = self._known.get(host, self._clock())
+        now = self._clock()
+        known = self._known.get(host, now) or self._failed.get(host, now)
         if known is not None:
             return known
         if self._closed:
@@ -104,6 +113,11 @@ class CachingResolver:
             return Failed(kind=FailureKind.DNS, detail=f"no answer for {host} within {within:.1f} s")
         return _closed() if task.cancelled() else task.result()
 
+    def forget_failures(self) -> None:
+        """Look names up again that could not be found."""
+        self._failed = TtlCache(self._size)
+        self._lookup.forget()
+
     async def close(self) -> None:
         """Cancel the lookups in flight; their callers get a failure."""
         self._closed = True
@@ -115,21 +129,20 @@ class CachingResolver:
         await self._lookup.close()
 
     async def _look_up(self, host: str) -> Sequence[str] | Failed:
+        failed = self._failed  # a failure is not remembered if failures were forgotten during the lookup
         try:
             async with self._lookup_slots:
                 answer = await self._lookup.look_up(host)
         finally:
             del self._in_flight[host]
-        result: Sequence[str] | Failed
-        if isinstance(answer, Failed) and answer.kind is FailureKind.BUSY:
-            return answer
+        now = self._clock()
         if isinstance(answer, Failed):
-            result = answer
-            ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
-        else:
-            result, ttl = answer.addresses, min(max(answer.ttl, MIN_TTL), MAX_TTL)
-        self._known.put(host, result, expires=self._clock() + ttl)
-        return result
+            if answer.kind is not FailureKind.BUSY:
+                ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL
+                failed.put(host, answer, expires=now + ttl)
+            return answer
+        self._known.put(host, answer.addresses, expires=now + min(max(answer.ttl, MIN_TTL), MAX_TTL))
+        return answer.addresses
 
 
 class AresLookup:
@@ -191,6 +204,10 @@ class AresLookup:
             return await alone.query_dns(host, record_type)
         finally:
             await alone.close()
+
+    def forget(self) -> None:
+        """Use a new channel from now on, because a channel remembers answers."""
+        self._queries = self._renew_after
 
     async def close(self) -> None:
         """Close the channels and their sockets."""

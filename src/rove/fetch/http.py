@@ -91,6 +91,10 @@ class CurlFetcher:
         lag = self._lag.seconds - lag_before
         return _add_wait(outcome, lag) if lag > MIN_LAG else outcome
 
+    def forget_failures(self) -> None:
+        """Look names up again that could not be found."""
+        self._router.forget_failures()
+
     async def close(self) -> None:
         """Abort all requests, then free the handles and the resolver."""
         self._lag.close()

@@ -70,6 +70,10 @@ class Router:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port, origin=url.origin)
 
+    def forget_failures(self) -> None:
+        """Look names up again that could not be found."""
+        self._resolver.forget_failures()
+
     async def close(self) -> None:
         """Close the resolver."""
         await self._resolver.close()

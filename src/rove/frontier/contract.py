@@ -24,6 +24,8 @@ from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
 from rove.policy.retry_filter import RetryFilter
 
+RESPONDING_LOOKAHEAD = 1_000
+"""How many of the next due domains `reach` looks at."""
 MAX_WANTED_ROBOTS = 8
 """Robots.txt files of one domain that may be pending for other domains at a time."""
 MAX_UNSETTLED_CLAIMS = 3
@@ -104,6 +106,29 @@ class DomainRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How many domains a crawl has, and how many of them it can reach."""
+
+    domains: int
+    answered: int
+    """Domains that have ever responded."""
+    responding: int
+    """Domains that responded to their last visit, among the next RESPONDING_LOOKAHEAD due ones; leased ones too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingDomain:
+    """A domain with pending URLs that keeps failing. A crawl does not wait for it."""
+
+    name: str
+    pending: int
+    ready_in: float
+    """Seconds until it is tried again, negative if it is overdue."""
+    error: str
+    """The error of its last request; '' if that succeeded, or if there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """A domain or host that must not be requested, or must not have been for a while."""
 
@@ -171,6 +196,9 @@ class Frontier(Protocol):
         Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
         Leases of all processes together never exceed the pages that are left until the policy's page limit.
         """
+
+    async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
+        """Lease up to `limit` of these domains that are due, each with its first URLs."""
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         """Return more due URLs of a leased domain, after the given one."""
@@ -265,8 +293,17 @@ class Frontier(Protocol):
     async def count(self, deltas: Mapping[str, int]) -> None:
         """Add to counters."""
 
-    async def next_due(self) -> float | None:
-        """Return the seconds until a domain worth waiting for is due (0: now); None if the crawl is exhausted."""
+    async def next_due(self, *, failing_within: float = 0.0) -> float | None:
+        """Return the seconds until a domain worth waiting for is due (0: now); None if the crawl is exhausted.
+
+        A failing domain is worth waiting for if it is due within `failing_within` seconds.
+        """
+
+    async def last_backoff(self, *, within: float) -> float | None:
+        """Return the seconds until the last of the failing domains is due that are due within this time, if any is."""
+
+    async def reach(self) -> Reach:
+        """Return how many domains the crawl has, and how many of them it can reach. Cheap."""
 
     async def pages(self) -> int:
         """Return how many pages all processes have stored."""
@@ -371,6 +408,9 @@ class FrontierReader(Protocol):
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         """Return the robots.txt records of these (domain, origin) pairs."""
+
+    async def failing_domains(self, limit: int) -> list[FailingDomain]:
+        """Return the domains that keep failing, in the order in which they are tried again."""
 
     async def robots_text(self, hash: int) -> bytes | None:
         """Return a robots.txt body that the ledger refers to."""

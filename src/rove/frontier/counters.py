@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from rove.frontier.contract import Reach
 from rove.frontier.rows.visits import Closing
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind, Settlement
@@ -37,6 +38,16 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
         evicted=counters.get("evicted", 0),
+        domains_answered=counters.get("domains.answered", 0),
+    )
+
+
+def reach_from(counters: Mapping[str, int], *, responding: int) -> Reach:
+    """Build the reach of a crawl from the counters, and from the domains that respond."""
+    return Reach(
+        domains=counters.get("domains.total", 0),
+        answered=counters.get("domains.answered", 0),
+        responding=responding,
     )
 
 
@@ -44,6 +55,8 @@ def count_leases(visits: Iterable[VisitResult], changes: Counter[str]) -> None:
     """Count leases that end with a visit."""
     for visit in visits:
         changes["leases"] += 1
+        if visit.pace.answered and not visit.lease.pace.answered:
+            changes["domains.answered"] += 1
         if not visit.requested:
             changes[f"no_request.{visit.no_request_reason}"] += 1
         for reason, count in visit.not_accepted.items():

@@ -10,10 +10,10 @@ import math
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
-from rove.frontier.contract import DomainRecord, UrlRecord
+from rove.frontier.contract import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_record
-from rove.frontier.rows.records import domain_record, known_url, url_record
+from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
 from rove.model.counts import Counts
 from rove.model.ledger import Content, RequestRow
@@ -47,6 +47,9 @@ class CrawlTables(Protocol):
 
     async def domain(self, id: int) -> list[Any]:
         """Return the row of one domain, if it exists."""
+
+    async def failing_domains(self, limit: int) -> list[Any]:
+        """Return the rows of the domains that keep failing."""
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
@@ -113,6 +116,9 @@ class CrawlReader:
     async def domain(self, id: int) -> DomainRecord | None:
         rows = await self._tables.domain(id)
         return domain_record(rows[0]) if rows else None
+
+    async def failing_domains(self, limit: int) -> list[FailingDomain]:
+        return [failing_domain(row) for row in await self._tables.failing_domains(limit)]
 
     async def origins(self, keys: Iterable[tuple[int, str]]) -> list[OriginRecord]:
         return [origin_record(row) for row in await self._tables.origins(list(keys))]

@@ -19,7 +19,12 @@ DELAY_REASONS = {
     DelaySource.REPEATS: "its pages repeat earlier texts",
 }
 
-_SETTLEMENTS = {Settlement.SETTLED: "", Settlement.LATE: "too late to count", Settlement.LOST: "cut short by a crash"}
+_SETTLEMENTS = {
+    Settlement.SETTLED: "",
+    Settlement.LATE: "too late to count",
+    Settlement.LOST: "cut short by a crash",
+    Settlement.OFFLINE: "not counted, because no site responded at that time",
+}
 
 
 def outcome_text(row: RequestRow) -> str:

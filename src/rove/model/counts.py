@@ -31,6 +31,8 @@ class Counts:
     """How often something was cut, dropped or doubtful about a response, by name."""
     copies: int = 0
     """Pages whose text was stored before."""
+    domains_answered: int = 0
+    """Domains that have ever responded."""
     evicted: int = 0
     """URLs that were accepted and then deleted, because their domain had better ones or a shorter --horizon was given.
     They are counted under `not_accepted` too."""

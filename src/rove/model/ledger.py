@@ -42,6 +42,8 @@ class Settlement(enum.StrEnum):
     """The lease had expired, or the domain was excluded during the visit. Its results do not count."""
     LOST = "lost"
     """The results are lost: the process was killed before the settle, or they could not be written."""
+    OFFLINE = "offline"
+    """No site responded at that time, so the visit says nothing about the domain. Its results do not count."""
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -22,6 +22,13 @@ class Pace(Record, frozen=True, kw_only=True, gc=False):
     """Consecutive visits without a response."""
     repeats: float = 0.0
     """Share of the latest pages whose text the domain had given before."""
+    answered: bool = False
+    """Whether the domain has ever responded in this crawl."""
+
+    @property
+    def is_responding(self) -> bool:
+        """Whether the domain responded to its last visit."""
+        return self.answered and not self.failures
 
 
 class Lease(Record, frozen=True, kw_only=True, gc=False):

@@ -68,6 +68,8 @@ class Answers:
     """Duration of the last request that was answered."""
     failure: FailureKind | None = None
     """Why the last unanswered request got no answer."""
+    ends_in_silence: bool = False
+    """Whether the last request got no answer."""
     texts: list[bool] = field(default_factory=list)
     """For each stored page: whether the domain had served its text before."""
 
@@ -88,9 +90,11 @@ class Answers:
                     self._answered(seconds - waited)
                 elif kind in _NO_ANSWER:
                     self.failure = kind
+                    self.ends_in_silence = True
 
     def _answered(self, seconds: float) -> None:
         self.has_answered = True
+        self.ends_in_silence = False
         self.last_seconds = max(0.0, seconds)
 
 
@@ -120,7 +124,7 @@ def decide_pacing(answers: Answers, before: Pace, delay: float) -> PacingDecisio
         (SLOWNESS * answers.last_seconds, DelaySource.SLOW),
         (pause_for_repeats(repeats, delay), DelaySource.REPEATS),
     )
-    pace = Pace(backoff=backoff, repeats=repeats)
+    pace = Pace(backoff=backoff, repeats=repeats, answered=True)
     return PacingDecision(pace=pace, pause=pause, reason=reason)
 
 

@@ -20,6 +20,7 @@ from rove.config import Limits, Settings
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending
 from rove.datadir import Remote
+from rove.policy.outage import OutageRules
 
 pytestmark = pytest.mark.system
 
@@ -46,6 +47,8 @@ def order_of(number: int) -> WorkerOrder:
         seconds_before=12.5,
         started=1234.5,
         log_level="debug",
+        outage_rules=OutageRules(silence=3.0),
+        backoffs_end=1300.5,
     )
 
 

@@ -105,6 +105,9 @@ class ScriptedFetcher:
             await self.before_answer(request)
         return self._answer(request.url.text)
 
+    def forget_failures(self) -> None:
+        """Do nothing: nothing is remembered."""
+
     async def close(self) -> None:
         return
 

@@ -194,8 +194,8 @@ def test_no_request_ends_before_it_began_even_if_the_clock_goes_back(record: Vis
 @pytest.mark.parametrize(
     ("outcome", "pace", "pause", "source"),
     [
-        (refused(503), Pace(backoff=1000.0), 1000.0, DelaySource.BACKOFF),
-        (page(), Pace(backoff=250.0), 250.0, DelaySource.BACKOFF),
+        (refused(503), Pace(backoff=1000.0, answered=True), 1000.0, DelaySource.BACKOFF),
+        (page(), Pace(backoff=250.0, answered=True), 250.0, DelaySource.BACKOFF),
         (Failed(kind=FailureKind.DNS, detail="x"), Pace(backoff=500.0, failures=5), 16 * DELAY, DelaySource.FAILURES),
     ],
 )

@@ -30,6 +30,7 @@ from rove.parse.reader import PageReader
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
+from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.store.contract import Keep
 from rove.store.reader import WarcReader
 from rove.store.warc import WarcStore
@@ -130,6 +131,8 @@ class Workspace:
         batch_size: int = 256,
         grace_seconds: float = GRACE_SECONDS,
         follow_exclusions: Follow | None = None,
+        outage_rules: OutageRules = DEFAULT_OUTAGE_RULES,
+        backoffs_end: float = 0.0,
         **changes: Any,
     ) -> Crawl:
         """Return a crawl that has not begun yet."""
@@ -160,6 +163,9 @@ class Workspace:
             remaining_limits=RemainingLimits(limits=settings.limits, seconds_before=0.0, started=clock(), clock=clock),
             all_seeds_loaded=self._all_seeds_loaded,
             follow_exclusions=follow_exclusions or self._follow,
+            on_news=self.news.append,
+            outage_rules=outage_rules,
+            backoffs_end=backoffs_end,
         )
 
     def close(self) -> None:

@@ -168,6 +168,9 @@ class FakeResolver:
         self.looked_up: list[str] = []
         self.within: list[float] = []
 
+    def forget_failures(self) -> None:
+        """Do nothing: nothing is remembered."""
+
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         self.looked_up.append(host)
         self.within.append(within)

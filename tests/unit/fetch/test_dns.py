@@ -35,10 +35,14 @@ class ScriptedLookup:
     def __init__(self, answer: DnsAnswer | Failed) -> None:
         self.answer = answer
         self.looked_up: list[str] = []
+        self.forgets = 0
         self.started = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
         self.closed = False
+
+    def forget(self) -> None:
+        self.forgets += 1
 
     async def look_up(self, host: str) -> DnsAnswer | Failed:
         self.looked_up.append(host)
@@ -119,6 +123,37 @@ async def test_closing_fails_the_lookups_in_flight() -> None:
     for result in (await waiting, await resolver.resolve("b.test", 5)):
         assert isinstance(result, Failed) and result.kind is FailureKind.ABORTED
     assert lookup.closed
+
+
+@on_loop
+async def test_failures_can_be_forgotten_and_answers_stay() -> None:
+    for failure in (NOT_FOUND, NO_ANSWER):
+        lookup = ScriptedLookup(answer(300))
+        resolver = CachingResolver(lookup, clock=lambda: 0.0)
+        await resolver.resolve("known.test", 5)
+        lookup.answer = failure
+        assert await resolver.resolve("lost.test", 5) == failure
+        lookup.answer = answer(300)
+        assert await resolver.resolve("lost.test", 5) == failure, "it is remembered"
+        resolver.forget_failures()
+        assert await resolver.resolve("lost.test", 5) == answer(300).addresses
+        assert await resolver.resolve("known.test", 5) == answer(300).addresses
+        assert lookup.looked_up == ["known.test", "lost.test", "lost.test"]
+        assert lookup.forgets == 1
+
+
+@on_loop
+async def test_a_lookup_that_began_before_failures_were_forgotten_is_not_remembered() -> None:
+    lookup = ScriptedLookup(NO_ANSWER)
+    lookup.gate.clear()
+    resolver = CachingResolver(lookup, clock=lambda: 0.0)
+    first = asyncio.create_task(resolver.resolve("a.test", 5))
+    await lookup.started.wait()
+    resolver.forget_failures()
+    lookup.gate.set()
+    assert await first == NO_ANSWER
+    await resolver.resolve("a.test", 5)
+    assert lookup.looked_up == ["a.test", "a.test"]
 
 
 @on_loop

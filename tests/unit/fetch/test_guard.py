@@ -131,6 +131,9 @@ class Rebinding(FakeResolver):
         super().__init__()
         self._answers = list(answers)
 
+    def forget_failures(self) -> None:
+        """Do nothing: nothing is remembered."""
+
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         await super().resolve(host, within)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]

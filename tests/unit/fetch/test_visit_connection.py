@@ -426,6 +426,9 @@ class Changing(FakeResolver):
         super().__init__()
         self._addresses = list(addresses)
 
+    def forget_failures(self) -> None:
+        """Do nothing: nothing is remembered."""
+
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         return self._addresses.pop(0)
 

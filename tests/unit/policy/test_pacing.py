@@ -20,6 +20,7 @@ DELAY = 70.0
 HOUR = 3_600.0
 DAY = 86_400.0
 NEW = Pace()
+ANSWERED = Pace(answered=True)
 FRIDAY = "Fri, 13 Feb 2009 23:31:30 GMT"
 """1234567890 seconds after the epoch."""
 FRIDAY_SECONDS = 1_234_567_890.0
@@ -152,7 +153,7 @@ def test_any_date_of_the_answer_is_accepted(value: str) -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_it_is_obeyed(status: int) -> None:
     decision = after(overloaded(status, "120"))
-    assert decision == PacingDecision(pace=NEW, pause=120.0, reason=DelaySource.RETRY_AFTER)
+    assert decision == PacingDecision(pace=ANSWERED, pause=120.0, reason=DelaySource.RETRY_AFTER)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 408, 500, 502, 504])
@@ -165,7 +166,7 @@ def test_elsewhere_it_means_nothing(status: int) -> None:
 def test_one_within_the_delay_lengthens_nothing(wait: str) -> None:
     decision = after(overloaded(429, wait))
     assert decision.pause == float(wait)
-    assert (decision.reason, decision.pace) == (DelaySource.DELAY, NEW)
+    assert (decision.reason, decision.pace) == (DelaySource.DELAY, ANSWERED)
 
 
 def test_the_longest_of_a_visit_counts() -> None:
@@ -176,7 +177,9 @@ def test_the_longest_of_a_visit_counts() -> None:
 def test_it_leaves_the_backoff_as_it_was() -> None:
     """A Retry-After already says how long to wait; it does not change the backoff."""
     decision = after(overloaded(503, "500"), before=Pace(backoff=280.0))
-    assert decision == PacingDecision(pace=Pace(backoff=280.0), pause=500.0, reason=DelaySource.RETRY_AFTER)
+    assert decision == PacingDecision(
+        pace=Pace(backoff=280.0, answered=True), pause=500.0, reason=DelaySource.RETRY_AFTER
+    )
     decision = after(overloaded(503, "100"), before=Pace(backoff=280.0))
     assert (decision.pause, decision.reason) == (280.0, DelaySource.BACKOFF)
 
@@ -212,7 +215,7 @@ def test_without_a_retry_after_the_delay_doubles_up_to_an_hour(
 
 @pytest.mark.parametrize("wait", ["nonsense", "-5", "", "1s"])
 def test_a_retry_after_that_cannot_be_understood_is_none(wait: str) -> None:
-    assert after(overloaded(503, wait)).pace == Pace(backoff=140.0)
+    assert after(overloaded(503, wait)).pace == Pace(backoff=140.0, answered=True)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,7 @@ def test_a_retry_after_that_cannot_be_understood_is_none(wait: str) -> None:
 @pytest.mark.parametrize("good", [page(), redirect("/x"), refused(404), refused(500), wrong_type()])
 def test_it_halves_with_each_visit_that_is_answered(good: Outcome, before: float, expected: float) -> None:
     decision = after(good, before=Pace(backoff=before))
-    assert decision.pace == Pace(backoff=expected)
+    assert decision.pace == Pace(backoff=expected, answered=True)
     assert decision.pause == expected
     assert decision.reason is (DelaySource.BACKOFF if expected else DelaySource.DELAY)
 
@@ -236,13 +239,13 @@ def test_up_and_down_again() -> None:
 
 
 def test_one_overloaded_answer_in_a_visit_is_enough() -> None:
-    assert after(refused(503), page()).pace == Pace(backoff=140.0)
-    assert after(page(), refused(503)).pace == Pace(backoff=140.0)
+    assert after(refused(503), page()).pace == Pace(backoff=140.0, answered=True)
+    assert after(page(), refused(503)).pace == Pace(backoff=140.0, answered=True)
 
 
 def test_a_retry_after_for_one_of_two_is_for_the_visit() -> None:
     decision = after(refused(503), overloaded(503, "300"))
-    assert decision == PacingDecision(pace=NEW, pause=300.0, reason=DelaySource.RETRY_AFTER)
+    assert decision == PacingDecision(pace=ANSWERED, pause=300.0, reason=DelaySource.RETRY_AFTER)
 
 
 # Slow answers
@@ -268,7 +271,7 @@ def test_a_domain_is_left_alone_for_ten_times_what_it_took(
 ) -> None:
     decision = decide_pacing(answers(answer, seconds=seconds), NEW, DELAY)
     assert decision.pause == pytest.approx(pause)
-    assert (decision.reason, decision.pace) == (reason, NEW)
+    assert (decision.reason, decision.pace) == (reason, ANSWERED)
 
 
 def test_the_last_answer_of_a_visit_counts() -> None:
@@ -356,17 +359,17 @@ def test_the_pause_after_failures(failures: int, delay: float, expected: float) 
 @pytest.mark.parametrize("good", [page(), redirect("/x"), refused(404), refused(500), wrong_type()])
 def test_a_single_answer_resets(good: Outcome) -> None:
     decision = after(good, before=Pace(failures=9))
-    assert decision == PacingDecision(pace=NEW, pause=0.0)
+    assert decision == PacingDecision(pace=ANSWERED, pause=0.0)
 
 
 def test_an_answer_that_breaks_off_is_one() -> None:
     broken = Failed(kind=FailureKind.RESET, detail="x", status=200)
-    assert after(broken, before=Pace(failures=9)).pace == NEW
+    assert after(broken, before=Pace(failures=9)).pace == ANSWERED
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_overloaded_answer_resets_as_well(status: int) -> None:
-    assert after(refused(status), before=Pace(failures=9)).pace == Pace(backoff=140.0)
+    assert after(refused(status), before=Pace(failures=9)).pace == Pace(backoff=140.0, answered=True)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +382,7 @@ def test_an_overloaded_answer_resets_as_well(status: int) -> None:
 )
 def test_a_visit_of_which_one_request_is_answered_is_answered(outcomes: Sequence[Outcome]) -> None:
     """https fails, http answers: the domain is alive."""
-    assert after(*outcomes, before=Pace(failures=9)) == PacingDecision(pace=NEW, pause=0.0)
+    assert after(*outcomes, before=Pace(failures=9)) == PacingDecision(pace=ANSWERED, pause=0.0)
 
 
 def test_the_last_failure_of_a_visit_is_the_one_that_is_named() -> None:
@@ -435,13 +438,13 @@ def test_good_answers_always_bring_the_backoff_to_an_end(backoff: float, failure
         decision = after(page(), before=pace, delay=delay)
         assert decision.pace.backoff <= pace.backoff / 2
         pace = decision.pace
-        if delay >= 0.1 and pace == NEW:
+        if delay >= 0.1 and pace == ANSWERED:
             break
     else:
         assert delay < 0.1, "down from an hour to a tenth of a second in sixteen visits"
         for _ in range(1_200):
             pace = after(page(), before=pace, delay=delay).pace
-    assert pace == NEW
+    assert pace == ANSWERED
 
 
 @given(REQUESTS, st.floats(0.0, HOUR), DELAYS)

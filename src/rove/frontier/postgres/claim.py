@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 from rove.frontier.contract import Policy
@@ -63,7 +64,27 @@ class PostgresClaiming:
             if domain.id in urls
         ]
 
+    async def claim_among(self, domains: Sequence[int], limit: int, process: int) -> list[Lease]:
+        """Lease up to `limit` of these domains that are due, each with its first URLs."""
+        try:
+            leased, urls = await self._database.transaction(
+                "claim", partial(self._claim_among, domains, limit, process), again=False
+            )
+        except WasLost:
+            return []
+        return [domain.lease(urls[domain.id]) for domain in leased if domain.id in urls]
+
     # Everything below runs inside a transaction.
+
+    async def _claim_among(
+        self, domains: Sequence[int], limit: int, process: int, session: Session
+    ) -> tuple[list[LeasedDomain], Urls]:
+        if self._policy.page_limit is not None:
+            limit = min(limit, await self._pages_left(session, self._policy.page_limit))
+        if limit <= 0:
+            return [], {}
+        leased = await self._lease("lease_among", session, limit, process, domains=list(domains))
+        return leased, await self._urls_of(session, leased)
 
     async def _claim(
         self, limit: int, process: int, bound: int, fresh_bound: int | None, session: Session
@@ -79,9 +100,9 @@ class PostgresClaiming:
             if limit <= 0:
                 return limit, [], [], {}
         if fresh_bound is not None:
-            fresh = await self._lease("lease_fresh", session, fresh_bound, limit, process)
+            fresh = await self._lease("lease_fresh", session, limit, process, bound=fresh_bound)
         if len(fresh) < limit:
-            others = await self._lease("lease", session, bound, limit - len(fresh), process)
+            others = await self._lease("lease", session, limit - len(fresh), process, bound=bound)
         return limit, fresh, others, await self._urls_of(session, [*fresh, *others])
 
     async def _pages_left(self, session: Session, page_limit: int) -> int:
@@ -91,10 +112,13 @@ class PostgresClaiming:
         taken: int = await session.value("pages_and_leases")
         return page_limit - taken
 
-    async def _lease(self, query: str, session: Session, bound: int, limit: int, process: int) -> list[LeasedDomain]:
+    async def _lease(
+        self, query: str, session: Session, limit: int, process: int, **which: int | list[int]
+    ) -> list[LeasedDomain]:
+        """Run one of the queries that lease domains; `which` are the parameters that only this one has."""
         rows = await session.fetch(
             query,
-            bound=bound,
+            **which,
             latest=self._clock.latest(),
             limit=limit,
             budget=round(self._policy.budget * 1000),

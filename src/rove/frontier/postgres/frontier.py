@@ -14,7 +14,8 @@ from functools import partial
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Added, LostVisit, Policy
+from rove.frontier.contract import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
+from rove.frontier.counters import reach_from
 from rove.frontier.postgres.add import PostgresAdding
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
 from rove.frontier.postgres.claim import PostgresClaiming
@@ -88,6 +89,9 @@ class PostgresFrontier:
 
     async def claim(self, limit: int) -> list[Lease]:
         return await self.claiming.claim(limit, self.process)
+
+    async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
+        return await self.claiming.claim_among(domains, limit, self.process)
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
         rows = await self._database.fetch(
@@ -175,12 +179,25 @@ class PostgresFrontier:
     async def count(self, deltas: Mapping[str, int]) -> None:
         await self._database.run("count", lambda session: add_counters(session, deltas))
 
-    async def next_due(self) -> float | None:
+    async def next_due(self, *, failing_within: float = 0.0) -> float | None:
         for bound in (self.claiming.floor.value, LOWEST):
-            due: int | None = await self._database.value("next_due", bound=bound)
+            due: int | None = await self._database.value("next_due", bound=bound, within=round(failing_within * 1000))
             if due is not None:
                 return max(0, due) / 1000
         return None
+
+    async def last_backoff(self, *, within: float) -> float | None:
+        due: int | None = await self._database.value("last_backoff", within=round(within * 1000))
+        return None if due is None else max(0, due) / 1000
+
+    async def reach(self) -> Reach:
+        async def work(session: Session) -> Reach:
+            responding = 0
+            for bound in (self.claiming.floor.value, LOWEST):
+                responding = responding or await session.value("responding", bound=bound, limit=RESPONDING_LOOKAHEAD)
+            return reach_from(dict(await session.fetch("counters")), responding=responding)
+
+        return await self._database.run("reach", work)
 
     async def pages(self) -> int:
         pages: int = await self._database.value("pages")

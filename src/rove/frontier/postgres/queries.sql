@@ -91,7 +91,7 @@ UPDATE domain AS d SET
     failing    = false
 FROM due CROSS JOIN clock
 WHERE d.ctid = due.ctid
-RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.unsettled - 1, due.ready_at, d.token,
+RETURNING d.id, d.name, d.crawl_delay, d.backoff, d.failures, d.repeats, d.answered, d.unsettled - 1, due.ready_at, d.token,
     clock.likely
 
 -- name: lease
@@ -108,6 +108,16 @@ WITH {lease_clock}, due AS MATERIALIZED (
 WITH {lease_clock}, due AS MATERIALIZED (
     SELECT ctid, ready_at FROM domain
     WHERE token = 0 AND {due_in_order}
+)
+{lease_due};
+
+-- name: lease_among
+-- The same for given domains. `+ 0` keeps the planner from the index of due times.
+WITH {lease_clock}, due AS MATERIALIZED (
+    SELECT ctid, ready_at FROM domain
+    WHERE id = ANY (:domains::bigint[]) AND ready_at + 0 <= (SELECT due_until FROM clock)
+    LIMIT :limit::bigint
+    FOR NO KEY UPDATE SKIP LOCKED
 )
 {lease_due};
 
@@ -182,8 +192,9 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 WITH {clock}, e AS MATERIALIZED (
     SELECT e.*, now, u.priority, u.position
     FROM unnest(:domain::bigint[], :settled::integer[], :requested::boolean[], :since_finish::bigint[],
-        :pages::integer[], :pause::bigint[], :backoff::bigint[], :failures::integer[], :repeats::smallint[])
-        AS e (id, settled, requested, since_finish, pages, pause, backoff, failures, repeats)
+        :pages::integer[], :pause::bigint[], :backoff::bigint[], :failures::integer[], :repeats::smallint[],
+        :answered::boolean[])
+        AS e (id, settled, requested, since_finish, pages, pause, backoff, failures, repeats, answered)
     CROSS JOIN clock
     {head_url}
 )
@@ -193,6 +204,7 @@ UPDATE domain AS d SET
     backoff     = e.backoff,
     failures    = e.failures,
     repeats     = e.repeats,
+    answered    = e.answered,
     owner       = NULL,
     unsettled   = 0,
     pages       = {pages_in_epoch},
@@ -476,10 +488,37 @@ SELECT (SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.d
     + (SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms()));
 
 -- name: next_due
+-- :within: failing domains that are due within this time are waited for too.
 SELECT ready_at - (SELECT clock_ms()) FROM domain
-WHERE ready_at >= :bound::bigint AND NOT failing
+WHERE ready_at >= :bound::bigint AND (NOT failing OR ready_at <= (SELECT clock_ms()) + :within::bigint)
 ORDER BY ready_at
 LIMIT 1;
+
+-- name: last_backoff
+-- The last of the failing domains that are due within this time.
+SELECT ready_at - (SELECT clock_ms()) FROM domain
+WHERE ready_at <= (SELECT clock_ms()) + :within::bigint AND failing
+ORDER BY ready_at DESC
+LIMIT 1;
+
+-- name: responding
+-- How many of the next domains responded to their last visit.
+SELECT count(*) FROM (
+    SELECT answered, failures FROM domain
+    WHERE ready_at >= :bound::bigint
+    ORDER BY ready_at
+    LIMIT :limit::bigint
+) AS next
+WHERE answered AND failures = 0;
+
+-- name: failing_domains
+-- The domains that a crawl does not wait for, each with the error of its last request.
+SELECT d.name, d.pending, d.ready_at - (SELECT clock_ms()), (
+    SELECT error FROM request AS r WHERE r.domain = d.id ORDER BY visit DESC, seq DESC LIMIT 1)
+FROM domain AS d
+WHERE d.ready_at >= 0 AND d.failing
+ORDER BY d.ready_at
+LIMIT :limit::bigint;
 
 -- name: cut_leases
 -- Of the leases of dead processes only the delay remains, counted from now. One more, because the clock is truncated.
@@ -837,8 +876,8 @@ USING unnest(:hashes::bigint[], :files::text[], :offsets::bigint[]) AS e (hash, 
 WHERE c.hash = e.hash AND c.machine = :machine::integer AND c.file = e.file AND c."offset" = e.at;
 
 -- name: domain_record
-SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, pending, owner IS NOT NULL,
-    excluded, capped,
+SELECT id, name, ready_at - now, not_before - now, crawl_delay, backoff, failures, repeats, answered, pending,
+    owner IS NOT NULL, excluded, capped,
     coalesce((SELECT true FROM url WHERE url.domain = :id::bigint AND NOT is_robots LIMIT 1), false)
 FROM {server_clock} CROSS JOIN domain WHERE id = :id::bigint;
 

@@ -50,6 +50,9 @@ class PostgresTables:
     async def domain(self, id: int) -> list[Any]:
         return await self.fetch("domain_record", id=id)
 
+    async def failing_domains(self, limit: int) -> list[Any]:
+        return await self.fetch("failing_domains", limit=limit)
+
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         return await self._database.batch("origins", ("domains", "origins"), keys)
 

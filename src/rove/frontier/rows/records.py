@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl, Retry
+from rove.frontier.rows.visits import pace_from
 from rove.frontier.runs import Participant
 from rove.frontier.sanitize import storable
 from rove.frontier.seed_source import SeedSource
 from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
-from rove.model.visits import Pace
 from rove.policy.retry_filter import RetryFilter
 
 T = TypeVar("T", Exclusion, KnownUrl, Participant, SeedSource, UrlRecord)
@@ -27,7 +27,7 @@ def url_record(row: Iterable[Any]) -> UrlRecord:
 
 def domain_record(row: Sequence[Any]) -> DomainRecord:
     """Build a domain from a row of domain_record."""
-    id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, pending, *flags = row
+    id, name, ready_in, free_in, crawl_delay, backoff, failures, repeats, answered, pending, *flags = row
     is_leased, is_excluded, is_capped, has_urls = map(bool, flags)
     return DomainRecord(
         id=id,
@@ -35,13 +35,19 @@ def domain_record(row: Sequence[Any]) -> DomainRecord:
         ready_in=None if ready_in is None else ready_in / 1000,
         free_in=free_in / 1000,
         crawl_delay=crawl_delay / 1000,
-        pace=Pace(backoff=backoff / 1000, failures=failures, repeats=repeats / 1000),
+        pace=pace_from(backoff, failures, repeats, answered),
         pending=pending,
         is_leased=is_leased,
         is_excluded=is_excluded,
         is_capped=is_capped,
         has_urls=has_urls,
     )
+
+
+def failing_domain(row: Sequence[Any]) -> FailingDomain:
+    """Build a failing domain from a row of failing_domains."""
+    name, pending, ready_in, error = row
+    return FailingDomain(name=name, pending=pending, ready_in=ready_in / 1000, error=error or "")
 
 
 def participant(node: str, is_here: bool, row: Iterable[Any]) -> Participant:

@@ -25,6 +25,7 @@ class LeasedDomain(NamedTuple):
     failures: int
     repeats: int
     """Per mille."""
+    answered: int
     unsettled: int
     """Claims before this one that were never settled."""
     was_due: int
@@ -44,13 +45,13 @@ class LeasedDomain(NamedTuple):
             token=self.token,
             crawl_delay=self.crawl_delay / 1000,
             urls=tuple(urls),
-            pace=Pace(backoff=self.backoff / 1000, failures=self.failures, repeats=self.repeats / 1000),
+            pace=pace_from(self.backoff, self.failures, self.repeats, self.answered),
             claimed_ms=self.now,
         )
 
     def closing(self, settled: int = 0) -> Closing:
         """End the lease without a request; the domain's pace stays as it was."""
-        return Closing(self.id, settled, False, 0, 0, 0, self.backoff, self.failures, self.repeats)
+        return Closing(self.id, settled, False, 0, 0, 0, self.backoff, self.failures, self.repeats, bool(self.answered))
 
 
 class Closing(NamedTuple):
@@ -67,6 +68,12 @@ class Closing(NamedTuple):
     backoff: int
     failures: int
     repeats: int
+    answered: bool
+
+
+def pace_from(backoff: int, failures: int, repeats: int, answered: int) -> Pace:
+    """Build the pace of a domain from its columns."""
+    return Pace(backoff=backoff / 1000, failures=failures, repeats=repeats / 1000, answered=bool(answered))
 
 
 def pending_url(row: Sequence[Any]) -> PendingUrl:
@@ -127,6 +134,7 @@ def closing_rows(visits: Iterable[VisitResult], settled: Counter[int]) -> list[C
             round(visit.pace.backoff * 1000),
             visit.pace.failures,
             round(visit.pace.repeats * 1000),
+            visit.pace.answered,
         )
         for visit in visits
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from rove.frontier.contract import Policy
 from rove.frontier.counters import count_empty_leases
@@ -17,12 +18,18 @@ from rove.model.visits import Lease
 
 
 def claim(
-    database: SqliteDatabase, limit: int, *, turns: FreshFirst, policy: Policy, process: int, now: int
+    database: SqliteDatabase,
+    limit: int,
+    find_due: Callable[[int, int], list[Row]],
+    *,
+    policy: Policy,
+    process: int,
+    now: int,
 ) -> list[Lease]:
-    """Lease up to `limit` due domains."""
+    """Lease up to `limit` of the due domains that `find_due` returns, given their number and the time."""
     if policy.page_limit is not None:
         limit = min(limit, _pages_left(database, policy.page_limit, now))
-    due = _due(database, limit, turns, now) if limit > 0 else []
+    due = find_due(limit, now) if limit > 0 else []
     if not due:
         return []
     last = database.execute("next_number", name="visits", count=len(due))[0][0]
@@ -55,8 +62,8 @@ def _pages_left(database: SqliteDatabase, page_limit: int, now: int) -> int:
     return page_limit - leased - (pages[0][0] if pages else 0)
 
 
-def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:
-    """Return the rows of the domains to lease; fresh ones come first if it is their turn."""
+def longest_due(database: SqliteDatabase, turns: FreshFirst, limit: int, now: int) -> list[Row]:
+    """Return the rows of the domains to lease, longest due first; fresh ones come first if it is their turn."""
     fresh: list[Row] = []
     if turns.takes_turn():
         fresh = database.execute("due_fresh", now=now, limit=limit)
@@ -66,6 +73,11 @@ def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> l
     taken = {row[0] for row in fresh}
     due = database.execute("due", now=now, limit=limit)
     return [*fresh, *(row for row in due if row[0] not in taken)][:limit]
+
+
+def due_among(database: SqliteDatabase, domains: Sequence[int], limit: int, now: int) -> list[Row]:
+    """Return the rows of those of these domains that are due, up to `limit` of them."""
+    return database.batch("due_among", list(domains), now=now, limit=limit)[:limit]
 
 
 def _head_urls(database: SqliteDatabase, domains: list[int], now: int, limit: int) -> dict[int, list[PendingUrl]]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
-from rove.frontier.contract import Added, LostVisit, Policy
+from rove.frontier.contract import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
+from rove.frontier.counters import reach_from
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.query_times import Histogram
@@ -20,9 +22,9 @@ from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
 from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices, exclude, include
-from rove.frontier.sqlite.claim import claim
+from rove.frontier.sqlite.claim import claim, due_among, longest_due
 from rove.frontier.sqlite.counters import add_counters
-from rove.frontier.sqlite.database import SqliteDatabase
+from rove.frontier.sqlite.database import Row, SqliteDatabase
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.frontier.sqlite.retry import mark_seeds, retry_urls
@@ -75,10 +77,14 @@ class SqliteFrontier:
         await self._database.run(work)
 
     async def claim(self, limit: int) -> list[Lease]:
+        return await self._claim(limit, partial(longest_due, self._database, self._turns))
+
+    async def claim_among(self, domains: Sequence[int], limit: int) -> list[Lease]:
+        return await self._claim(limit, partial(due_among, self._database, domains))
+
+    async def _claim(self, limit: int, find_due: Callable[[int, int], list[Row]]) -> list[Lease]:
         return await self._database.write(
-            lambda: claim(
-                self._database, limit, turns=self._turns, policy=self._policy, process=self.process, now=self._now()
-            )
+            lambda: claim(self._database, limit, find_due, policy=self._policy, process=self.process, now=self._now())
         )
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
@@ -159,9 +165,24 @@ class SqliteFrontier:
     async def count(self, deltas: Mapping[str, int]) -> None:
         await self._database.write(lambda: add_counters(self._database, deltas))
 
-    async def next_due(self) -> float | None:
-        rows = await self._database.fetch("next_due")
-        return max(0, rows[0][0] - self._now()) / 1000 if rows else None
+    async def next_due(self, *, failing_within: float = 0.0) -> float | None:
+        return await self._seconds_until("next_due", failing_within)
+
+    async def last_backoff(self, *, within: float) -> float | None:
+        return await self._seconds_until("last_backoff", within)
+
+    async def _seconds_until(self, query: str, within: float) -> float | None:
+        """Return the seconds until the time that a query returns, given a time `within` seconds from now."""
+        now = self._now()
+        rows = await self._database.fetch(query, until=now + round(within * 1000))
+        return max(0, rows[0][0] - now) / 1000 if rows else None
+
+    async def reach(self) -> Reach:
+        def work() -> Reach:
+            responding = self._database.execute("responding", limit=RESPONDING_LOOKAHEAD)[0][0]
+            return reach_from(dict(self._database.execute("counters")), responding=responding)
+
+        return await self._database.run(work)
 
     async def pages(self) -> int:
         rows = await self._database.fetch("pages")

@@ -6,7 +6,7 @@
 fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
 -- fragment: due_columns
-id, name, crawl_delay, backoff, failures, repeats, unsettled, ready_at
+id, name, crawl_delay, backoff, failures, repeats, answered, unsettled, ready_at
 
 -- fragment: full_delay
 max(:delay, crawl_delay, backoff)
@@ -45,6 +45,14 @@ SELECT {due_columns}
 FROM domain
 WHERE token = 0 AND ready_at <= :now
 ORDER BY ready_at
+LIMIT :limit;
+
+-- name: due_among
+-- rows: domains. Those of them that are due.
+SELECT {due_columns}
+FROM (SELECT value AS wanted FROM json_each(:rows)) -- json_each itself has a column `id`
+CROSS JOIN domain ON domain.id = wanted
+WHERE ready_at <= :now
 LIMIT :limit;
 
 -- name: next_number
@@ -121,7 +129,7 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.sta
 
 -- name: close_leases
 -- rows: [domain, URLs that left pending, requested, milliseconds since the finish, pages, pause, backoff, failures,
--- repeats]. A visit without a request costs no delay. The domain was due when it was claimed, so :now is not early.
+-- repeats, answered]. A visit without a request costs no delay. The domain was due when it was claimed, so :now is not early.
 UPDATE domain SET
     pending     = pending - (e.value ->> 1),
     not_before  = CASE WHEN e.value ->> 2
@@ -129,6 +137,7 @@ UPDATE domain SET
     backoff     = e.value ->> 6,
     failures    = e.value ->> 7,
     repeats     = e.value ->> 8,
+    answered    = e.value ->> 9,
     owner       = NULL,
     unsettled   = 0,
     pages       = {pages_in_epoch},
@@ -334,7 +343,32 @@ UPDATE process SET seen = :now, pages = :pages, pages_per_s = :pages_per_s, in_f
 WHERE id = :process;
 
 -- name: next_due
-SELECT ready_at FROM domain WHERE ready_at IS NOT NULL AND failing IS NOT 1 ORDER BY ready_at LIMIT 1;
+-- :until: failing domains that are due until then are waited for too.
+SELECT ready_at FROM domain
+WHERE ready_at IS NOT NULL AND (failing IS NOT 1 OR ready_at <= :until)
+ORDER BY ready_at LIMIT 1;
+
+-- name: last_backoff
+-- The last of the failing domains that are due until :until.
+SELECT ready_at FROM domain WHERE ready_at <= :until AND failing = 1 ORDER BY ready_at DESC LIMIT 1;
+
+-- name: responding
+-- How many of the next domains responded to their last visit.
+SELECT count(*) FROM (
+    SELECT answered, failures FROM domain
+    WHERE ready_at IS NOT NULL
+    ORDER BY ready_at
+    LIMIT :limit)
+WHERE answered AND failures = 0;
+
+-- name: failing_domains
+-- The domains that a crawl does not wait for, each with the error of its last request.
+SELECT name, pending, ready_at - :now, (
+    SELECT error FROM request WHERE request.domain = domain.id ORDER BY visit DESC, seq DESC LIMIT 1)
+FROM domain
+WHERE ready_at IS NOT NULL AND failing = 1
+ORDER BY ready_at
+LIMIT :limit;
 
 -- name: cut_leases
 -- rows: processes that died. Of their leases only the delay remains, counted from now. One more, because the clock is
@@ -627,7 +661,7 @@ DELETE FROM content
 WHERE (hash, file, offset) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows));
 
 -- name: domain_record
-SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, pending,
+SELECT id, name, ready_at - :now, not_before - :now, crawl_delay, backoff, failures, repeats, answered, pending,
     owner IS NOT NULL, excluded, capped,
     EXISTS (SELECT 1 FROM url WHERE url.domain = domain.id AND is_robots = 0)
 FROM domain WHERE id = :id;

@@ -47,6 +47,9 @@ class SqliteTables:
     async def domain(self, id: int) -> list[Row]:
         return await self._database.fetch("domain_record", id=id, now=await self._now())
 
+    async def failing_domains(self, limit: int) -> list[Row]:
+        return await self._database.fetch("failing_domains", limit=limit, now=await self._now())
+
     async def origins(self, keys: list[tuple[int, str]]) -> list[Row]:
         now = await self._now()
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))

@@ -87,7 +87,8 @@ CREATE TABLE domain (
     excluded    boolean  NOT NULL DEFAULT false,
     backoff     bigint   NOT NULL DEFAULT 0,        -- delay after 429 and 503 responses
     failures    integer  NOT NULL DEFAULT 0,        -- consecutive visits without a response
-    repeats     smallint NOT NULL DEFAULT 0         -- share of its latest pages that repeated a text, per mille
+    repeats     smallint NOT NULL DEFAULT 0,        -- share of its latest pages that repeated a text, per mille
+    answered    boolean  NOT NULL DEFAULT false     -- it has responded at least once
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000,
     autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX domain_due ON domain (ready_at, failing) WHERE ready_at IS NOT NULL;

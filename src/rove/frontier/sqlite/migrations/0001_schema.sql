@@ -56,7 +56,8 @@ CREATE TABLE domain (
     excluded    INTEGER NOT NULL DEFAULT 0,
     backoff     INTEGER NOT NULL DEFAULT 0,     -- delay after 429 and 503 responses
     failures    INTEGER NOT NULL DEFAULT 0,     -- consecutive visits without a response
-    repeats     INTEGER NOT NULL DEFAULT 0      -- share of its latest pages that repeated a text, per mille
+    repeats     INTEGER NOT NULL DEFAULT 0,     -- share of its latest pages that repeated a text, per mille
+    answered    INTEGER NOT NULL DEFAULT 0      -- it has responded at least once
 );
 CREATE UNIQUE INDEX domain_key ON domain (id);
 CREATE INDEX domain_due ON domain (ready_at, failing) WHERE ready_at IS NOT NULL;
