@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 import uvloop
 
-from rove.app.process import assembled, start_logging
+from rove.app.crawl_log import CrawlLog
+from rove.app.log_file import start_logging
+from rove.app.process import assembled
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
@@ -29,6 +31,7 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.log_line import log_line
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -92,7 +95,8 @@ def main() -> None:
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
     try:
-        start_logging(DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.number), order.log_level)
+        log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.number)
+        start_logging(log_file, order.log_level, takes_stderr=True)
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)
@@ -147,10 +151,12 @@ class _Worker:
                     ),
                     on_news=self._tell,
                 ) as crawl:
-                    ending = await self._run(crawl)
+                    log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
+                    async with CrawlLog(crawl.progress, frontier).written():
+                        ending = await self._run(crawl)
             finally:
                 await backend.close()
-        log.info("%s after %d pages", ending, crawl.progress.pages)
+        log.info("%s", log_line("end", process=self._process, ending=ending, pages=crawl.progress.pages))
         self._report(crawl, ending=ending)
 
     async def _run(self, crawl: Crawl) -> Ending:

@@ -97,10 +97,10 @@ def is_output_closed() -> bool:
     return bool(poll.poll(0))
 
 
-def crawl_console() -> Console:
-    """Return the console of a crawl, on standard error: it survives a closed terminal."""
+def crawl_console(*, quiet: bool = False) -> Console:
+    """Return the console of a crawl, on standard error: it survives a closed terminal. `quiet`: it prints nothing."""
     stream = cast(TextIO, SafeOutput(sys.stderr))
-    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, quiet=quiet)
 
 
 class _HarmlessConsole(Console):

@@ -9,7 +9,7 @@ import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp, Summary
-from rove.app.panel import Panel
+from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
@@ -29,10 +29,11 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
 
     Without `can_resume`, nothing is said about continuing the crawl.
     """
-    console = crawl_console()
+    console = crawl_console(quiet=options.quiet)
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        await panel_of(console, runner, context).show()
+        if not options.quiet:
+            await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
 
     app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
 
@@ -71,14 +72,14 @@ def run_crawl(options: CrawlOptions, *, can_resume: bool = True) -> int:
     return 0
 
 
-def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
     """Return the panel of a running crawl."""
     return Panel(
         console,
         progress=runner.progress,
         frontier=context.frontier,
-        delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
+        plain_seconds=plain_seconds,
     )
 
 

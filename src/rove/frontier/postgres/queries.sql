@@ -232,7 +232,7 @@ INSERT INTO request ({request_columns}, machine)
 SELECT *, :machine::integer
 FROM unnest({request_arrays})
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive

@@ -167,7 +167,7 @@ WHERE domain.id = e.value;
 INSERT INTO request ({request_columns})
 VALUES (:row)
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
