@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rove.cli import COMMANDS
 from rove.urls.domain import domain_of
 from tests.acceptance.command import wait_for
 from tests.acceptance.results import exported, frontier_rows
@@ -141,19 +140,17 @@ def _look(session: Session) -> None:
     session.run("pages", "rove pages --status 200 --limit 5")
     session.run("show", f"rove show {url}", max_lines=24)
     session.run("export", f"rove export --domain {_domain(url)}")
-    if "seeds" in _names():
-        (session.folder / "more.txt").write_text("http://one-more.test/\n")
-        session.run("seeds", "rove seeds --failed", "rove seeds add more.txt")
-    if "retry" in _names():
-        session.run("retry", "rove retry --status 500")
+    (session.folder / "more.txt").write_text("http://one-more.test/\n")
+    session.run("seeds", "rove seeds", "rove seeds add more.txt")
+    session.run("retry", "rove retry --status 500")
 
 
 def _control(session: Session) -> None:
     with session.running("rove crawl --resume --max-duration 10m"):
         wait_for(lambda: _heartbeats(session) > 0)
-        session.run("pause", "rove pause")
+        session.run("pause", "rove pause", "rove status")
         session.run("unpause", "rove unpause")
-        session.run("stop", "rove stop")
+        session.run("stop", "rove stop", "rove stop")
 
 
 def _answer_webmasters(session: Session) -> None:
@@ -195,10 +192,6 @@ def _heartbeats(session: Session) -> int:
 
 def _domain(url: str) -> str:
     return domain_of(urlsplit(url).hostname or "")[0]
-
-
-def _names() -> set[str]:
-    return {name for names in COMMANDS.values() for name in names}
 
 
 if __name__ == "__main__":
