@@ -9,7 +9,7 @@ DATA   ?= rove-data
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo crawl docs pictures lint unit test test-long coverage
-.PHONY: bench bench-quick bench-stages bench-frontier bench-zoo clean
+.PHONY: bench bench-quick bench-stages bench-frontier bench-zoo interop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -76,5 +76,13 @@ bench-frontier: $(VENV)/.bench ## the frontiers: ways to claim, and growth to te
 bench-zoo: $(VENV)/.dev ## whether servers that misbehave slow down the others
 	$(BIN)/python -m benchmarks.zoo
 
+$(VENV)-interop/.installed: pyproject.toml $(VENV)/.runtime
+	@$(BIN)/python -m venv $(VENV)-interop
+	@$(VENV)-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[interop]'
+	@touch $@
+
+interop: $(VENV)-interop/.installed ## load an export with Hugging Face datasets, DuckDB, polars and pandas
+	$(VENV)-interop/bin/python -m benchmarks.interop
+
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* build dist
+	rm -rf $(VENV) $(VENV)-interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* build dist

@@ -6,8 +6,9 @@ Every default that matters is in `Settings`. Those that make the crawl polite ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -33,15 +34,13 @@ LEAST_MEMORY = 256 << 20
 """With less memory, one page of the default size could exceed the ceiling."""
 PAGES_IN_MEMORY = 24
 """Memory that one page needs at most while it is received and read, as a multiple of --max-page-size."""
-LARGEST_NUMBER = 1e15
-"""A larger size or duration is a typing error, and may not fit into a number."""
+REACHED_SECONDS = 1.0
+REACHED_SHARE = 1e-3
+"""A time limit counts as reached if less is left, in seconds or as a share. The clocks of the crawl's machines and of
+its database differ a little."""
 
 _INFO_URL = re.compile(r"https?://[!-'*-:=?-~]{1,500}")
 """Visible ASCII characters that do not end the comment of a User-Agent."""
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b?)", re.ASCII)
-_SIZE_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
-_DURATION_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,30 @@ class Limits:
     seconds_before: float = 0.0
     """Seconds crawled before `max_duration` was given."""
     epoch: int = 0
-    """Increases each time `max_pages_per_domain` is given."""
+    """Increases each time `max_pages_per_domain` changes."""
+
+    @property
+    def page_limit(self) -> int | None:
+        """The number of pages that the crawl has stored when it reaches `max_pages`."""
+        return None if self.max_pages is None else self.pages_before + self.max_pages
+
+    def pages_left(self, pages: int) -> int | None:
+        """Return how many pages are left until `max_pages`; `pages` counts all pages of the crawl."""
+        return None if self.page_limit is None else self.page_limit - pages
+
+    def seconds_left(self, seconds: float) -> float | None:
+        """Return how many seconds are left until `max_duration`; `seconds` counts the whole time of the crawl."""
+        return None if self.max_duration is None else self.seconds_before + self.max_duration - seconds
+
+    def without_reached(self, *, pages: int, seconds: float) -> Limits:
+        """Return the limits of the next run: those that an earlier run has reached have ended with it."""
+        new = self
+        pages_left, seconds_left = self.pages_left(pages), self.seconds_left(seconds)
+        if pages_left is not None and pages_left <= 0:
+            new = replace(new, max_pages=None, pages_before=0)
+        if seconds_left is not None and seconds_left <= max(REACHED_SECONDS, REACHED_SHARE * (self.max_duration or 0)):
+            new = replace(new, max_duration=None, seconds_before=0.0)
+        return new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +123,8 @@ class Settings:
     """Bytes to receive of one page; the rest is cut off. Reading a page may take 20 times as much memory."""
     horizon: float | None = None
     """Seconds that the crawl is expected to run; None means `planned_seconds`."""
+    longest_plan: float = 0.0
+    """The longest `planned_seconds` so far, unless a shorter horizon was given since. Only `with_plan` changes it."""
     max_memory: int = DEFAULT_MAX_MEMORY
     """Bytes of memory that each crawling process may use. The default is enough for 5,000 fetches in flight."""
     min_free_disk: int = DEFAULT_MIN_FREE_DISK
@@ -116,14 +140,26 @@ class Settings:
 
     @property
     def planned_seconds(self) -> float:
-        """How long the crawl is expected to run: the horizon, else the time limit, else the default horizon."""
-        return self.horizon or self.limits.max_duration or DEFAULT_HORIZON
+        """How long the crawl is expected to run: the horizon, else the time limit, else the default horizon.
 
-    def checked(self) -> Settings:
-        """Return these settings; UsageError if a value is not allowed."""
+        It grows by itself, and becomes shorter only if a shorter horizon is given. URLs that were accepted for a longer
+        crawl would have no room otherwise.
+        """
+        return self.horizon or max(self.longest_plan, self.limits.max_duration or DEFAULT_HORIZON)
+
+    def with_plan(self) -> Settings:
+        """Return the settings with `planned_seconds` remembered."""
+        return replace(self, longest_plan=self.planned_seconds)
+
+    def checked(self, sources: Mapping[str, str] | None = None) -> Settings:
+        """Return these settings; UsageError if a value is not allowed.
+
+        `sources` names the place that a field was given in, such as a file, if it was not the command line.
+        """
         for check in (_identity_problems, _time_problems, _size_problems):
-            for problem in check(self):
-                raise UsageError(problem)
+            for field, problem in check(self):
+                source = (sources or {}).get(field)
+                raise UsageError(f"{source}: {problem}" if source else problem)
         parse_names(self.drop_params)
         return self
 
@@ -140,81 +176,78 @@ def settings_from_json(text: str) -> Settings:
         raise UsageError(f"the settings of this crawl are damaged ({error}); restore them from a backup") from error
 
 
-def _identity_problems(settings: Settings) -> Iterator[str]:
+def _identity_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     if not is_plausible_email(settings.email):
-        yield f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email"
+        yield (
+            "email",
+            f"{settings.email!r} is not an e-mail address that a webmaster could write to; give yours with --email",
+        )
     elif is_placeholder(settings.email):
         yield (
-            f"{settings.email} is the address of an example, where nobody reads mail; "
-            "give your own with --email, so that webmasters can reach you"
+            "email",
+            (
+                f"{settings.email} is the address of an example, where nobody reads mail; "
+                "give your own with --email, so that webmasters can reach you"
+            ),
         )
     if settings.info_url is not None and not _INFO_URL.fullmatch(settings.info_url):
-        yield f"--info-url {settings.info_url!r} is not an http or https URL in ASCII, at most 500 characters long"
+        yield (
+            "info_url",
+            f"--info-url {settings.info_url!r} is not an http or https URL in ASCII, at most 500 characters long",
+        )
 
 
-def _time_problems(settings: Settings) -> Iterator[str]:
+def _time_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     delay, timeout = settings.delay, settings.timeout
     if not 0 <= delay <= LONGEST_DELAY:
-        yield f"a --delay of {delay:g} s is not between 0 and {LONGEST_DELAY:,.0f} s"
+        yield "delay", f"a --delay of {delay:g} s is not between 0 and {LONGEST_DELAY:,.0f} s"
     if delay < DEFAULT_DELAY and not settings.allow_short_delay:
         yield (
-            f"a --delay of {delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
-            "sites are your own or have agreed"
+            "delay",
+            (
+                f"a --delay of {delay:g} s is below {DEFAULT_DELAY:g} s; add --allow-short-delay if the "
+                "sites are your own or have agreed"
+            ),
         )
     if not SHORTEST_TIMEOUT <= timeout <= VISIT_BUDGET:
-        yield f"a --timeout of {timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
+        yield "timeout", f"a --timeout of {timeout:g} s is not between {SHORTEST_TIMEOUT:g} and {VISIT_BUDGET:g} s"
 
 
-def _size_problems(settings: Settings) -> Iterator[str]:
+def _size_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     memory, page_size = settings.max_memory, settings.max_page_size
     if settings.concurrency < 1:
-        yield "--concurrency must be at least 1"
+        yield "concurrency", "--concurrency must be at least 1"
     if not SMALLEST_MAX_PAGE_SIZE <= page_size <= LARGEST_MAX_PAGE_SIZE:
         yield (
-            f"a --max-page-size of {size_text(page_size)} is not between "
-            f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
+            "max_page_size",
+            (
+                f"a --max-page-size of {size_text(page_size)} is not between "
+                f"{size_text(SMALLEST_MAX_PAGE_SIZE)} and {size_text(LARGEST_MAX_PAGE_SIZE)}"
+            ),
         )
     least = LEAST_MEMORY + PAGES_IN_MEMORY * max(0, page_size - DEFAULT_MAX_PAGE_SIZE)
     if memory < least:
         yield (
-            f"--max-memory {size_text(memory)} is too little for pages of up to {size_text(page_size)}; "
-            f"give at least {size_text(least)}"
+            "max_memory",
+            (
+                f"--max-memory {size_text(memory)} is too little for pages of up to {size_text(page_size)}; "
+                f"give at least {size_text(least)}"
+            ),
         )
     if settings.min_free_disk < 0:
-        yield "--min-free-disk must not be negative"
+        yield "min_free_disk", "--min-free-disk must not be negative"
 
 
-def with_limits(
-    old: Limits,
-    *,
-    max_pages: int | None,
-    max_duration: float | None,
-    max_pages_per_domain: int | None,
-    pages: int,
-    seconds: float,
-) -> Limits:
-    """Replace the limits that are given. `pages` and `seconds` are what the crawl has done so far."""
-    new = old
-    if max_pages is not None:
-        new = replace(new, max_pages=max_pages, pages_before=pages)
-    if max_duration is not None:
-        new = replace(new, max_duration=max_duration, seconds_before=seconds)
-    if max_pages_per_domain is not None:
-        new = replace(new, max_pages_per_domain=max_pages_per_domain, epoch=old.epoch + 1)
+def with_limits(old: Limits, given: Mapping[str, Any], *, pages: int, seconds: float) -> Limits:
+    """Replace the limits that are given; None lifts one. `pages` and `seconds` are what the crawl has done so far.
+
+    A limit per domain that is given again counts on, so that the same command can be repeated.
+    """
+    new = replace(old, **given)
+    if "max_pages" in given:
+        new = replace(new, pages_before=pages if new.max_pages else 0)
+    if "max_duration" in given:
+        new = replace(new, seconds_before=seconds if new.max_duration else 0.0)
+    if new.max_pages_per_domain != old.max_pages_per_domain:
+        new = replace(new, epoch=old.epoch + 1)
     return new
-
-
-def parse_size(text: str) -> int:
-    """Parse '512MiB', '1.5G', '800M', '64k' or a number of bytes. Units are powers of 1024."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None or float(match[1]) > LARGEST_NUMBER:
-        raise UsageError(f"{text!r} is not a size; write 512MiB, 2GiB, 1.5G or a number of bytes")
-    return int(float(match[1]) * (1 << _SIZE_UNITS[match[2] or ""]))
-
-
-def parse_duration(text: str) -> float:
-    """Parse '90s', '30m', '24h', '2d' or a number of seconds."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    if match is None or not 0 < float(match[1]) <= LARGEST_NUMBER:
-        raise UsageError(f"{text!r} is not a duration; write 90s, 30m, 24h or 2d")
-    return float(match[1]) * _DURATION_UNITS[match[2]]

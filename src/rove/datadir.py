@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -197,14 +196,17 @@ class DataDir:
 
     # Seeds
 
-    def save_seeds(self, source: BinaryIO) -> Path:
+    def save_seeds(self, pieces: Iterable[bytes]) -> Path:
         """Copy seeds into the directory, so that a resumed crawl can load the rest; return the path of the copy."""
-        numbers = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
-        path = self.seeds / f"{max(numbers, default=0) + 1:04d}.txt"
         try:
             self.seeds.mkdir(exist_ok=True)
-            with _replacing(path.with_suffix(".partial"), path) as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            path = self._new_seeds()
+            try:
+                with _replacing(path.with_suffix(".partial"), path) as copy:
+                    copy.writelines(pieces)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
             folder = os.open(self.seeds, os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
@@ -215,6 +217,18 @@ class DataDir:
                 ) from error
             raise StoreError(f"the seeds cannot be copied to {self.seeds}: {error.strerror}") from error
         return path
+
+    def _new_seeds(self) -> Path:
+        """Create an empty file for a copy of seeds. Several commands may do this at once."""
+        numbers = {int(p.stem) for p in self.seeds.glob("*.txt") if p.stem.isdigit()}
+        number = max(numbers, default=0) + 1
+        while True:
+            path = self.seeds / f"{number:04d}.txt"
+            try:
+                path.touch(exist_ok=False)
+                return path
+            except FileExistsError:
+                number += 1
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import signal
@@ -9,7 +10,9 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from tests.acceptance.command import (
@@ -119,6 +122,27 @@ def one_machine_of_two_or_both_are_paused_and_stopped(folder: Path) -> None:
             third.terminate()
             assert seconds_until_end(third) < STOP_SECONDS and third.returncode == 128 + signal.SIGTERM
         check_audit(here)
+        check_reader_may_not_pause(name)
+
+
+def check_reader_may_not_pause(name: str) -> None:
+    """Check what a user of the database is told who may read the crawl and not change it."""
+    role = f"reader_{os.getpid()}"
+
+    async def create_role() -> None:
+        connection = await asyncpg.connect(_shared["url"])
+        await connection.execute(
+            f"CREATE ROLE {role} LOGIN PASSWORD 'reader'; GRANT USAGE ON SCHEMA {name} TO {role}; "
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {role}"
+        )
+        await connection.close()
+
+    asyncio.run(create_role())
+    parts = urlsplit(_shared["url"])
+    url = parts._replace(netloc=f"{role}:reader@{parts.netloc.rpartition('@')[2]}").geturl()
+    refused = rove("pause", "--frontier", url, "--crawl-name", name)
+    assert refused.returncode == 2 and "use the user who owns the crawl" in refused.stderr, refused.stderr
+    assert "not paused" in told("unpause", "--frontier", url, "--crawl-name", name), "nothing was changed"
 
 
 @scenario

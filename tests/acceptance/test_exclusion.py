@@ -176,7 +176,7 @@ def _check_list(data: Path, lifted: str, in_force: str) -> None:
     assert listed.returncode == 0, listed.stderr
     lines = {line.split()[0]: line for line in listed.stdout.splitlines()}
     assert len(lines) == 3
-    made = r"\S+  since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by \S+@\S+: they asked"
+    made = r"\S+  since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ by \S+@\S+: they asked"
     assert re.fullmatch(made, lines[in_force]), lines[in_force]
     assert re.fullmatch(made + r"; lifted \d{4}-.* by \S+@\S+", lines[lifted]), lines[lifted]
 

@@ -124,8 +124,7 @@ def test_what_is_said_is_not_folded(tmp_path: Path) -> None:
     lines = result.stderr.splitlines()
     assert any(line.startswith(f"{seeds}, line 2: 'no domain here'") for line in lines), lines
     (hint,) = (line.partition("continue with: ")[2] for line in lines if "continue with: " in line)
-    again = ["rove", "crawl", "--resume", "--data-dir", str(data), "--max-duration", "TIME"]
-    assert shlex.split(hint) == again
+    assert shlex.split(hint) == ["rove", "crawl", "--resume", "--data-dir", str(data)]
 
 
 def test_standard_input_is_kept_and_loaded(tmp_path: Path) -> None:

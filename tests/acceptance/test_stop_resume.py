@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.acceptance.command import (
     Process,
     crawl_options,
     kill_hard,
+    logged,
     rove,
     start,
     started,
@@ -155,53 +157,66 @@ def check_leases(data: Path, *, asked: list[str], hosts: list[str]) -> None:
 
 
 @scenario
-def a_limit_of_pages_is_kept_exactly_and_counts_anew(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    resume = ["crawl", "--resume", "--data-dir", data, "--processes", 1]
+def one_command_starts_and_resumes_and_its_page_limit_is_kept_exactly(tmp_path: Path) -> None:
+    """The command that a service manager repeats, with a limit from a file. A plain resume goes on without it."""
+    data, config = tmp_path / "data", tmp_path / "rove.toml"
+    config.write_text("max-pages = 17\n")
     with served(tmp_path, hosts=12, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
-        options = [*crawl_options(data, delay=0.05), *web.reach]
-        result = rove("crawl", seeds, *options, "--max-pages", 17)
+        command = ["crawl", seeds, *crawl_options(data, delay=0.05), *web.reach, "--resume", "--config", config]
+        result = rove(*command)
         assert result.returncode == 0, result.stderr
-        assert "page limit reached" in result.stderr
+        assert "page limit reached: 17 pages" in result.stderr
+        assert f"; from {config}: --max-pages 17; default: " in result.stderr and "limits given now: " in result.stderr
         assert len(exported_urls(data)) == status_of(data)["pages"] == 17
 
-        asked = len(web.requests())
-        result = rove(*resume)
-        assert result.returncode == 0 and "page limit reached" in result.stderr, result.stderr
-        assert "--max-pages" in result.stderr, "it does not say what to do"
-        assert len(web.requests()) == asked, "it went on although the limit was reached"
+        result = rove(*command)
+        assert result.returncode == 0 and "page limit reached: 17 pages" in result.stderr, result.stderr
+        assert f"{seeds}: 12 seeds: 0 new" in result.stderr
+        assert len(list((data / "seeds").iterdir())) == 1
+        assert len(exported_urls(data)) == 34
 
-        result = rove(*resume, "--max-pages", 5)
-        assert result.returncode == 0 and "page limit reached" in result.stderr, result.stderr
-        assert len(exported_urls(data)) == 22
-
-        result = rove(*resume, "--max-pages", 100_000)
+        result = rove("crawl", "--resume", "--data-dir", data, "--processes", 1)
         assert result.returncode == 0 and "exhausted" in result.stderr, result.stderr
+        assert "an earlier run reached --max-pages; this one continues without it" in result.stderr
+        assert "limits remembered: --delay 0.05s" in result.stderr
     assert exported_urls(data) == web.expected()
 
 
 @scenario
-def a_limit_of_time_is_kept_and_counts_anew(tmp_path: Path) -> None:
+def a_limit_of_time_is_kept_and_ends_with_the_run_that_reaches_it(tmp_path: Path) -> None:
     """Time spent waiting counts too; here the crawl does nothing else."""
     data, seeds = tmp_path / "data", tmp_path / "seeds.txt"
     seeds.write_text("http://start.test/\n")
     times = [0.0]
+    resume = ["--resume", "--data-dir", data, "--processes", 1]
     with site({"start.test/": links("/later")}) as web:
         for words in (
             [seeds, *crawl_options(data, delay=60), *web.reach, "--max-duration", "2s"],
-            ["--resume", "--data-dir", data, "--processes", 1],
-            ["--resume", "--data-dir", data, "--processes", 1, "--max-duration", "1s"],
+            [*resume, "--max-duration", "1s"],
         ):
             result = rove("crawl", *words)
             assert result.returncode == 0, result.stderr
             assert "time limit reached" in result.stderr
+            assert "pending; continue with: rove crawl --resume --data-dir" in result.stderr
             times.append(status_of(data)["elapsed_s"])
-    first, second, third = (after - before for before, after in pairwise(times))
+        check_stopped([*resume, "--max-duration", "1h"], "limits given now: --max-duration 1h")
+        check_stopped(resume, "limits remembered: --max-duration 1h (")
+        result = rove("crawl", *resume, "--max-duration", "0.5s")
+        assert "time limit reached" in result.stderr, result.stderr
+        check_stopped(resume, "an earlier run reached --max-duration; this one continues without it")
+    first, second = (after - before for before, after in pairwise(times))
     assert 1.8 < first < 5
-    assert second < 1.5, "it went on although the limit was reached"
-    assert 0.8 < third < 4
+    assert 0.8 < second < 4
     assert web.pages == ["http://start.test/"]
+
+
+def check_stopped(words: Sequence[object], sentence: str) -> None:
+    """Start a crawl and stop it as soon as it has said this."""
+    with logged("crawl", *words) as (process, said):
+        wait_for(lambda: sentence in said())
+        process.send_signal(SIGINT)
+        assert process.wait(30) == 130, said()
 
 
 @scenario

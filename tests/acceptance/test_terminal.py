@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rove.cli.terminal import REPEAT_SECONDS
-from tests.acceptance.command import Process, crawl_options, started, wait_for
+from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.stopping import MAX_SECONDS, check_clean_end, launched, under_way, web_and_seeds
@@ -225,6 +225,17 @@ def closed_standard_streams_do_not_matter(folder: Path) -> None:
         under_way(web)
         process.terminate()
         check_clean_end(process, data, 128 + signal.SIGTERM)
+
+
+@scenario
+def a_command_whose_output_cannot_be_written_says_so_in_one_sentence(folder: Path) -> None:
+    (folder / "frontier.sqlite").touch()
+    commands: list[list[object]] = [["demo", "--hosts", 1], ["stop"], ["pause"], ["unpause"]]
+    with Path("/dev/full").open("w") as full:
+        for words in commands:
+            result = rove(*words, "--data-dir", folder, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            assert result.returncode == 1
+            assert result.stderr == "rove: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("scenario", scenario.names)

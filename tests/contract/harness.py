@@ -57,6 +57,7 @@ class Harness(Protocol):
         *,
         delay: float = DELAY,
         budget: float = BUDGET,
+        page_limit: int | None = None,
         max_pages_per_domain: int | None = None,
         limits_epoch: int = 0,
         horizon: float = math.inf,
@@ -284,6 +285,7 @@ def _policy(
     *,
     delay: float = DELAY,
     budget: float = BUDGET,
+    page_limit: int | None = None,
     max_pages_per_domain: int | None = None,
     limits_epoch: int = 0,
     horizon: float = math.inf,
@@ -291,6 +293,7 @@ def _policy(
     return Policy(
         delay=delay,
         budget=budget,
+        page_limit=page_limit,
         max_pages_per_domain=max_pages_per_domain,
         limits_epoch=limits_epoch,
         horizon=horizon,

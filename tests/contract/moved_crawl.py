@@ -14,13 +14,14 @@ import asyncpg
 import msgspec
 
 from rove.frontier.clock import Anchor, machine_time, steady_seconds
-from rove.frontier.contract import Frontier, Node, Policy, SeedSource
+from rove.frontier.contract import Frontier, Node, Policy
 from rove.frontier.move.bookmark import is_moving
 from rove.frontier.move.mover import move
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase
@@ -28,6 +29,7 @@ from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import Content, DelaySource, Location, RequestKind
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, VisitResult
+from rove.policy.retry_filter import RetryFilter
 from tests.contract.harness import first_urls, page_row, url, visited
 
 POLICY = Policy(delay=70.0, budget=180.0, max_pages_per_domain=4)
@@ -40,6 +42,7 @@ TIMES = {
     "origin": ("expires_at", "fetched_at"),
     "request": ("began", "ended"),
     "exclusion": ("at", "lifted_at"),
+    "retry": ("at", "ended"),
     "run": ("started",),
     "process": ("started", "seen"),
 }
@@ -167,6 +170,7 @@ async def crawl_in(folder: Path) -> tuple[Path, Clock]:
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/0", name="top.csv"))
         await backend.catalog.save(SETTINGS, SeedSource(id=0, path="seeds/1", name="more.csv"))
         await backend.catalog.save_progress((await backend.catalog.seed_sources())[0])
+        await SqliteCatalog(database, clock).begin_retry(RetryFilter(error="dns"), who="ann", delay=70.0)
         await _exclude(SqliteCatalog(database, clock), clock)
         frontier = SqliteFrontier(database, POLICY, clock)
         await frontier.begin(await backend.begin_run())
@@ -174,7 +178,7 @@ async def crawl_in(folder: Path) -> tuple[Path, Clock]:
         # One more process, which dies while it holds a lease.
         later = SqliteFrontier(database, POLICY, clock)
         await later.begin(await backend.begin_run())
-        await later.add([url("https://late.test/"), url("https://later.test/", 1)])
+        await later.add([url("https://late.test/"), url("https://later.test/", 1)], as_seeds=True)
         assert len(await later.claim(1)) == 1
         clock.advance(3)
     clock.save(path)

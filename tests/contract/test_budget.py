@@ -67,6 +67,7 @@ async def test_a_shallower_url_pushes_out_a_deeper_one(harness: Harness) -> None
     assert added.unseen == 3
     assert await known(frontier, [*deep, *shallow]) == [True] * 5 + [False] * 3 + [True] * 3
     assert added.refused == {u.fingerprint for u in deep[5:]}
+    assert (await frontier.counts()).evicted == 3
     again = await frontier.add([*links(range(60, 61), depth=1), *deep[5:]])
     assert again.unseen == 1
     assert again.refused == {u.fingerprint for u in deep[4:]}
@@ -150,6 +151,58 @@ async def test_a_longer_horizon_lets_more_in(harness: Harness) -> None:
     assert await pending(harness, resumed) == 2 * ROOM
 
 
+SMALLER = [{"horizon": HORIZON / 4}, {"horizon": HORIZON, "delay": 4 * DELAY}, {"max_pages_per_domain": 1}]
+
+
+@pytest.mark.parametrize("options", SMALLER)
+async def test_a_smaller_budget_deletes_nothing_that_was_accepted(harness: Harness, options: dict[str, float]) -> None:
+    frontier = await harness.open(horizon=2 * HORIZON)
+    urls = links(range(2 * ROOM), depth=2)
+    await frontier.add(urls)
+    resumed = await harness.open(**options)  # type: ignore[arg-type]
+    assert (await resumed.add(links(range(50, 80), depth=2))).unseen == 0
+    assert await known(resumed, urls) == [True] * (2 * ROOM)
+    assert await refused(resumed) == 30, "what does not fit is counted"
+    better = links(range(90, 93), depth=1)
+    assert (await resumed.add(better)).unseen == 3
+    assert await pending(harness, resumed) == 2 * ROOM, "better URLs take the places of as many worse ones"
+    assert await known(resumed, better) == [True] * 3
+    assert (await resumed.counts()).evicted == 3
+
+
+async def test_the_excess_of_a_shorter_horizon_is_counted_and_dropped(harness: Harness) -> None:
+    frontier = await harness.open(horizon=2 * HORIZON)
+    seeds, deep = links(range(3), depth=0, name="b.test"), links(range(2 * ROOM), depth=2)
+    await frontier.add([*deep, *seeds, *links(range(30, 30 + ROOM), name="b.test"), *links(range(5), name="c.test")])
+    assert await frontier.excess() == 0
+    assert await frontier.drop_excess() == 0
+    shorter = await harness.open(horizon=HORIZON)
+    assert await shorter.excess() == ROOM + 3
+    assert await shorter.excess() == ROOM + 3, "counting changes nothing"
+    assert await shorter.drop_excess() == ROOM + 3
+    assert await known(shorter, deep) == [True] * ROOM + [False] * ROOM
+    assert await known(shorter, seeds) == [True] * 3
+    assert [await pending(harness, shorter, f"{name}.test") for name in "abc"] == [ROOM, ROOM, 5]
+    assert await refused(shorter) == (await shorter.counts()).evicted == ROOM + 3
+    assert await shorter.excess() == await shorter.drop_excess() == 0
+
+
+async def test_the_excess_of_seeds_alone_is_nothing(harness: Harness) -> None:
+    frontier = await harness.open(horizon=HORIZON)
+    await frontier.add(links(range(3 * ROOM), depth=0))
+    assert await frontier.excess() == await frontier.drop_excess() == 0
+
+
+async def test_many_domains_are_trimmed_in_slices(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    for backend in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"rove.frontier.{backend}.add.DOMAINS_PER_SLICE", 2)
+    frontier = await harness.open(horizon=2 * HORIZON)
+    await frontier.add([u for n in range(5) for u in links(range(ROOM + 2), name=f"d{n}.test")])
+    shorter = await harness.open(horizon=HORIZON)
+    assert await shorter.excess() == await shorter.drop_excess() == 10
+    assert [await pending(harness, shorter, f"d{n}.test") for n in range(5)] == [ROOM] * 5
+
+
 async def test_pages_per_domain_bound_it_too(harness: Harness) -> None:
     frontier = await harness.open(max_pages_per_domain=2)
     await frontier.add(links(range(20)))
@@ -170,8 +223,12 @@ async def test_a_domain_that_wants_to_be_asked_seldom_or_repeats_itself_has_less
     )
     await frontier.put_origins([record])
     await frontier.settle([visited(leases["slow.test"]), visited(leases["same.test"], pace=Pace(repeats=0.5))])
-    await frontier.add([u for name in names for u in links(range(90, 91), name=name)])
-    assert [await pending(harness, frontier, name) for name in names] == [ROOM // 2] * 2
+    more = [u for name in names for u in links(range(90, 93), name=name)]
+    assert (await frontier.add(more)).unseen == 0
+    assert [await pending(harness, frontier, name) for name in names] == [ROOM] * 2, "what was accepted stays"
+    assert await known(frontier, more) == [False] * 6
+    assert await refused(frontier) == 6
+    assert (await frontier.counts()).evicted == 0
 
 
 async def test_a_lease_of_trimmed_urls_settles_the_rest(harness: Harness) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rove.errors import FrontierError
-from rove.frontier.contract import Catalog, Frontier, FrontierReader, SeedSource
+from rove.frontier.contract import Catalog, Frontier, FrontierReader
 from rove.frontier.move.mover import PROGRESS_SECONDS
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
@@ -20,6 +20,7 @@ from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import URLS_PER_ADD
 from rove.frontier.queries import load_queries
 from rove.frontier.runs import crawled_seconds
+from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.ledger import DelaySource
@@ -125,6 +126,10 @@ async def test_all_rows_are_the_same(tmp_path: Path, target: Target) -> None:
         assert await there.catalog.exclusions() == ["bad.example", "worse.example"]
         await _check_exclusions(here.catalog, there.catalog, *await _shifts(path, target))
         assert await there.catalog.seed_sources() == await here.catalog.seed_sources()
+        (retry,), (moved_retry,) = await here.catalog.retries(), await there.catalog.retries()
+        assert replace(moved_retry, at=retry.at, ended=retry.ended) == retry
+        seeds = [[u.url async for part in backend.reader.seeds() for u in part] for backend in (here, there)]
+        assert seeds[0] == seeds[1] and len(seeds[0]) == 2
         texts = await here.reader.contents([TEXT])
         assert len(texts) == 1 and await there.reader.contents([TEXT]) == texts
         await _check_ledger(here.reader, there.reader, *await _shifts(path, target))

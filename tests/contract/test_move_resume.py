@@ -184,7 +184,9 @@ async def test_a_schema_with_another_crawl_is_refused(tmp_path: Path, target: Ta
     with pytest.raises(UsageError, match="exists already"):
         await target.move(path)
     await target.rows("DELETE FROM meta")
-    await target.rows("INSERT INTO url VALUES (1, 2, 3, 4, 0, 0, 0, 0, 0, false, 'https://a/', '')")
+    await target.rows(
+        "INSERT INTO url (domain, fingerprint, position, priority, depth, url) VALUES (1, 2, 3, 0, 0, '')"
+    )
     with pytest.raises(UsageError, match="exists already"):
         await target.move(path)
     assert await target.rows("SELECT count(*) FROM domain") == [(0,)]

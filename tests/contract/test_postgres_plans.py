@@ -21,7 +21,12 @@ from tests.contract.harness import PostgresHarness, connected
 
 SCHEMA = "plans"
 BIG_TABLES = {"domain", "url", "request", "origin", "robots_text", "content"}
-COUNTED_INDEXES = {"count_leased": "domain_leased", "oldest_lease": "domain_leased", "count_capped": "domain_capped"}
+COUNTED_INDEXES = {
+    "count_leased": "domain_leased",
+    "oldest_lease": "domain_leased",
+    "pages_and_leases": "domain_leased",
+    "count_capped": "domain_capped",
+}
 """Small indexes of leased or capped domains, which are read from end to end."""
 SORTED_INDEXES = {"lock_capped": "domain_capped", "cut_leases": "domain_leased"}
 """Indexes whose rows may be sorted by id: leases of dead processes, and capped domains when a limit changes."""
@@ -49,6 +54,8 @@ USED = {
     "insert_urls_beside": ["url_pkey: domain, fingerprint"],
     "raise_pending": [],
     "trim": ["url_pending: domain, priority", "url_pkey: domain, fingerprint"],
+    "count_worst": ["url_pending: domain, priority"],
+    "lock_crowded": ["domain_pkey: id"],
     "lower_pending": ["domain_pkey: id", "url_pending: domain"],
     "known_domains": ["url_pkey: domain"],
     "count_wanted_robots": ["url_robots: domain"],
@@ -60,6 +67,7 @@ USED = {
     "lengthen_delays": ["origin_pkey: domain", "domain_pkey: id"],
     "add_counters": [],
     "pages": [],
+    "pages_and_leases": ["domain_leased: "],
     "next_due": ["domain_due: ready_at"],
     "cut_leases": ["domain_leased: owner", "domain_pkey: id"],
     "lift_caps": ["domain_pkey: id"],
@@ -75,6 +83,14 @@ USED = {
     "blocked_after": ["url_pkey: domain, fingerprint"],
     "reopen_urls": ["url_pkey: domain, fingerprint"],
     "add_to_pending": ["domain_pkey: id"],
+    "mark_seeds": ["url_pkey: domain, fingerprint"],
+    "seeds_after": ["url_seed: seed", "domain_pkey: id"],
+    "known_urls": ["url_pkey: domain, fingerprint", "domain_pkey: id"],
+    "troubled_after": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
+    "troubled_of_domain": ["url_troubled: domain, fingerprint", "domain_pkey: id"],
+    "retry_urls": ["url_pkey: domain, fingerprint"],
+    "retry_domains": ["domain_pkey: id"],
+    "retry_origins": ["origin_pkey: domain"],
     "domain_names_after": ["domain_pkey: id"],
     "domain_record": ["domain_pkey: id"],
     "save_robots_texts": [],

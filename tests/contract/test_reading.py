@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from rove.frontier.reader import VISIT_SECONDS, CrawlReader
-from rove.model.ledger import RequestRow
+from rove.inspect.follow import Follower
+from rove.model.ledger import RequestKind, RequestRow
 from rove.model.urls import UrlState
-from tests.contract.harness import DELAY, Harness, page_row, url, visited
+from tests.contract.harness import DELAY, Harness, SqliteHarness, page_row, url, visited
 
 HOUR = 3600.0
 DONE = UrlState.DONE
@@ -48,8 +50,9 @@ async def test_pages_between_two_times(harness: Harness) -> None:
 
 
 async def test_a_time_is_found_without_reading_what_is_newer_or_older(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    harness = SqliteHarness(tmp_path)
     harness.slice = 2
     await crawl_for_hours(harness, 40)
     reader = harness.reader()
@@ -114,3 +117,31 @@ async def test_the_domains_that_are_known(harness: Harness) -> None:
     reader = harness.reader()
     assert await reader.known_domains(ids) == set(ids[:2])
     assert await reader.known_domains([]) == set()
+
+
+async def test_following_finds_every_page_once_whatever_the_order(harness: Harness) -> None:
+    frontier = await harness.open()
+    await frontier.add([url(f"http://{name}.test/") for name in "abcd"])
+    leases = sorted(await frontier.claim(4), key=lambda lease: lease.token)
+    reader = harness.reader()
+
+    async def settle(number: int) -> str:
+        lease = leases[number]
+        page = lease.urls[0].url
+        rows = [page_row(lease, page).replace(kind=RequestKind.ROBOTS), page_row(lease, page, 1)]
+        await frontier.settle([visited(lease, DONE, requests=rows)])
+        return page
+
+    await settle(1)
+    follower = Follower(reader)
+    of_one = Follower(reader, domain=leases[3].domain)
+    await follower.begin()
+    await of_one.begin()
+    assert await follower.new_pages() == []
+    third, first = await settle(2), await settle(0)
+    assert {row.url for row in await follower.new_pages()} == {third, first}, "the first began before the second ended"
+    assert await follower.new_pages() == []
+    last = await settle(3)
+    assert [row.url for row in await follower.new_pages()] == [last]
+    assert [row.url for row in await of_one.new_pages()] == [last]
+    assert await follower.new_pages() == await of_one.new_pages() == []

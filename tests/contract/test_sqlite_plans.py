@@ -12,7 +12,7 @@ import pytest
 from rove.frontier.queries import load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
-SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion")
+SMALL_TABLES = ("counter", "meta", "run", "process", "seed_source", "exclusion", "retry")
 """Tables with few rows, or that are read whole only at the start."""
 KEYS = ("PRIMARY KEY", "domain_key (id=?)", "url_key (domain=? AND fingerprint=?)")
 READ_WHOLE = {
@@ -24,6 +24,7 @@ READ_WHOLE = {
     "seed_sources",
     "exclusions",
     "exclusion_history",
+    "retries",
     "has_table",
 }
 
@@ -81,6 +82,8 @@ def _is_scan(step: str) -> bool:
         ("count_ready", "domain_due"),
         ("pending_after", "url_pending"),
         ("trim", "url_pending"),
+        ("count_worst", "url_pending"),
+        ("crowded_domains", "domain_key"),
         ("lower_pending", "url_pending"),
         ("requests_of_domain", "request_of_domain"),
         ("count_wanted_robots", "url_robots"),
@@ -91,6 +94,9 @@ def _is_scan(step: str) -> bool:
         ("copies", "request_copies"),
         ("url_record", "url_key"),
         ("blocked_after", "url_key"),
+        ("seeds_after", "url_seed"),
+        ("troubled_after", "url_troubled"),
+        ("troubled_of_domain", "url_troubled"),
         ("domain_record", "domain_key"),
         ("domain_names_after", "domain_key"),
         ("set_crawl_delay", "domain_key"),
@@ -107,7 +113,7 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
         *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
         *("reopen_urls", "relocate_pages", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
-        *("current_tokens", "end_late"),
+        *("current_tokens", "end_late", "known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),
     ],
 )
 def test_a_batch_drives_its_update(connection: sqlite3.Connection, name: str) -> None:

@@ -10,74 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.config import Limits, Settings, parse_duration, parse_size, settings_from_json, with_limits
+from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
 from rove.policy.budget import DomainBudget
 from rove.policy.constants import DEFAULT_DELAY
 
 GOOD = Settings(email="me@crawler.test")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("90", 90.0),
-        ("90s", 90.0),
-        ("30m", 1_800.0),
-        ("24h", 86_400.0),
-        ("2d", 172_800.0),
-        ("1.5h", 5_400.0),
-        ("0.5", 0.5),
-        (" 90s ", 90.0),
-        ("90 s", 90.0),
-        ("10M", 600.0),
-        ("1H", 3_600.0),
-    ],
-)
-def test_a_duration(text: str, expected: float) -> None:
-    assert parse_duration(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", " ", "s", "h", "0", "0s", "0.0h", "-5", "-5m", "+5", "5x", "5min", "5 minutes"),
-        *("1h30m", "1e3", "nan", "inf", ".5", "5.", "1,5", "5ss", "5 m s", "٣x", "٣d", "--max"),
-        "9" * 400 + "d",
-    ],
-)
-def test_no_duration(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a duration"):
-        parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0", 0),
-        ("123456", 123_456),
-        ("64k", 64 << 10),
-        ("800M", 800 << 20),
-        ("512MiB", 512 << 20),
-        ("512 mib", 512 << 20),
-        ("512MB", 512 << 20),
-        ("2GiB", 2 << 30),
-        ("1.5G", 3 << 29),
-        (" 1T ", 1 << 40),
-        ("10b", 10),
-    ],
-)
-def test_a_size(text: str, expected: int) -> None:
-    assert parse_size(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["", " ", "M", "MiB", "-1", "+1M", "1e9", "1,5G", "5 apples", "5MM", "5iB", ".5G", "٣G", "9" * 400]
-)
-def test_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a size"):
-        parse_size(text)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +117,7 @@ LIMITS = st.builds(
         connect_to=st.lists(st.text()).map(tuple),
         store=st.sampled_from(["text", "raw", "both"]),
         horizon=st.none() | st.floats(0.1, 1e9),
+        longest_plan=st.floats(0, 1e9),
         limits=LIMITS,
     )
 )
@@ -189,17 +129,53 @@ def test_a_setting_that_is_not_stored_has_its_default() -> None:
     assert settings_from_json('{"email": "me@crawler.test"}') == GOOD
 
 
+DAYS_30 = 30 * 86_400.0
+
+
 @pytest.mark.parametrize(
-    ("horizon", "max_duration", "expected"),
-    [(None, None, 30 * 86_400.0), (None, 60.0, 60.0), (5.0, 60.0, 5.0), (90.0, None, 90.0)],
+    ("horizon", "max_duration", "longest", "expected"),
+    [
+        (None, None, 0.0, DAYS_30),
+        (None, 60.0, 0.0, 60.0),
+        (5.0, 60.0, 0.0, 5.0),
+        (90.0, None, 0.0, 90.0),
+        (None, 60.0, 3_600.0, 3_600.0),
+        (None, None, 3_600.0, DAYS_30),
+        (None, 2 * DAYS_30, DAYS_30, 2 * DAYS_30),
+        (None, 10.0, DAYS_30, DAYS_30),
+        (7.0, 10.0, DAYS_30, 7.0),
+    ],
 )
 def test_how_long_a_crawl_is_expected_to_run(
-    horizon: float | None, max_duration: float | None, expected: float
+    horizon: float | None, max_duration: float | None, longest: float, expected: float
 ) -> None:
-    settings = replace(GOOD, horizon=horizon, limits=Limits(max_duration=max_duration, max_pages_per_domain=7))
+    limits = Limits(max_duration=max_duration, max_pages_per_domain=7)
+    settings = replace(GOOD, horizon=horizon, longest_plan=longest, limits=limits)
     assert settings.planned_seconds == expected
+    assert settings.with_plan().longest_plan == expected
+    assert settings.with_plan().planned_seconds == expected
     budget = DomainBudget(horizon=expected, delay=settings.delay, max_pages=7)
     assert policy_of(settings).domain_budget == budget
+
+
+def test_the_plan_grows_by_itself_and_shrinks_only_by_a_horizon() -> None:
+    """What a crawl goes through when it is resumed again and again, and its plan after each start."""
+    settings, plans = GOOD, []
+    steps: list[dict[str, Any]] = [
+        {"limits": Limits(max_duration=60.0)},
+        {"limits": Limits(max_duration=10.0)},
+        {"limits": Limits()},
+        {"limits": Limits(max_duration=10.0)},
+        {"horizon": 5.0},
+        {"limits": Limits(max_duration=90.0)},
+        {"horizon": None},
+        {"limits": Limits(max_duration=2 * DAYS_30)},
+        {"limits": Limits()},
+    ]
+    for changes in steps:
+        settings = replace(settings, **changes).with_plan()
+        plans.append(settings.planned_seconds)
+    assert plans == [60.0, 60.0, DAYS_30, DAYS_30, 5.0, 5.0, 90.0, 2 * DAYS_30, 2 * DAYS_30]
 
 
 OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_before=10, seconds_before=20.0, epoch=3)
@@ -213,7 +189,10 @@ OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_bef
         ({"max_pages": 100}, replace(OLD, pages_before=1000)),
         ({"max_duration": 9.0}, replace(OLD, max_duration=9.0, seconds_before=2000.0)),
         ({"max_pages_per_domain": 8}, replace(OLD, max_pages_per_domain=8, epoch=4)),
-        ({"max_pages_per_domain": 5}, replace(OLD, epoch=4)),
+        ({"max_pages_per_domain": 5}, OLD),
+        ({"max_pages": None}, replace(OLD, max_pages=None, pages_before=0)),
+        ({"max_duration": None}, replace(OLD, max_duration=None, seconds_before=0.0)),
+        ({"max_pages_per_domain": None}, replace(OLD, max_pages_per_domain=None, epoch=4)),
         (
             {"max_pages": 1, "max_duration": 2.0, "max_pages_per_domain": 3},
             Limits(
@@ -223,8 +202,50 @@ OLD = Limits(max_pages=100, max_duration=60.0, max_pages_per_domain=5, pages_bef
     ],
 )
 def test_new_limits_count_from_the_state_of_the_crawl(given_limits: dict[str, Any], expected: Limits) -> None:
-    new: dict[str, Any] = dict.fromkeys(("max_pages", "max_duration", "max_pages_per_domain"))
-    assert with_limits(OLD, **new | given_limits, pages=1000, seconds=2000.0) == expected
+    assert with_limits(OLD, given_limits, pages=1000, seconds=2000.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("pages", "seconds", "ended"),
+    [
+        (0, 0.0, {}),
+        (109, 78.9, {}),
+        (110, 0.0, {"max_pages": None, "pages_before": 0}),
+        (500, 0.0, {"max_pages": None, "pages_before": 0}),
+        (0, 79.0, {"max_duration": None, "seconds_before": 0.0}),
+        (0, 80.0, {"max_duration": None, "seconds_before": 0.0}),
+        (0, 99.0, {"max_duration": None, "seconds_before": 0.0}),
+        (110, 80.0, {"max_pages": None, "pages_before": 0, "max_duration": None, "seconds_before": 0.0}),
+    ],
+)
+def test_a_limit_ends_with_the_run_that_reaches_it(pages: int, seconds: float, ended: dict[str, Any]) -> None:
+    """Of a limit that was not reached, the rest still counts."""
+    assert OLD.without_reached(pages=pages, seconds=seconds) == replace(OLD, **ended)
+
+
+def test_a_long_time_limit_counts_as_reached_a_little_earlier() -> None:
+    """Its end was measured by the clock of one machine, and its parts by that of the database."""
+    limits = Limits(max_duration=100_000.0)
+    assert limits.without_reached(pages=0, seconds=99_900.0).max_duration is None
+    assert limits.without_reached(pages=0, seconds=99_800.0) == limits
+
+
+def test_without_limits_nothing_is_reached() -> None:
+    limits = Limits(max_pages_per_domain=3, epoch=1)
+    assert limits.without_reached(pages=10**9, seconds=1e9) == limits
+    assert (limits.page_limit, limits.pages_left(5), limits.seconds_left(5.0)) == (None, None, None)
+
+
+def test_what_is_left_of_a_limit() -> None:
+    assert (OLD.page_limit, OLD.pages_left(30), OLD.seconds_left(25.0)) == (110, 80, 55.0)
+
+
+def test_a_value_from_a_file_is_refused_with_the_file() -> None:
+    settings = replace(GOOD, delay=1.0)
+    with pytest.raises(UsageError, match=r"^/etc/rove\.toml: a --delay of 1 s is below"):
+        settings.checked({"delay": "/etc/rove.toml"})
+    with pytest.raises(UsageError, match=r"^a --delay of 1 s is below"):
+        settings.checked({"email": "/etc/rove.toml"})
 
 
 def test_damaged_settings_are_named() -> None:

@@ -153,10 +153,10 @@ class Failing(io.RawIOBase):
 def test_a_full_disk_is_reported(data: DataDir, number: int) -> None:
     data.root.mkdir()
     with pytest.raises(DiskFull, match="disk is full"):
-        data.save_seeds(Failing(number))  # type: ignore[arg-type]
+        data.save_seeds(Failing(number))
 
 
 def test_another_error_is_not_reported_as_a_full_disk(data: DataDir) -> None:
     data.root.mkdir()
     with pytest.raises(StoreError, match=os.strerror(errno.EIO)):
-        data.save_seeds(Failing(errno.EIO))  # type: ignore[arg-type]
+        data.save_seeds(Failing(errno.EIO))

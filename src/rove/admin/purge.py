@@ -16,6 +16,7 @@ from pathlib import Path
 from rove.datadir import DataDir
 from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Backend, FrontierReader, MovedContent
+from rove.humanize import counted
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions
 from rove.store.purge import Purge, Rewritten
@@ -68,7 +69,7 @@ async def _purge(
         done.records += rewritten.removed
         done.remaining += rewritten.records
         done.bytes_freed += rewritten.bytes_freed
-        say(f"{rewritten.old}: {rewritten.removed:,} records removed")
+        say(f"{rewritten.old}: {counted(rewritten.removed, 'record')} removed")
     return done
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +14,11 @@ import msgspec
 from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
+from rove.app.crawl_log import CrawlLog, settings_lines
+from rove.app.limits_line import GIVEN, limits_line
+from rove.app.log_file import start_logging
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
-from rove.app.process import gate_of, start_logging
+from rove.app.process import gate_of
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
@@ -30,7 +33,8 @@ from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
-from rove.model.ledger import Counts
+from rove.log_line import log_line
+from rove.model.counts import Counts
 from rove.policy.exclusions import whole_domains
 
 REPEAT_SECONDS = 10.0
@@ -67,7 +71,7 @@ class CrawlApp:
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
-        self._say = say
+        self._show = say
         self._watch = watch
         self._told: dict[str, float] = {}
         self._control: Control | None = None
@@ -106,7 +110,8 @@ class CrawlApp:
             with control.preparing():
                 await data.wait_for_workers(self._say)
                 with _remembered(data, remote):
-                    await prepare(options, data, backend, identity=known.crawl if known else "")
+                    identity = known.crawl if known else ""
+                    await prepare(options, data, backend, identity=identity, say=self._say)
                 if remote is not None:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
@@ -120,38 +125,51 @@ class CrawlApp:
     async def _run_until_end(self, data: DataDir, remote: Remote | None, backend: Backend, control: Control) -> Summary:
         """Run the crawl, and run it again whenever another machine changes its settings."""
         summary: Summary | None = None
+        given = [*self._options.settings, *self._options.limits, *self._options.machine_settings]
+        files = self._options.sources
+        sources = {name: f"from {files[name]}" if name in files else GIVEN for name in given}
         while True:
             try:
                 with control.preparing():
-                    context = await self._begin_run(data, remote, backend)
+                    context = await self._begin_run(data, remote, backend, sources)
             except StoppedInPreparation:
                 if summary is None or control.ending is None:
                     raise
                 return replace(summary, ending=control.ending)
+            sources = {}
             run = await self._run(context, control)
             summary = run if summary is None else summary.followed_by(run)
             if summary.ending is not Ending.CHANGED:
                 return summary
             self._say("the settings of the crawl were changed; continuing with the new ones")
 
-    async def _begin_run(self, data: DataDir, remote: Remote | None, backend: Backend) -> RunContext:
-        """Recover from earlier crashes and start a run with the settings in the catalog."""
+    async def _begin_run(
+        self, data: DataDir, remote: Remote | None, backend: Backend, sources: Mapping[str, str]
+    ) -> RunContext:
+        """Recover from earlier crashes and start a run with the settings in the catalog.
+
+        `sources` says where settings were given, for those that were given now.
+        """
         revision = await backend.catalog.revision()
         saved = await backend.catalog.settings()
         assert saved is not None, "a crawl that is prepared has settings"
         settings = replace(settings_from_json(saved), **self._options.machine_settings).checked()
-        log.info("rove %s starts in %s with %s", __version__, data.root, settings)
+        log.info("%s", log_line("start", version=__version__, data_dir=data.root, frontier=backend.location))
+        for line in settings_lines(settings):
+            log.info("%s", line)
+        crawled = crawled_seconds(await backend.reader.runs())
+        self._say(limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled))
         await recover_store(data.warc)
-        remaining_limits = RemainingLimits(
-            limits=settings.limits,
-            seconds_before=crawled_seconds(await backend.reader.runs()) - settings.limits.seconds_before,
-            started=steady_seconds(),
-        )
         processes = process_count(
             self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
         )
         fetches = fetches_per_process(settings, processes, open_files=raise_open_files(), say=self._say)
         run = await backend.begin_run()
+        # Measured after the run has begun, so that a time limit that this process finds reached is reached by the
+        # run's own record too.
+        remaining_limits = RemainingLimits(
+            limits=settings.limits, seconds_before=crawled - settings.limits.seconds_before, started=steady_seconds()
+        )
         frontier = await backend.begin(policy_of(settings), run if processes == 1 else None)
         await recover_requests(frontier, data.inflight_log, delay=settings.delay)
         await frontier.exclude(whole_domains(await backend.catalog.exclusions()))
@@ -171,10 +189,13 @@ class CrawlApp:
         async with self._runner(context) as runner:
             with control.running(runner):
                 loader = await self._loader(context)
-                async with beside(self._watch(runner, context), _stop_when_changed(runner, context)):
+                async with (
+                    CrawlLog(runner.progress, context.frontier).written(),
+                    beside(self._watch(runner, context), _stop_when_changed(runner, context)),
+                ):
                     ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
-        log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
+        log.info("%s", log_line("end", ending=ending, seconds=seconds, pages=runner.progress.pages))
         return Summary(
             ending=ending, counters=runner.progress.snapshot(), seconds=seconds, counts=await context.frontier.counts()
         )
@@ -190,9 +211,15 @@ class CrawlApp:
             catalog=context.backend.catalog,
             gate=await gate_of(context.backend.catalog, context.settings),
             directory=context.data.root,
+            delay=context.settings.delay,
             ignored_params=context.settings.ignored_params,
             say=self._say,
         )
+
+    def _say(self, sentence: str) -> None:
+        """Show a sentence, and log it, because nobody may be looking."""
+        log.info("%s", sentence)
+        self._show(sentence)
 
     def _tell(self, sentence: str) -> None:
         """Show news, but only once if several processes report the same at about the same time."""
@@ -200,7 +227,7 @@ class CrawlApp:
         subject, now = " ".join(sentence.split()[:4]), steady_seconds()
         if now - self._told.get(subject, -REPEAT_SECONDS) >= REPEAT_SECONDS:
             self._told[subject] = now
-            self._say(sentence)
+            self._show(sentence)
 
 
 async def _stop_when_changed(runner: Runner, context: RunContext) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rove.config import Settings
 from rove.crawl.pressure import fetches_within
-from rove.humanize import size_text
+from rove.humanize import counted, size_text
 
 SQLITE_PROCESSES = 3
 """More processes would mostly wait for each other, because they share one SQLite writer (docs/performance.md)."""
@@ -40,14 +40,14 @@ def fetches_per_process(
     if open_files is not None and fetches > processes * fetches_with(open_files):
         fetches = processes * fetches_with(open_files)
         say(
-            f"a process may open only {open_files:,} files here; "
+            f"a process may open only {counted(open_files, 'file')} here; "
             f"--concurrency is lowered from {settings.concurrency:,} to {fetches:,}"
         )
     most = processes * fetches_within(settings.max_memory, settings.max_page_size)
     if fetches > most:
         say(
-            f"--max-memory {size_text(settings.max_memory)} is too little for {fetches:,} fetches at once; "
-            f"--concurrency is lowered to {most:,}"
+            f"--max-memory {size_text(settings.max_memory)} is too little for "
+            f"{counted(fetches, 'fetch', 'fetches')} at once; --concurrency is lowered to {most:,}"
         )
         fetches = most
     return [fetches // processes + (n < fetches % processes) for n in range(processes)]

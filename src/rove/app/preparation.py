@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rove.admin.exclude import current_user
-from rove.app.seeds import has_good_line
+from rove.app.horizon import shorten_horizon
+from rove.app.limits_line import option_name
+from rove.app.panel import PLAIN_SECONDS
+from rove.app.seed_copy import SeedInput, copied_seeds, without_repeated_copy
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
-from rove.errors import Interrupted, UsageError
+from rove.errors import UsageError
 from rove.fetch.connect_to import parse_connect_to
 from rove.fetch.dns import parse_name_server
 from rove.fetch.tls import authorities_for
-from rove.frontier.contract import Backend, SeedSource
+from rove.frontier.contract import Backend
 from rove.frontier.dsn import redacted
 from rove.frontier.runs import crawled_seconds
 from rove.humanize import counted
@@ -41,14 +41,21 @@ class CrawlOptions:
     """The fields of Settings that were given; saved with the crawl."""
     machine_settings: dict[str, Any] = field(default_factory=dict)
     """The fields of Settings that apply to this machine alone."""
-    max_pages: int | None = None
-    max_duration: float | None = None
-    max_pages_per_domain: int | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    """The limits that were given, by their names in Limits; None lifts one."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """The configuration file that a field of `settings` or `limits` was given in, if it was not the command line."""
+    yes: bool = False
+    """Confirms that a shorter horizon may drop URLs."""
     frontier: str | None = None
     """A PostgreSQL URL; None: the database that the data directory belongs to."""
     crawl_name: str | None = None
     processes: int | None = None
     log_level: str = "info"
+    quiet: bool = False
+    """Print nothing but errors."""
+    progress_interval: float = PLAIN_SECONDS
+    """Seconds between two progress lines where there is no terminal."""
 
 
 def check_directory(options: CrawlOptions, data: DataDir) -> None:
@@ -68,38 +75,59 @@ async def check(options: CrawlOptions, backend: Backend) -> None:
     if options.join:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl to join; start one with 'rove crawl --frontier'")
-    elif options.resume:
-        if not await backend.exists():
-            raise UsageError(f"{backend.location} holds no crawl to resume")
-    else:
-        if options.seeds is None:
-            raise UsageError("no seeds given: rove crawl SEEDS --email ADDRESS")
-        if "email" not in options.settings:
-            raise UsageError("--email is missing: webmasters must be able to reach you")
-        Settings(**options.settings).checked()
+    elif not (options.resume and await backend.exists()):
+        _new(options, backend)
 
 
-async def prepare(options: CrawlOptions, data: DataDir, backend: Backend, *, identity: str = "") -> Settings:
+def _new(options: CrawlOptions, backend: Backend) -> Settings:
+    """Return the settings of a new crawl; refuse one without seeds or with bad settings."""
+    if options.seeds is None:
+        raise UsageError(
+            f"{backend.location} holds no crawl to resume; to start one, add a seed file and --email ADDRESS"
+            if options.resume
+            else "no seeds given: rove crawl SEEDS --email ADDRESS"
+        )
+    if "email" not in options.settings:
+        raise UsageError("--email is missing: webmasters must be able to reach you")
+    limits = with_limits(Limits(), options.limits, pages=0, seconds=0.0)
+    return Settings(**options.settings, limits=limits).checked(options.sources).with_plan()
+
+
+async def prepare(
+    options: CrawlOptions,
+    data: DataDir,
+    backend: Backend,
+    *,
+    identity: str = "",
+    say: Callable[[str], None] = lambda _: None,
+) -> Settings:
     """Open or create the crawl and save its settings and seeds; this process must hold the data directory.
 
-    `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet.
+    `identity` is that of the crawl which the data directory belongs to, or '' if it belongs to none yet. `say` shows a
+    sentence to the user.
     """
-    if options.join:
-        return await _saved_settings(options, backend, identity)
     exclusions = read_exclusions(options.exclude)
-    with _opened(options.seeds) as seeds:
-        if options.resume:
-            settings = await _saved_settings(options, backend, identity)
+    given = None if options.seeds is None else SeedInput(options.seeds, yes=options.yes)
+    with nullcontext() if given is None else given.opened() as seeds:
+        saved = await _saved(options, backend, identity)
+        if saved is None:
+            settings = _new(options, backend)
         else:
-            settings = await _new_settings(options, backend)
-        source = None if seeds is None else _copy_seeds(options, data, seeds)
+            settings = _changed(saved, options)
+            if options.join:
+                return settings
+            settings = replace(settings, limits=await _limits(options, settings.limits, backend, say)).with_plan()
+            await shorten_horizon(backend, saved, settings, confirmed=options.yes, say=say)
+        earlier = [] if saved is None else await backend.catalog.seed_sources()
+        source = None
+        if given is not None and seeds is not None:
+            source = without_repeated_copy(data, copied_seeds(data, given, seeds, say=say), earlier)
     try:
         await backend.open(create=True)
-        settings = replace(settings, limits=await _limits(options, settings, backend))
         await backend.catalog.add_exclusions(exclusions, who=current_user(), reason=f"in {options.exclude}")
         await backend.catalog.save(settings.to_json(), source)
     except BaseException:
-        if source is not None:
+        if source is not None and all(source.path != known.path for known in earlier):
             (data.root / source.path).unlink(missing_ok=True)
         raise
     return settings
@@ -116,31 +144,16 @@ def _check_syntax(options: CrawlOptions) -> None:
 
 
 def _check_files(options: CrawlOptions) -> None:
-    seeds = None if options.seeds in (None, "-") else Path(options.seeds)
-    if seeds is not None and not seeds.is_file():
-        if seeds.exists():
-            raise UsageError(
-                f"the seed file {options.seeds} is not a regular file; to read seeds from a pipe, use 'rove crawl -'"
-            )
-        raise UsageError(f"there is no seed file {options.seeds}")
+    if options.seeds is not None:
+        SeedInput(options.seeds).check("rove crawl -")
     if options.exclude is not None and not options.exclude.is_file():
         raise UsageError(f"there is no exclusion file {options.exclude}")
 
 
-async def _new_settings(options: CrawlOptions, backend: Backend) -> Settings:
-    if await backend.exists():
-        await backend.open()
-        if await backend.catalog.settings() is not None:
-            pages = (await backend.reader.counts()).pages
-            raise UsageError(
-                f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to continue it, "
-                "or start the new crawl elsewhere"
-            )
-    return Settings(**options.settings).checked()
-
-
-async def _saved_settings(options: CrawlOptions, backend: Backend, identity: str) -> Settings:
-    """Return the settings of the existing crawl, changed as the options say."""
+async def _saved(options: CrawlOptions, backend: Backend, identity: str) -> Settings | None:
+    """Open the existing crawl and return its settings; None if there is none, so that a new one may begin."""
+    if not await backend.exists():
+        return None
     # A machine that joins must not migrate the schema while others use it.
     await backend.open(create=options.resume)
     if identity and await backend.catalog.identity() != identity:
@@ -149,15 +162,27 @@ async def _saved_settings(options: CrawlOptions, backend: Backend, identity: str
         )
     saved = await backend.catalog.settings()
     if saved is None:
-        raise UsageError(f"{backend.location} holds no crawl to resume")
-    old = settings_from_json(saved)
+        if options.join:
+            raise UsageError(f"{backend.location} holds no crawl to join yet; start one with 'rove crawl --frontier'")
+        return None
+    if not (options.resume or options.join):
+        pages = (await backend.reader.counts()).pages
+        raise UsageError(
+            f"{backend.location} already holds a crawl with {counted(pages, 'page')}; add --resume to continue it, "
+            "or start the new crawl elsewhere"
+        )
+    return settings_from_json(saved)
+
+
+def _changed(old: Settings, options: CrawlOptions) -> Settings:
+    """Return the settings of an existing crawl, changed as the options say."""
     new = replace(old, **options.settings)
     if new.drop_params != old.drop_params:
         raise UsageError(
             f"this crawl was started {_drop_params_text(old)} and cannot change that, because it would no longer "
             "recognize its own URLs; leave --drop-param out, or start a new crawl"
         )
-    return new.checked()
+    return new.checked(options.sources)
 
 
 def _drop_params_text(settings: Settings) -> str:
@@ -165,26 +190,15 @@ def _drop_params_text(settings: Settings) -> str:
     return f"with {names}" if names else "without --drop-param"
 
 
-async def _limits(options: CrawlOptions, settings: Settings, backend: Backend) -> Limits:
-    """Return the limits of the crawl; new ones count from the pages and the time so far."""
-    return with_limits(
-        settings.limits,
-        max_pages=options.max_pages,
-        max_duration=options.max_duration,
-        max_pages_per_domain=options.max_pages_per_domain,
-        pages=(await backend.reader.counts()).pages,
-        seconds=crawled_seconds(await backend.reader.runs()),
-    )
-
-
-def _copy_seeds(options: CrawlOptions, data: DataDir, seeds: BinaryIO) -> SeedSource:
-    name = "standard input" if options.seeds == "-" else str(options.seeds)
-    with _interruptible():
-        path = data.save_seeds(seeds)
-    if not has_good_line(path):
-        path.unlink()
-        raise UsageError(f"{name} holds no domain or URL to start from")
-    return SeedSource(id=0, path=str(path.relative_to(data.root)), name=name)
+async def _limits(options: CrawlOptions, old: Limits, backend: Backend, say: Callable[[str], None]) -> Limits:
+    """Return the limits of an existing crawl; new ones count from the pages and the time so far."""
+    pages = (await backend.reader.counts()).pages
+    seconds = crawled_seconds(await backend.reader.runs())
+    kept = old.without_reached(pages=pages, seconds=seconds)
+    for name in ("max_pages", "max_duration"):
+        if getattr(kept, name) != getattr(old, name) and name not in options.limits:
+            say(f"an earlier run reached {option_name(name)}; this one continues without it")
+    return with_limits(kept, options.limits, pages=pages, seconds=seconds)
 
 
 def read_exclusions(path: Path | None) -> list[str]:
@@ -196,35 +210,3 @@ def read_exclusions(path: Path | None) -> list[str]:
             return parse_exclusions(lines, str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the exclusion file {path} cannot be read: {error}") from error
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let signals interrupt a blocking read: the event loop, which usually handles them, is blocked too."""
-    numbers: Sequence[int] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    if threading.current_thread() is not threading.main_thread():
-        numbers = ()
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, _interrupt)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, _: object) -> None:
-    raise Interrupted(number)
-
-
-def _opened(seeds: str | None) -> AbstractContextManager[BinaryIO | None]:
-    if seeds is None:
-        return nullcontext()
-    if seeds == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(seeds).open("rb")
-    except OSError as error:
-        raise UsageError(f"the seed file {seeds} cannot be read: {error.strerror}") from error

@@ -110,4 +110,5 @@ async def worker_processes(
         on_stop=lambda: context.frontier.stop_waiting(2 * GRACE_SECONDS),
         say=say,
         on_news=on_news,
+        log_of=context.data.log_of,
     )

@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 import uvloop
 
-from rove.app.process import assembled, start_logging
+from rove.app.crawl_log import CrawlLog
+from rove.app.log_file import start_logging
+from rove.app.process import assembled
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
@@ -29,6 +31,7 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.log_line import log_line
 from rove.resources.runtime import tune_process
 
 REPORT_SECONDS = 0.5
@@ -90,7 +93,7 @@ def main() -> None:
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
-    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
+    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level, takes_stderr=True)
     try:
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
@@ -146,10 +149,12 @@ class _Worker:
                     ),
                     on_news=self._tell,
                 ) as crawl:
-                    ending = await self._run(crawl)
+                    log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
+                    async with CrawlLog(crawl.progress, frontier).written():
+                        ending = await self._run(crawl)
             finally:
                 await backend.close()
-        log.info("%s after %d pages", ending, crawl.progress.pages)
+        log.info("%s", log_line("end", process=self._process, ending=ending, pages=crawl.progress.pages))
         self._report(crawl, ending=ending)
 
     async def _run(self, crawl: Crawl) -> Ending:

@@ -9,7 +9,15 @@ import click
 from rove import __version__
 
 COMMANDS = {
-    "Crawl": {"crawl": "crawl", "stop": "control", "pause": "control", "unpause": "control", "demo": "demo"},
+    "Crawl": {
+        "crawl": "crawl",
+        "seeds": "seeds",
+        "retry": "retry",
+        "stop": "control",
+        "pause": "control",
+        "unpause": "control",
+        "demo": "demo",
+    },
     "Look at the results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
     "Answer webmasters": {
         "explain": "webmasters",

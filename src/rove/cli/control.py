@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -13,11 +12,11 @@ import click
 from rove.admin import control
 from rove.admin.control import Machines
 from rove.cli.options import DEFAULT_DATA_DIR, POSTGRESQL, Command, crawl_name_option, option
-from rove.cli.output import print_line, print_note
+from rove.cli.output import print_line, print_note, reading
 from rove.errors import RoveError, UsageError
 from rove.humanize import counted
 from rove.inspect.pauses import Scope, pause_text
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
 
 STOP_SECONDS = 60.0
 PAUSE_SECONDS = 30.0
@@ -51,6 +50,7 @@ def _which_machines(command: F) -> F:
 def _timeout_option(seconds: float) -> Callable[[F], F]:
     return option(
         "--timeout",
+        "patience",
         type=click.FloatRange(min=0, min_open=True),
         default=seconds,
         metavar="SECONDS",
@@ -61,35 +61,13 @@ def _timeout_option(seconds: float) -> Callable[[F], F]:
 @click.command(cls=Command, short_help="Stop a running crawl cleanly.")
 @_which_machines
 @_timeout_option(STOP_SECONDS)
-def stop(timeout: float, **which: Any) -> None:
+@reading
+async def stop(patience: float, **which: Any) -> None:
     """Stop a running crawl like Ctrl-C does, wait until it has stopped, and say how far it is.
 
     A crawl that is started later is not affected. Exit code 0: the crawl has stopped or was not running. 1: it has not
     stopped in time.
     """
-    asyncio.run(_stop(timeout, **which))
-
-
-@click.command(cls=Command, short_help="Start no new visits until 'rove unpause'.")
-@_which_machines
-@_timeout_option(PAUSE_SECONDS)
-def pause(timeout: float, **which: Any) -> None:
-    """Let a crawl start no new visits. Visits in flight finish, and limits and stops keep working.
-
-    The crawl stays paused when it is started again. It never ends because nothing is left while it is paused.
-    """
-    asyncio.run(_pause(timeout, **which))
-
-
-@click.command(cls=Command, short_help="Continue a paused crawl.")
-@_which_machines
-@_timeout_option(UNPAUSE_SECONDS)
-def unpause(timeout: float, **which: Any) -> None:
-    """Let a paused crawl start visits again."""
-    asyncio.run(_unpause(timeout, **which))
-
-
-async def _stop(patience: float, **which: Any) -> None:
     async with _machines(**which) as machines:
         obeyed = await control.stop(machines, patience=patience, on_told=_say_stopping)
         if obeyed.late:
@@ -101,7 +79,15 @@ async def _stop(patience: float, **which: Any) -> None:
             print_line(f"continue with: {_resume_command(machines)}")
 
 
-async def _pause(patience: float, **which: Any) -> None:
+@click.command(cls=Command, short_help="Start no new visits until 'rove unpause'.")
+@_which_machines
+@_timeout_option(PAUSE_SECONDS)
+@reading
+async def pause(patience: float, **which: Any) -> None:
+    """Let a crawl start no new visits. Visits in flight finish, and limits and stops keep working.
+
+    The crawl stays paused when it is started again. It never ends because nothing is left while it is paused.
+    """
     async with _machines(**which) as machines:
         own = (await control.pauses_of(machines)).get(machines.scope)
         if own is not None:
@@ -119,7 +105,12 @@ async def _pause(patience: float, **which: Any) -> None:
         print_line(f"continue with: rove unpause {machines.options[machines.scope]}")
 
 
-async def _unpause(patience: float, **which: Any) -> None:
+@click.command(cls=Command, short_help="Continue a paused crawl.")
+@_which_machines
+@_timeout_option(UNPAUSE_SECONDS)
+@reading
+async def unpause(patience: float, **which: Any) -> None:
+    """Let a paused crawl start visits again."""
     async with _machines(**which) as machines:
         own = (await control.pauses_of(machines)).get(machines.scope)
         if own is None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rove.app.preparation import CrawlOptions
+from rove.cli.config_file import config_option, sources_of
 from rove.cli.options import (
     HOW_POLITELY,
     MACHINE,
@@ -24,17 +25,21 @@ from rove.cli.options import (
     machine_options,
     option,
     size,
-    whole_number,
 )
 from rove.cli.run import run_crawl
-from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Settings, parse_duration
+from rove.cli.types import DURATION, POSITIVE_DURATION, Checked, or_default, or_none
+from rove.config import DEFAULT_CONCURRENCY, DEFAULT_MAX_PAGE_SIZE, DEFAULT_TIMEOUT, Limits, Settings
+from rove.fetch.connect_to import parse_connect_to
+from rove.fetch.dns import parse_name_server
 from rove.policy.constants import DEFAULT_DELAY, DEFAULT_MAX_LINKS, DEFAULT_REDIRECT_HOPS
+from rove.quantities import duration_text
 from rove.urls.ignored_params import parse_names
 
 MAX_COUNT = 1_000_000_000
 """Upper bound for counts of pages and links: more than anybody needs, and it fits into any database column."""
-FLAG: dict[str, Any] = {"is_flag": True, "default": None}
+FLAG: dict[str, Any] = {"default": None}
 """A flag that is None, not False, when it is left out, because a resumed crawl remembers it."""
+PAGES = click.IntRange(1, MAX_COUNT)
 
 what = partial(option, group=WHAT_TO_CRAWL)
 politely = partial(option, group=HOW_POLITELY)
@@ -47,7 +52,12 @@ network = partial(option, group=NETWORK)
 
 @click.command(cls=Command, short_help="Crawl from a file of domains.")
 @click.argument("seeds", required=False)
-@what("--resume", is_flag=True, help="Continue the crawl in --data-dir. Options are remembered; SEEDS are added.")
+@what(
+    "--resume",
+    is_flag=True,
+    help="Continue the crawl in --data-dir; start it from SEEDS if there is none.",
+)
+@config_option(WHAT_TO_CRAWL)
 @what(
     "--exclude",
     type=click.Path(path_type=Path),
@@ -55,18 +65,23 @@ network = partial(option, group=NETWORK)
     help="Domains never to contact, one per line; each covers its subdomains.",
 )
 @what(
-    "--seeds-only", **FLAG, help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded."
+    "--seeds-only/--no-seeds-only",
+    **FLAG,
+    help="Follow links only to the seeds' domains. Fetching starts when all seeds are loaded.",
 )
 @what(
     "--max-depth",
-    **whole_number(0, MAX_COUNT),
+    **or_none(click.IntRange(0, MAX_COUNT), "N"),
     default_text="no limit",
     help="Links to follow from a seed. 0: only the seeds.",
 )
 @what(
-    "--max-links", **whole_number(0, 50_000), default_text=str(DEFAULT_MAX_LINKS), help="Links to take from one page."
+    "--max-links",
+    **or_default(click.IntRange(0, 50_000), "N"),
+    default_text=str(DEFAULT_MAX_LINKS),
+    help="Links to take from one page.",
 )
-@what("--sitemaps", **FLAG, help="Read the sitemaps that robots.txt names.")
+@what("--sitemaps/--no-sitemaps", **FLAG, help="Read the sitemaps that robots.txt names.")
 @what(
     "--drop-param",
     "drop_params",
@@ -81,57 +96,66 @@ network = partial(option, group=NETWORK)
     help="Your e-mail address, so that webmasters can reach you; required for a new crawl.",
 )
 @politely(
-    "--info-url", metavar="URL", help="A page about this crawl, named in the User-Agent before the e-mail address."
+    "--info-url",
+    **or_none(click.STRING, "URL"),
+    help="A page about this crawl, named in the User-Agent before the e-mail address.",
 )
 @politely(
     "--delay",
-    type=float,
-    metavar="SECONDS",
-    default_text=f"{DEFAULT_DELAY:g}",
+    **or_default(DURATION, "TIME"),
+    default_text=duration_text(DEFAULT_DELAY),
     help="Minimum time between two visits to one domain.",
 )
 @politely(
-    "--allow-short-delay",
+    "--allow-short-delay/--no-allow-short-delay",
     **FLAG,
     help=f"Allow a --delay below {DEFAULT_DELAY:g} seconds, for sites that are yours or have agreed.",
 )
 @politely(
     "--per-ip",
-    **whole_number(1),
+    **or_none(click.IntRange(1), "N"),
     default_text="no limit",
     help="Connections to one IP address at once, for each process.",
 )
 @politely(
     "--redirect-hops",
-    **whole_number(0, 5),
+    **or_default(click.IntRange(0, 5), "N"),
     default_text=str(DEFAULT_REDIRECT_HOPS),
     help="Redirects inside a domain to follow in one visit. 0: each waits for the next visit.",
 )
-@stop("--max-pages", **whole_number(1, MAX_COUNT), default_text="no limit", help="Stop after this many pages.")
+@stop(
+    "--max-pages",
+    **or_none(PAGES, "N"),
+    default_text="no limit",
+    help="Stop after this many more pages; ends with the run that reaches it.",
+)
 @stop(
     "--max-duration",
-    type=parse_duration,
-    metavar="TIME",
+    **or_none(POSITIVE_DURATION, "TIME"),
     default_text="no limit",
-    help="Stop after this time, such as 90s, 30m, 24h or 2d.",
+    help="Stop after this time, such as 90s or 1h30m; ends with the run that reaches it.",
 )
 @stop(
     "--max-pages-per-domain",
-    **whole_number(1, MAX_COUNT),
+    **or_none(PAGES, "N"),
     default_text="no limit",
-    help="Fetch at most this many pages of one domain.",
+    help="Fetch at most this many pages of one domain. A new number counts from then on.",
 )
 @stop(
     "--horizon",
-    type=parse_duration,
-    metavar="TIME",
+    **or_none(POSITIVE_DURATION, "TIME"),
     default_text="--max-duration, else 30d",
-    help="How long the crawl is meant to run. Bounds the URLs queued for one domain.",
+    help="How long the crawl is meant to run. Bounds the URLs queued per domain; grows by itself.",
+)
+@what(
+    "--yes",
+    is_flag=True,
+    help="Confirm a shorter --horizon that drops URLs, or SEEDS with mostly bad lines.",
 )
 @data_dir_option("Where to keep everything of this crawl.", file_okay=False, group=WHAT_TO_KEEP)
 @keep(
     "--store",
-    type=click.Choice(["text", "raw", "both"]),
+    **or_default(click.Choice(["text", "raw", "both"]), "text|raw|both"),
     default_text="text",
     help="Keep the text of a page, its raw HTTP response, or both.",
 )
@@ -140,7 +164,12 @@ network = partial(option, group=NETWORK)
     **size(DEFAULT_MAX_PAGE_SIZE),
     help="Receive at most this much of one page, such as 500KiB. The rest is cut off.",
 )
-@machine("--concurrency", **whole_number(1), default_text=str(DEFAULT_CONCURRENCY), help="Fetches in flight.")
+@machine(
+    "--concurrency",
+    **or_default(click.IntRange(1), "N"),
+    default_text=str(DEFAULT_CONCURRENCY),
+    help="Fetches in flight.",
+)
 @machine_options
 @postgresql(
     "--frontier",
@@ -151,28 +180,50 @@ network = partial(option, group=NETWORK)
 @crawl_name_option
 @network(
     "--timeout",
-    type=float,
-    metavar="SECONDS",
-    default_text=f"{DEFAULT_TIMEOUT:g}",
+    **or_default(DURATION, "TIME"),
+    default_text=duration_text(DEFAULT_TIMEOUT),
     help="Time limit of one request, from the DNS lookup to the last byte.",
 )
 @network(
     "--connect-to",
     multiple=True,
-    metavar="PATTERN=ADDRESS[:PORT]",
+    **or_none(Checked("rule", parse_connect_to), "PATTERN=ADDRESS[:PORT]"),
     help="Connect hosts that match PATTERN ('*.test') to this address, without DNS; repeatable.",
 )
 @network(
     "--dns-server",
     "dns_servers",
     multiple=True,
-    metavar="ADDRESS[:PORT]",
+    **or_none(Checked("address", parse_name_server), "ADDRESS[:PORT]"),
     default_text="those of the system",
     help="Name server to use; repeatable.",
 )
-@network("--strict-tls", **FLAG, help="Refuse invalid certificates and old TLS versions instead of marking the pages.")
-@network("--allow-private-addresses", **FLAG, help="Allow loopback, private, link-local and reserved addresses.")
-def crawl(**given: Any) -> int:
-    """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input)."""
+@network(
+    "--strict-tls/--no-strict-tls",
+    **FLAG,
+    help="Refuse invalid certificates and old TLS versions instead of marking the pages.",
+)
+@network(
+    "--allow-private-addresses/--no-allow-private-addresses",
+    **FLAG,
+    help="Allow loopback, private, link-local and reserved addresses.",
+)
+@click.pass_context
+def crawl(context: click.Context, /, **given: Any) -> int:
+    """Crawl politely from SEEDS, a file with one domain or URL per line ('-' is standard input).
+
+    A resumed crawl remembers its options until they are given again. --no-... or the value none or default lifts one.
+    --max-pages and --max-duration also end with the run that reaches them.
+    """
+    return run_crawl(crawl_options(given, sources_of(context)))
+
+
+def crawl_options(given: dict[str, Any], sources: dict[str, str]) -> CrawlOptions:
+    """Return the options of a crawl; `sources` names the file that a value comes from, if it comes from one."""
     given["drop_params"] = parse_names(given["drop_params"])
-    return run_crawl(CrawlOptions(**fields_given(CrawlOptions, given), settings=fields_given(Settings, given)))
+    return CrawlOptions(
+        **fields_given(CrawlOptions, given),
+        settings=fields_given(Settings, given),
+        limits=fields_given(Limits, given),
+        sources=sources,
+    )

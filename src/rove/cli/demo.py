@@ -13,10 +13,11 @@ import click
 
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import Command, option, whole_number
-from rove.cli.output import flush, print_line
+from rove.cli.output import flush, print_line, printing
 from rove.cli.run import run_crawl
 from rove.demo.web import SmallWeb
 from rove.errors import RoveError
+from rove.humanize import counted
 
 HOSTS = 300
 SEED = 1
@@ -38,17 +39,19 @@ EMAIL = "demo@crawler.test"
 def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
     data = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
-    print_line(introduction(hosts))
+    with printing():
+        print_line(introduction(hosts))
     with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
         code = run_crawl(options)
     if code == 0:
-        _show_results(data)
+        with printing():
+            _show_results(data)
     return code
 
 
 def introduction(hosts: int) -> str:
     """Return the line that the demo starts with."""
-    return f"A small web of {hosts} sites on loopback; rove visits each at most every {DELAY:g} s."
+    return f"A small web of {counted(hosts, 'site')} on loopback; rove visits each at most every {DELAY:g} s."
 
 
 @contextmanager
@@ -69,7 +72,7 @@ def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptio
                 "connect_to": (f"*.test={address}",),
                 "allow_private_addresses": True,
             },
-            max_duration=seconds,
+            limits={"max_duration": seconds},
         )
 
 
@@ -109,4 +112,4 @@ def _heading(text: str) -> None:
 
 
 def _rove(*words: str) -> None:
-    subprocess.run([sys.executable, "-P", "-m", "rove", *words], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "rove", *words], check=False)

@@ -84,7 +84,7 @@ def purge(domain: str, yes: bool, data_dir: Path) -> None:
     done = asyncio.run(purging.purge(data_dir, pattern, say=print_line))
     print_line(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
-        f"{done.remaining:,} others kept, {size_text(done.bytes_freed)} freed"
+        f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
     )
 
 

@@ -70,7 +70,7 @@ async def export(
             written, unreadable = await _write(chosen, file)
         if output is not None:
             print_line(f"{output}: {counted(written, 'page')}")
-        elif not (written or unreadable or chosen.elsewhere):
+        if not (written or unreadable or chosen.elsewhere):
             print_note(f"rove: {await query.nothing_found(archive.reader, 'page' if everything else 'stored page')}")
     for node, count in chosen.elsewhere.items():
         print_note(f"rove: {counted(count, 'page')} not here but at {node}")

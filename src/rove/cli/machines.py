@@ -10,6 +10,7 @@ import click
 
 from rove.admin.move import move_to_postgres
 from rove.app.preparation import CrawlOptions
+from rove.cli.config_file import config_option, sources_of
 from rove.cli.options import (
     MACHINE,
     POSTGRESQL,
@@ -30,6 +31,7 @@ from rove.datadir import DataDir
 
 @click.command(cls=Command, short_help="Take part in a crawl that another machine started.")
 @click.argument("frontier", metavar="POSTGRESQL_URL")
+@config_option(MACHINE)
 @crawl_name_option
 @data_dir_option("Where this machine keeps the pages that it fetches.", file_okay=False, group=WHAT_TO_KEEP)
 @option(
@@ -40,10 +42,11 @@ from rove.datadir import DataDir
     help="Fetches in flight on this machine.",
 )
 @machine_options
-def join(**given: Any) -> int:
+@click.pass_context
+def join(context: click.Context, /, **given: Any) -> int:
     """Take part in the crawl at POSTGRESQL_URL, with its e-mail address, delay, exclusions, limits and scope."""
     options, settings = fields_given(CrawlOptions, given), fields_given(Settings, given)
-    return run_crawl(CrawlOptions(**options, join=True, machine_settings=settings))
+    return run_crawl(CrawlOptions(**options, join=True, machine_settings=settings, sources=sources_of(context)))
 
 
 @click.command(cls=Command, short_help="Move a stopped crawl from SQLite to PostgreSQL.")

@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK, parse_size
+from rove.app.panel import PLAIN_SECONDS
+from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, or_default
+from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
+from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
 from rove.humanize import size_text
 from rove.inspect.moments import parse_moment
@@ -48,7 +51,15 @@ class Option(click.Option):
         if record is None:
             return None
         default = f"  [default: {self.default_text}]" if self.default_text else ""
-        return record[0], (self.help or "") + default
+        return self.signature, (self.help or "") + default
+
+    @property
+    def signature(self) -> str:
+        """The option and its value as the help shows them."""
+        value = self.metavar or ""
+        if not value and isinstance(self.type, click.Choice):
+            value = "|".join(self.type.choices)
+        return f"{'/'.join((*self.opts, *self.secondary_opts))} {value}".rstrip()
 
 
 class Command(click.Command):
@@ -81,7 +92,7 @@ def whole_number(min: int, max: int | None = None) -> dict[str, Any]:
 
 def size(default: int) -> dict[str, Any]:
     """Return the attributes of an option that takes a size in bytes, which a resumed crawl remembers."""
-    return {"type": parse_size, "metavar": "SIZE", "default_text": size_text(default)}
+    return {**or_default(SIZE, "SIZE"), "default_text": size_text(default)}
 
 
 def moment(text: str) -> float:
@@ -145,6 +156,15 @@ _MACHINE_OPTIONS = (
         metavar="LEVEL",
         help="What goes into the log files of --data-dir: debug, info, warning or error.",
     ),
+    option(
+        "--progress-interval",
+        group=MACHINE,
+        type=POSITIVE_DURATION,
+        metavar="TIME",
+        default_text=f"{PLAIN_SECONDS:g}s",
+        help="Time between two progress lines where there is no terminal.",
+    ),
+    option("--quiet", group=MACHINE, is_flag=True, help="Print nothing but errors. The log is written as always."),
 )
 
 
@@ -156,6 +176,14 @@ def machine_options(command: F) -> F:
 
 
 def fields_given(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are fields of this dataclass and were given."""
-    names = {field.name for field in fields(kind)} & options.keys()
-    return {name: options[name] for name in names if options[name] not in (None, ())}
+    """Return the options that are fields of this dataclass and were given; a lifted one has its default again."""
+    given = {}
+    for field in fields(kind):
+        value = options.get(field.name)
+        if isinstance(value, tuple) and Lift.LIFT in value:
+            if len(value) > 1:
+                raise UsageError(f"--{field.name.replace('_', '-')}: 'none' cannot be combined with other values")
+            value = Lift.LIFT
+        if value not in (None, ()):
+            given[field.name] = field.default if value is Lift.LIFT else value
+    return given

@@ -10,8 +10,8 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import IO, Any, ParamSpec, TextIO, TypeVar, cast
 
@@ -97,10 +97,10 @@ def is_output_closed() -> bool:
     return bool(poll.poll(0))
 
 
-def crawl_console() -> Console:
-    """Return the console of a crawl, on standard error: it survives a closed terminal."""
+def crawl_console(*, quiet: bool = False) -> Console:
+    """Return the console of a crawl, on standard error: it survives a closed terminal. `quiet`: it prints nothing."""
     stream = cast(TextIO, SafeOutput(sys.stderr))
-    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, quiet=quiet)
 
 
 class _HarmlessConsole(Console):
@@ -116,21 +116,27 @@ def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            result = asyncio.run(command(*args, **options))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader has seen enough, as with `| head`. That is not an error.
-            _discard_output()
-            raise click.exceptions.Exit(0) from None
-        except OSError as error:
-            if error.errno not in _UNWRITABLE:
-                raise
-            _discard_output()
-            raise RoveError(f"the output cannot be written: {error.strerror}") from error
-        return result
+        with printing():
+            return asyncio.run(command(*args, **options))
 
     return run
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Handle an output that can no longer be written during this block."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough, as with `| head`. That is not an error.
+        _discard_output()
+        raise click.exceptions.Exit(0) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _discard_output()
+        raise RoveError(f"the output cannot be written: {error.strerror}") from error
 
 
 def _discard_output() -> None:

@@ -58,7 +58,10 @@ async def pages(
     follow: bool,
     json: bool,
 ) -> None:
-    """List the pages that were requested, newest first. With --follow the newest comes last, as with 'tail -f'."""
+    """List the pages that were requested, newest first. With --follow the newest comes last, as with 'tail -f'.
+
+    A robots.txt that could not be fetched is listed too, because no page of its site can be requested.
+    """
     query = PageQuery(
         site=None if domain is None else site_given(domain),
         status=status,
@@ -107,6 +110,6 @@ async def _follow(archive: Archive, query: PageQuery, *, limit: int, json: bool)
 
 def _print(row: RequestRow, *, json: bool) -> None:
     if json:
-        print_json(page_json(row))
+        print_json({**page_json(row), "kind": row.kind.value})
     else:
         print_line(page_line(row))

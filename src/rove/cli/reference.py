@@ -62,11 +62,7 @@ def _section(command: Command, root: click.Context, name: str) -> Iterator[str]:
 
 
 def _row(option: Option) -> str:
-    value = option.metavar or ""
-    if not value and isinstance(option.type, click.Choice):
-        value = "|".join(option.type.choices)
-    name = f"{option.opts[0]} {value}".rstrip()
-    cells = (f"`{name}`", option.default_text or ("off" if option.is_flag else ""), option.help)
+    cells = (f"`{option.signature}`", option.default_text or ("off" if option.is_flag else ""), option.help)
     return "| " + " | ".join((cell or "").replace("|", "\\|") for cell in cells) + " |"
 
 

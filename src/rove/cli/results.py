@@ -10,10 +10,11 @@ from rove.cli.options import Command, data_dir_option, json_option, option
 from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import UsageError
 from rove.frontier.contract import UrlRecord
+from rove.humanize import counted, utc_text
 from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
 from rove.inspect.open_crawl import Archive, opened
 from rove.inspect.page_query import did_you_mean
-from rove.inspect.request_rows import page_json
+from rove.inspect.request_rows import page_json, settlement_text
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
@@ -28,8 +29,8 @@ data_dir = data_dir_option("The crawl to look at.")
 async def status(data_dir: Path, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
     async with opened(data_dir) as archive:
-        told = await archive.instructions()
-        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told)
+        told, retries = await archive.instructions(), await archive.catalog.retries()
+        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told, retries=retries)
     if json:
         print_json(as_json(status))
     else:
@@ -87,15 +88,14 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
         _print_field("attempts", record.attempts)
     if row is None:
         return
-    for name, value in page_json(row).items():
-        if name != "url" and not name.endswith("_record") and value not in (None, []):
-            _print_field(name, ", ".join(value) if isinstance(value, list) else value)
+    for name, value in _request_facts(row).items():
+        _print_field(name, value)
     stored = await archive.text_of(row)
     if stored.copy_of:
         _print_field("text of", f"{stored.copy_of}, which was stored earlier with the same text")
     for name, where in (("text", stored.where), ("raw", row.raw)):
         if where is not None:
-            _print_field(name, f"{where.file} at {where.offset:,}, {where.length:,} bytes")
+            _print_field(name, f"{where.file} at {where.offset:,}, {counted(where.length, 'byte')}")
     if stored.node:
         _print_field("stored at", f"{stored.node}; run 'rove show' there")
     elif stored.where is None and row.raw is None and record.state is UrlState.DONE:
@@ -103,6 +103,18 @@ async def _show(archive: Archive, record: UrlRecord, row: RequestRow | None) -> 
     elif stored.where is not None:
         print_line()
         print_text(archive.read(stored) or "")
+
+
+def _request_facts(row: RequestRow) -> dict[str, object]:
+    """Return what `show` says about a request: all that is not empty, and not what is always the same."""
+    facts = page_json(row)
+    facts |= {"fetched": utc_text(row.started), "marks": ", ".join(row.marks), "fate": settlement_text(row)}
+    left_out = ("url", "text_record", "revisit_record", "raw_record")
+    return {
+        name: value
+        for name, value in facts.items()
+        if name not in left_out and value is not False and value not in (None, "")
+    }
 
 
 def _print_field(name: str, value: object) -> None:

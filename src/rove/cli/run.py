@@ -9,7 +9,7 @@ import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp, Summary
-from rove.app.panel import Panel
+from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.options import DEFAULT_DATA_DIR
@@ -21,15 +21,16 @@ from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, size_text
 from rove.resources.runtime import tune_process
 
-_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages N", Ending.MAX_DURATION: "--max-duration TIME"}
+_LIMIT_OPTIONS = {Ending.MAX_PAGES: "--max-pages", Ending.MAX_DURATION: "--max-duration"}
 
 
 def run_crawl(options: CrawlOptions) -> int:
     """Crawl, shut down at the first signal, and return the exit code."""
-    console = crawl_console()
+    console = crawl_console(quiet=options.quiet)
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        await panel_of(console, runner, context).show()
+        if not options.quiet:
+            await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
 
     app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch)
 
@@ -67,14 +68,14 @@ def run_crawl(options: CrawlOptions) -> int:
     return 0
 
 
-def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
     """Return the panel of a running crawl."""
     return Panel(
         console,
         progress=runner.progress,
         frontier=context.frontier,
-        delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
+        plain_seconds=plain_seconds,
     )
 
 
@@ -89,14 +90,14 @@ def _print_summary(console: Console, options: CrawlOptions, summary: Summary) ->
     was_reached_before = (ending is Ending.MAX_PAGES and not counters.pages) or (
         ending is Ending.MAX_DURATION and summary.seconds < 1
     )
-    if was_reached_before:
-        console.print(f"an earlier run reached this limit; to continue, set a new one with {limit}")
+    if was_reached_before and options.join:
+        console.print(f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit")
     elif ending is Ending.EXHAUSTED and pending:
         console.print(f"{pending:,} URLs are left: their sites keep failing, or a limit per domain was reached")
     elif pending:
-        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options, limit)}")
+        console.print(f"{pending:,} URLs are pending; continue with: {_resume_command(options)}")
 
 
-def _resume_command(options: CrawlOptions, limit: str = "") -> str:
+def _resume_command(options: CrawlOptions) -> str:
     where = "" if options.data_dir == DEFAULT_DATA_DIR else f"--data-dir {shlex.quote(str(options.data_dir))}"
-    return " ".join(filter(None, ["rove crawl --resume", where, limit]))
+    return " ".join(filter(None, ["rove crawl --resume", where]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rove.cli.options import Command, data_dir_option, json_option, option
-from rove.cli.output import print_json, print_line, print_lines, reading
+from rove.cli.output import print_json, print_line, print_lines, print_note, reading
 from rove.errors import UsageError
 from rove.humanize import counted
 from rove.inspect import audit_text, explain_text
@@ -17,6 +17,7 @@ from rove.inspect.explain import explain_url
 from rove.inspect.lookup import site_given, url_given, url_known
 from rove.inspect.nodes import is_running
 from rove.inspect.open_crawl import opened
+from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
@@ -41,6 +42,7 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
             wanted,
             settings=settings,
             exclusions=await archive.catalog.exclusion_history(),
+            retries=await archive.catalog.retries(),
             is_running=await is_running(archive.data, archive.reader),
         )
     answer = explain_url(url, wanted, facts, now=time.time())
@@ -74,6 +76,8 @@ async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> 
             exclusions=await archive.catalog.exclusion_history(),
             now=time.time(),
         )
+        if not report.totals.requests:
+            print_note(f"rove: no request to {site.name}{await did_you_mean(archive.reader, site)}")
         if html is not None:
             await write_html(report, archive.reader, html)
             requests = counted(report.totals.requests, "request")
@@ -97,7 +101,7 @@ async def audit(data_dir: Path, json: bool) -> int:
     """
     async with opened(data_dir) as archive:
         exclusions = await archive.catalog.exclusion_history()
-        report = await audit_ledger(archive.reader, exclusions)
+        report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
     if json:
         print_json(audit_text.as_json(report))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from rove.crawl.context import CrawlContext
@@ -11,6 +12,8 @@ from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
+from rove.log_line import log_line
+from rove.model.visits import Lease
 from rove.policy.constants import VISIT_BUDGET
 from rove.urls.origin import origin_of
 
@@ -22,6 +25,8 @@ PAUSE_WHILE_SEEDING = 0.25
 """While seeds load, each process makes at most 100 visits/s, so that the loader keeps most of the CPU."""
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
+
+log = logging.getLogger(__name__)
 
 
 class Claimer:
@@ -101,7 +106,7 @@ class Claimer:
                 room = min(room, CLAIM_WHILE_SEEDING)
             claimed = await self._claim(room)
             if claimed < room:
-                await self._wait_until_due()
+                await self._wait_until_due(has_claimed=claimed > 0)
             elif is_seeding:
                 await shutdown.sleep(PAUSE_WHILE_SEEDING)
 
@@ -143,6 +148,8 @@ class Claimer:
         claimed_at = self._context.clock()
         leases = await self._frontier.claim(room)
         returned_at = self._context.clock()
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_claim(room, leases, returned_at - claimed_at)
         claimed = {
             lease.domain: HeldLease(
                 lease=lease,
@@ -167,11 +174,33 @@ class Claimer:
             self.give_back_queue()
         return len(leases)
 
-    async def _wait_until_due(self) -> None:
+    def _log_claim(self, room: int, leases: Sequence[Lease], seconds: float) -> None:
+        process = self._frontier.process
+        log.debug("%s", log_line("claim", process=process, wanted=room, got=len(leases), seconds=seconds))
+        for lease in leases:
+            log.debug(
+                "%s",
+                log_line(
+                    "lease",
+                    process=process,
+                    domain=lease.name,
+                    visit=lease.token,
+                    urls=len(lease.urls),
+                    crawl_delay=lease.crawl_delay,
+                    backoff=lease.pace.backoff,
+                    failures=lease.pace.failures,
+                ),
+            )
+
+    async def _wait_until_due(self, *, has_claimed: bool) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""
         due = await self._frontier.next_due()
+        if due == 0 and self._pages_left is not None and not has_claimed:
+            # A domain is due, but the leases of other processes may bring all pages that are left. They need time.
+            due = LONGEST_NAP
         is_idle = not (self._queue.qsize() or self._context.progress.in_flight or self._writer.unsettled)
-        if due is None and is_idle and await self._all_seeds_loaded():
+        # Not only the seeds of the start: 'rove seeds add' may be loading more.
+        if due is None and is_idle and await self._check_seeds_loaded():
             # The last seeds may have been added after the first look, so look again.
             due = await self._frontier.next_due()
             if due is None and not self._woken.is_set() and not self._is_paused:

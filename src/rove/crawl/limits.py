@@ -28,6 +28,4 @@ class RemainingLimits:
 
     def pages_left(self, stored: int) -> int | None:
         """Return the pages until the page limit, None if there is no limit; `stored` counts all pages of the crawl."""
-        if self.limits.max_pages is None:
-            return None
-        return self.limits.max_pages - (stored - self.limits.pages_before)
+        return self.limits.pages_left(stored)

@@ -21,6 +21,7 @@ from rove.crawl.inflight_log import Note
 from rove.crawl.requests import Requester
 from rove.crawl.robots_answer import RobotsAnswer, conditions_for, origin_record
 from rove.crawl.visit_record import VisitRecord
+from rove.log_line import log_line
 from rove.model.ledger import DelaySource
 from rove.model.marks import Mark
 from rove.model.outcomes import Failed, FailureKind, Fetched, Redirected
@@ -98,6 +99,8 @@ class RobotsCheck:
                 robots=origin.body if is_read else None,
             )
         )
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_robots(origin)
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
             # The longer delay must be in the frontier before the page is requested.
             await self._context.frontier.put_origins([origin])
@@ -108,6 +111,22 @@ class RobotsCheck:
                 "skipping %s: %s sets a Crawl-delay of %.0f s", url.domain_name, origin.origin, origin.crawl_delay
             )
         return origin
+
+    def _log_robots(self, origin: OriginRecord) -> None:
+        log.debug(
+            "%s",
+            log_line(
+                "robots",
+                process=self._context.frontier.process,
+                domain=self._record.lease.name,
+                visit=self._record.lease.token,
+                origin=origin.origin,
+                result=origin.status,
+                crawl_delay=origin.crawl_delay,
+                valid_s=origin.valid_for,
+                failures=origin.failures,
+            ),
+        )
 
     async def _read(self, fetched: Fetched) -> Fetched | Failed:
         """Reduce a long robots.txt to what applies to rove; a failure if there is no time for it now."""

@@ -28,7 +28,7 @@ from rove.model.outcomes import (
     Refused,
     WrongType,
 )
-from rove.model.reasons import BlockReason, FailReason, refused_status, unread_type
+from rove.model.reasons import BlockReason, FailReason, refused_status, robots_unreachable, unread_type
 from rove.model.urls import UrlState
 from rove.model.visits import RobotsStatus
 from rove.parse.html import Document, PageSource
@@ -152,7 +152,8 @@ class Visit:
         if is_wrong_guess(target, failure):
             return await self._try_http(target)
         if failure is None or is_temporary(failure) or failure.kind in UNREACHABLE_FAILURES:
-            self._defer(target, seconds, attempts=target.attempts, failing=failing)
+            reason = "" if failure is None else robots_unreachable(failure.kind)
+            self._defer(target, seconds, attempts=target.attempts, failing=failing, reason=reason)
         else:
             self._settle(target, UrlState.FAILED, failure.kind.value)
         return None
@@ -323,17 +324,17 @@ class Visit:
         if wait is None:
             self._settle(target, UrlState.FAILED, reason)
         else:
-            self._defer(target, wait, attempts=attempts, failing=False)
+            self._defer(target, wait, attempts=attempts, failing=False, reason=reason)
 
     def _settle(self, target: Target, state: UrlState, reason: str = "") -> None:
         if self._guess is not None and target is self._guess.http:
             self._guess.settle_https(self._record)
         self._record.settle(target.url.fingerprint, state, reason)
 
-    def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool) -> None:
+    def _defer(self, target: Target, seconds: float, *, attempts: int, failing: bool, reason: str) -> None:
         if self._guess is not None and target is self._guess.http:
             target = self._guess.https  # neither server responded, so the guess stays open
-        self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing)
+        self._record.defer(target.url.fingerprint, seconds, attempts=attempts, failing=failing, reason=reason)
 
     def _add_links(self, links: Sequence[CrawlUrl], source: CrawlUrl, *, depth: int) -> None:
         """Record the links of a page that may be new to the frontier; most are known."""

@@ -171,10 +171,10 @@ class VisitRecord:
         """Record that a URL leaves pending."""
         self.settled[fingerprint] = Settled(fingerprint=fingerprint, state=state, reason=reason)
 
-    def defer(self, fingerprint: int, seconds: float, *, attempts: int, failing: bool) -> None:
+    def defer(self, fingerprint: int, seconds: float, *, attempts: int, failing: bool, reason: str = "") -> None:
         """Record that a URL stays pending and is not due for a while."""
         self.deferred[fingerprint] = Deferred(
-            fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing
+            fingerprint=fingerprint, seconds=seconds, attempts=attempts, failing=failing, reason=reason
         )
 
     def pacing(self, delay: float) -> PacingDecision:

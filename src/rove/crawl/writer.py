@@ -18,7 +18,10 @@ from rove.crawl.known_texts import KnownTexts
 from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
+from rove.frontier.rows.requests import delay_in_force
+from rove.log_line import log_line
 from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import VisitResult
 
 LINKS_PER_ADD = 8_192
 """Links added in one transaction: few enough that a claim waits at most about a tenth of a second for its turn."""
@@ -126,7 +129,10 @@ class BatchWriter:
         await self._add_links(batch)
         await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
-        await self._frontier.settle([record.result(now, self._delay) for record in batch])
+        results = [record.result(now, self._delay) for record in batch]
+        await self._frontier.settle(results)
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_settle(results)
         self._context.inflight_log.settled(record.lease.token for record in batch)
         for record in batch:
             self._known_texts.arrived(record.contents)
@@ -135,6 +141,26 @@ class BatchWriter:
         for record in batch:
             record.release()
         await self._give_up_domains(batch)
+
+    def _log_settle(self, results: Sequence[VisitResult]) -> None:
+        for result in results:
+            lease = result.lease
+            delay, reason = delay_in_force(result, self._delay, lease.crawl_delay)
+            log.debug(
+                "%s",
+                log_line(
+                    "settle",
+                    process=self._frontier.process,
+                    domain=lease.name,
+                    visit=lease.token,
+                    requests=len(result.requests),
+                    settled=",".join(f"{url.state.name.lower()}:{url.reason}".rstrip(":") for url in result.settled),
+                    deferred=len(result.deferred),
+                    no_request=result.no_request_reason,
+                    delay=delay if result.requested else None,
+                    delay_from=reason if result.requested else None,
+                ),
+            )
 
     async def _give_up_domains(self, batch: Sequence[VisitRecord]) -> None:
         """Fail all URLs of domains that have not responded for too long."""

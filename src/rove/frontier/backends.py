@@ -100,6 +100,7 @@ def policy_of(settings: Settings) -> Policy:
     return Policy(
         delay=settings.delay,
         budget=VISIT_BUDGET,
+        page_limit=settings.limits.page_limit,
         max_pages_per_domain=settings.limits.max_pages_per_domain,
         limits_epoch=settings.limits.epoch,
         horizon=settings.planned_seconds,

@@ -7,18 +7,23 @@ frontier is correct without this.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from rove.frontier.contract import Added
 from rove.frontier.priority import priority_of
-from rove.model.urls import NewUrl
+from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
 from rove.resources.ttl_cache import TtlCache
 
 MEMORY_SECONDS = 60.0
 """How long a domain is taken to be full. Each visit makes some room."""
 MEMORY_DOMAINS = 50_000
+DOMAINS_PER_SLICE = 500
+"""Domains that are trimmed in one transaction when a budget has shrunk."""
+FIRST_DOMAIN = -(1 << 63)
+"""Every domain has a greater id, except one in 2^64."""
 
 
 class Raised(NamedTuple):
@@ -26,6 +31,8 @@ class Raised(NamedTuple):
 
     id: int
     pending: int
+    added: int
+    """How many of its pending URLs were added just now."""
     crawl_delay: int
     """In milliseconds."""
     repeats: int
@@ -78,9 +85,13 @@ class FullDomains:
         return inserted, dropped
 
     def excess(self, raised: Iterable[Raised]) -> dict[int, int]:
-        """Return by how many URLs domains exceed their budget, for those that do."""
+        """Return how many URLs to delete from domains that exceed their budget: at most as many as were added.
+
+        A budget may shrink: by a longer delay, a lower limit of pages, or texts that repeat. The domain then has more
+        URLs than its budget allows, but they were accepted, so an add must not make them fewer.
+        """
         over: dict[int, int] = {}
-        for id, pending, crawl_delay, repeats in raised:
+        for id, pending, added, crawl_delay, repeats in raised:
             key = (crawl_delay, repeats)
             room = self._rooms.get(key)
             if room is None:
@@ -88,8 +99,12 @@ class FullDomains:
                     self._rooms.clear()
                 room = self._rooms[key] = self._budget.room(crawl_delay / 1000, repeats / 1000)
             if pending > room:
-                over[id] = pending - room
+                over[id] = min(pending - room, added)
         return over
+
+    def beyond(self, domains: Iterable[tuple[int, int, int, int]]) -> dict[int, int]:
+        """Return by how many URLs domains exceed their budget, given id, pending, crawl_delay and repeats of each."""
+        return self.excess(Raised(id, pending, pending, *pace) for id, pending, *pace in domains)
 
     def note(self, trimmed: Iterable[Trimmed]) -> None:
         """Remember deletions that are committed, so that similar URLs are dropped for a while."""
@@ -105,3 +120,10 @@ def added(unseen: int, dropped: Iterable[NewUrl], trimmed: Sequence[Trimmed]) ->
     """Return the result of an add that inserted `unseen` URLs."""
     refused = {url.fingerprint for url in dropped} | {url.fingerprint for url in trimmed}
     return Added(unseen=unseen - sum(url.is_new for url in trimmed), refused=frozenset(refused))
+
+
+def count_trimmed(trimmed: Sequence[Trimmed], changes: Counter[str]) -> None:
+    """Count URLs that were deleted, and among them those that were accepted earlier."""
+    changes["urls.pending"] -= len(trimmed)
+    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(trimmed)
+    changes["evicted"] += sum(not url.is_new for url in trimmed)

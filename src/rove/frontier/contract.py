@@ -12,12 +12,17 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
+from rove.frontier.query_times import Histogram
+from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant, Run, Vitals
+from rove.frontier.seed_source import SeedSource
+from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
-from rove.model.ledger import Content, Counts, Location, RequestRow
+from rove.model.ledger import Content, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
+from rove.policy.retry_filter import RetryFilter
 
 MAX_WANTED_ROBOTS = 8
 """Robots.txt files of one domain that may be pending for other domains at a time."""
@@ -33,6 +38,8 @@ class Policy:
     """Minimum seconds between two visits to a domain."""
     budget: float
     """Seconds that a visit may take, from its claim on."""
+    page_limit: int | None = None
+    """Claims stop when all pages ever stored and all leases reach this number, because each lease may bring a page."""
     max_pages_per_domain: int | None = None
     limits_epoch: int = 0
     """Increases when limits are set again: pages per domain are counted per epoch."""
@@ -61,26 +68,6 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeedSource:
-    """A seed file and how far it has been loaded."""
-
-    id: int
-    path: str
-    """Relative to the data directory."""
-    name: str
-    """The name that the user gave."""
-    offset: int = 0
-    lines: int = 0
-    good: int = 0
-    bad: int = 0
-    finished: bool = False
-    is_here: bool = True
-    """The copy of the file is in this data directory."""
-    is_abandoned: bool = False
-    """The copy of the file is on a node that no longer takes part."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRecord:
     """The frontier's record of one URL."""
 
@@ -93,6 +80,7 @@ class UrlRecord:
     reason: str
     visit: int | None
     """The visit that settled it."""
+    is_seed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +169,7 @@ class Frontier(Protocol):
         """Lease up to `limit` due domains, longest overdue first, each with its first URLs.
 
         Every second claim prefers domains that were never leased, so that they get a head start and no domain starves.
+        Leases of all processes together never exceed the pages that are left until the policy's page limit.
         """
 
     async def more(self, lease: Lease, after: PendingUrl, limit: int) -> list[PendingUrl]:
@@ -190,14 +179,29 @@ class Frontier(Protocol):
         """End the leases whose token is still valid; return their number. May be repeated."""
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+        as_seeds: bool = False,
     ) -> Added:
-        """Insert the unseen URLs and wake their domains.
+        """Insert the unseen URLs and wake their domains; `as_seeds` marks them as seeds.
 
         If a URL occurs twice in a batch, the shallower one counts. A domain keeps only as many URLs as its budget
-        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted; the deepest go first, and among
-        those the latest. A deleted URL is unknown from then on. Never deleted are depth 0, sitemaps, retries, and the
-        fingerprints in `exempt`, which a visit has fetched and settles next.
+        allows (policy/budget.py): the worst URLs, new or old, are deleted and counted, but never more than were
+        inserted. The deepest go first, and among those the latest. A deleted URL is unknown from then on. Never deleted
+        are depth 0, sitemaps, retries, and the fingerprints in `exempt`, which a visit has fetched and settles next.
+        """
+
+    async def excess(self) -> int:
+        """Return how many pending URLs `drop_excess` would delete."""
+
+    async def drop_excess(self) -> int:
+        """Delete the worst URLs of domains that are over their budget, and count them; return their number.
+
+        An add never makes the URLs of a domain fewer, even if its budget has shrunk. Never deleted are the same URLs as
+        in an add.
         """
 
     async def known_contents(self, hashes: Iterable[int]) -> dict[int, Content]:
@@ -237,6 +241,21 @@ class Frontier(Protocol):
     async def reopen(self, domain: int, matching: Callable[[str], bool]) -> int:
         """Make the URLs of a domain pending again that an exclusion blocked and that match; return their number."""
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
+        """Mark known URLs as seeds, which come first in their domain; return how many were not seeds yet."""
+
+    async def retry(self, urls: Sequence[KnownUrl], retry: int) -> int:
+        """Make URLs pending and due that failed or wait for a retry, in one transaction; return their number.
+
+        A URL that is given as redirected is tried again too. A URL whose state has changed since is left alone.
+        `retry` is the number from `Catalog.begin_retry`, under which they are counted. Failed visits of their domains
+        and robots.txt files that could not be fetched no longer count. A domain still waits for the longest of the
+        operator's delay, its Crawl-delay and its back-off.
+        """
+
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         """Return ids and names of all domains, by id, in slices."""
 
@@ -263,6 +282,9 @@ class Frontier(Protocol):
 
     async def counts(self) -> Counts:
         """Return the counters."""
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        """Return the durations of queries by name since the last call."""
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""
@@ -304,6 +326,15 @@ class Catalog(Protocol):
     async def lift_exclusions(self, patterns: Sequence[str], *, who: str) -> list[str]:
         """Lift exclusions; return the patterns that were in force."""
 
+    async def begin_retry(self, filter: RetryFilter, *, who: str, delay: float) -> int:
+        """Record a retry before its first URL becomes pending; return its number."""
+
+    async def retries(self) -> list[Retry]:
+        """Return all retries, oldest first."""
+
+    async def add_seed_source(self, source: SeedSource) -> SeedSource:
+        """Add a seed file of this node; return it with its number."""
+
     async def seed_sources(self) -> list[SeedSource]:
         """Return all seed files, in the order in which they were given."""
 
@@ -326,6 +357,15 @@ class FrontierReader(Protocol):
     async def url(self, domain: int, fingerprint: int) -> UrlRecord | None:
         """Return one URL."""
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        """Return those of the URLs, given by domain and fingerprint, that are in the frontier."""
+
+    def seeds(self) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over all seeds in the order in which they were given, in slices."""
+
+    def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
+        """Iterate over URLs that failed or wait for a retry, of one domain or of all, in slices."""
+
     async def domain(self, id: int) -> DomainRecord | None:
         """Return one domain."""
 
@@ -344,7 +384,10 @@ class FrontierReader(Protocol):
     def pages(
         self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
     ) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times."""
+        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times.
+
+        Failed requests for robots.txt are among them: a site that never answers has no other requests.
+        """
 
     def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of the visits after this one, oldest first: all or those of one domain."""

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rove.frontier.rows.visits import Closing
-from rove.model.ledger import Counts, Settlement
+from rove.model.counts import Counts
+from rove.model.ledger import RequestKind, Settlement
 from rove.model.reasons import BlockReason
+from rove.model.request_counts import counter_names, request_counts
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
 
@@ -27,14 +29,14 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         },
         pages=counters.get("urls.done", 0),
         bytes=counters.get("bytes", 0),
-        requests=counters.get("requests", 0),
+        request_counts=request_counts(counters),
         not_accepted=_family(counters, "not_accepted."),
-        failures=_family(counters, "errors."),
         blocked=_family(counters, "blocked."),
         leases=counters.get("leases", 0),
         without_request=_family(counters, "no_request."),
         marks=_family(counters, "marks."),
         copies=counters.get("copies", 0),
+        evicted=counters.get("evicted", 0),
     )
 
 
@@ -83,13 +85,12 @@ def count_closed(
     return crawl_delays
 
 
-def count_requests(rows: Iterable[tuple[int, str]], changes: Counter[str]) -> None:
-    """Count new rows of the ledger, given as (size, error)."""
-    for size, error in rows:
-        changes["requests"] += 1
+def count_requests(rows: Iterable[tuple[str, int, str]], changes: Counter[str]) -> None:
+    """Count new rows of the ledger, given as (kind, size, error)."""
+    for kind, size, error in rows:
         changes["bytes"] += size
-        if error:
-            changes[f"errors.{error}"] += 1
+        for name in counter_names(RequestKind(kind), error):
+            changes[name] += 1
 
 
 def count_withdrawn(settled: int, state: UrlState, reason: str, changes: Counter[str]) -> None:
@@ -110,6 +111,18 @@ def count_wanted_again(state: UrlState, reason: str, changes: Counter[str]) -> N
     changes[f"urls.{state.name.lower()}"] -= 1
     if state is UrlState.BLOCKED:
         changes[f"blocked.{reason}"] -= 1
+
+
+def count_retried(retried: Mapping[UrlState, Counter[int]], changes: Counter[str]) -> Counter[int]:
+    """Count URLs that are tried again, given by their old state and domain; return how many more each has pending."""
+    more: Counter[int] = Counter()
+    for state, domains in retried.items():
+        more.update(dict.fromkeys(domains, 0))
+        if state is not UrlState.PENDING:
+            changes[f"urls.{state.name.lower()}"] -= domains.total()
+            changes["urls.pending"] += domains.total()
+            more += domains
+    return more
 
 
 def count_active(pending: int, change: int, is_excluded: bool, changes: Counter[str]) -> None:

@@ -7,14 +7,17 @@ because it would keep SQLite from truncating its log and PostgreSQL from vacuumi
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
 from rove.frontier.contract import DomainRecord, UrlRecord
+from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_record
-from rove.frontier.rows.records import domain_record, url_record
+from rove.frontier.rows.records import domain_record, known_url, url_record
 from rove.frontier.runs import Participant, Run
-from rove.model.ledger import Content, Counts, RequestKind, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
+from rove.model.request_counts import is_listed_with_pages
 from rove.model.visits import OriginRecord
 from rove.policy.constants import VISIT_BUDGET
 
@@ -48,6 +51,9 @@ class CrawlTables(Protocol):
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         """Return the rows of robots.txt records."""
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
+        """Return the rows of those URLs that are known."""
+
     async def known_domains(self, ids: list[int]) -> list[Any]:
         """Return the ids of those domains that have a row."""
 
@@ -77,6 +83,33 @@ class CrawlReader:
         rows = await self._tables.fetch("url_record", domain=domain, fingerprint=fingerprint)
         return url_record(rows[0]) if rows else None
 
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[KnownUrl]:
+        return [known_url(row) for row in await self._tables.known_urls(keys)] if keys else []
+
+    async def seeds(self) -> AsyncIterator[list[KnownUrl]]:
+        last: int | None = _LOWEST
+        while True:
+            rows = await self._tables.fetch("seeds_after", seed=last, limit=self._limit)
+            seeds = [known_url(row) for row in rows]
+            if seeds:
+                yield seeds
+            if len(rows) < self._limit:
+                return
+            last = seeds[-1].seed
+
+    async def troubled(self, domain: int | None = None) -> AsyncIterator[list[KnownUrl]]:
+        query, of, fingerprint = (
+            ("troubled_after", _LOWEST, _LOWEST) if domain is None else ("troubled_of_domain", domain, _LOWEST)
+        )
+        while True:
+            rows = await self._tables.fetch(query, domain=of, fingerprint=fingerprint, limit=self._limit)
+            urls = [known_url(row) for row in rows]
+            if urls:
+                yield urls
+            if len(rows) < self._limit:
+                return
+            of, fingerprint = urls[-1].key
+
     async def domain(self, id: int) -> DomainRecord | None:
         rows = await self._tables.domain(id)
         return domain_record(rows[0]) if rows else None
@@ -104,7 +137,7 @@ class CrawlReader:
         async for row in rows:
             if row.started < since - VISIT_SECONDS:
                 return  # visits are numbered as they begin, so all that follow began even earlier
-            if row.kind is RequestKind.PAGE and since <= row.started < until:
+            if is_listed_with_pages(row) and since <= row.started < until:
                 yield row
 
     async def _visit_after(self, time: float) -> int:

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from rove.frontier.contract import Exclusion, FrontierReader
+from rove.frontier.retries import Retry
 from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
 from rove.inspect.audit_findings import AuditReport, Check, domain_name
+from rove.inspect.audit_retries import AskedRetries
 from rove.inspect.audit_robots import RobotsReplay, RobotsText
 from rove.inspect.audit_shared import Visits
 from rove.model.ledger import RequestKind, RequestRow
@@ -24,9 +26,9 @@ from rove.model.outcomes import UNREACHABLE_FAILURES
 from rove.urls.origin import origin_of
 
 
-async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> AuditReport:
+async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion], retries: Sequence[Retry] = ()) -> AuditReport:
     """Check a whole ledger."""
-    auditor = Auditor(exclusions, reader.robots_text, reader.visits)
+    auditor = Auditor(exclusions, reader.robots_text, reader.visits, retries)
     async for row in reader.ledger():
         await auditor.take(row)
     return auditor.report()
@@ -35,11 +37,18 @@ async def audit(reader: FrontierReader, exclusions: Sequence[Exclusion]) -> Audi
 class Auditor:
     """Takes the requests of a ledger one by one, in the ledger's order."""
 
-    def __init__(self, exclusions: Sequence[Exclusion], robots_text: RobotsText, visits: Visits) -> None:
+    def __init__(
+        self,
+        exclusions: Sequence[Exclusion],
+        robots_text: RobotsText,
+        visits: Visits,
+        retries: Sequence[Retry] = (),
+    ) -> None:
         self._report = AuditReport()
-        self._delays = DelayCheck(self._report)
+        asked_for = AskedRetries(retries)
+        self._delays = DelayCheck(self._report, asked_for)
         self._exclusions = ExclusionCheck(self._report, exclusions)
-        self._repeats = RepeatCheck(self._report, self._exclusions)
+        self._repeats = RepeatCheck(self._report, self._exclusions, asked_for)
         self._robots = RobotsReplay(self._report, robots_text, visits)
         self._visit: VisitSoFar | None = None
         self._domain_name = ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from rove.frontier.contract import Exclusion
 from rove.humanize import seconds_text
 from rove.inspect.audit_findings import AuditReport, Check, Margin, Unverifiable, domain_name
-from rove.model.ledger import RequestRow, Settlement
+from rove.inspect.audit_retries import AskedRetries
+from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind
 from rove.model.reasons import is_status_error
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
@@ -24,6 +26,8 @@ DRIFT = 0.001
 """Tolerated relative drift between two clocks during a delay; quartz drifts by at most a tenth of this."""
 NOTICE_MS = 5_000
 """Time within which all processes of a crawl learn of an exclusion."""
+_STORED = 1 << 63
+"""The bit of a packed request that says that its page is stored."""
 
 
 @dataclass(slots=True)
@@ -49,13 +53,21 @@ class VisitSoFar:
             self.longest = row
 
 
+class _RequiredDelay(NamedTuple):
+    """How long a domain has to be left alone, and why."""
+
+    seconds: float
+    source: DelaySource
+
+
 class DelayCheck:
     """Was every domain left alone for long enough, from the end of one visit to the beginning of the next?"""
 
-    def __init__(self, report: AuditReport) -> None:
+    def __init__(self, report: AuditReport, retries: AskedRetries) -> None:
         self._report = report
+        self._retries = retries
         self._before: VisitSoFar | None = None
-        self._smallest: tuple[float, VisitSoFar, RequestRow] | None = None
+        self._smallest: tuple[float, VisitSoFar, RequestRow, _RequiredDelay] | None = None
 
     def begin_domain(self) -> None:
         """Expect the first visit to another domain."""
@@ -66,16 +78,28 @@ class DelayCheck:
         before = self._before
         if before is None:
             return
-        delay_ms = round(before.longest.delay * 1000)
+        required = self._delay_after(before, visit.first)
+        delay_ms = round(required.seconds * 1000)
         if not delay_ms and before.latest.settlement is Settlement.LOST:
             self._report.unverifiable[Unverifiable.NO_DELAY] += 1
             return
         self._report.checked[Check.DELAY] += 1
         gap = visit.first.began - before.latest.ended
         if self._smallest is None or gap - delay_ms < self._smallest[0]:
-            self._smallest = gap - delay_ms, before, visit.first
+            self._smallest = gap - delay_ms, before, visit.first, required
         if gap < delay_ms - ROUNDING_MS - delay_ms * DRIFT:
-            self._add_violation(_margin(before, visit.first), before, visit)
+            self._add_violation(_margin(before, visit.first, required), before, visit)
+
+    def _delay_after(self, before: VisitSoFar, later: RequestRow) -> _RequiredDelay:
+        """Return how long the domain had to be left alone between two visits.
+
+        A retry that the operator asked for ends the pause after failed visits. The operator's delay remains.
+        """
+        recorded = _RequiredDelay(before.longest.delay, before.longest.delay_from)
+        if recorded.source is not DelaySource.FAILURES:
+            return recorded
+        retries = self._retries.between(later.domain, before.latest.began, later.began)
+        return min([recorded, *(_RequiredDelay(retry.delay, DelaySource.DELAY) for retry in retries)])
 
     def end_visit(self, visit: VisitSoFar) -> None:
         """Remember the visit; of overlapping visits, the one that ended last counts."""
@@ -106,14 +130,14 @@ class DelayCheck:
         )
 
 
-def _margin(before: VisitSoFar, later: RequestRow) -> Margin:
+def _margin(before: VisitSoFar, later: RequestRow, required: _RequiredDelay) -> Margin:
     return Margin(
         domain=domain_name(later.url),
         earlier=before.latest,
         later=later,
         gap=(later.began - before.latest.ended) / 1000,
-        delay=before.longest.delay,
-        delay_from=before.longest.delay_from,
+        delay=required.seconds,
+        delay_from=required.source,
     )
 
 
@@ -147,16 +171,18 @@ def check_length(report: AuditReport, visit: VisitSoFar) -> None:
 class RepeatCheck:
     """Was a page or a sitemap requested again without a reason?
 
-    `may_be_repeated` lists the reasons. There is one more: its host was excluded in between. A request that was in
-    flight at that moment does not count, and its URL is pending again when the exclusion is lifted.
+    `may_be_repeated` lists the reasons. There are two more. Its host was excluded in between: a request that was in
+    flight at that moment does not count, and its URL is pending again when the exclusion is lifted. Or the operator
+    asked for a retry in between, and the earlier request brought no page that is stored.
 
     For each URL of the current domain that must not be repeated, the check keeps the fingerprint and the position of
     its last request, packed into one number. At 120 bytes a page this is the most memory that an audit needs.
     """
 
-    def __init__(self, report: AuditReport, exclusions: ExclusionCheck) -> None:
+    def __init__(self, report: AuditReport, exclusions: ExclusionCheck, retries: AskedRetries) -> None:
         self._report = report
         self._exclusions = exclusions
+        self._retries = retries
         self._final: dict[int, int] = {}
 
     def begin_domain(self) -> None:
@@ -170,12 +196,17 @@ class RepeatCheck:
         earlier = self._final.get(row.fingerprint)
         if earlier is not None:
             before = _unpacked(earlier, row)
-            if not self._exclusions.held_between(row.url, before.began, row.began):
+            if not self._is_excused(earlier, before, row):
                 self._add_violation(before, row, visit)
         if not may_be_repeated(row, visit.unreachable):
             self._final[row.fingerprint] = _packed(row)
         elif earlier is not None:
             del self._final[row.fingerprint]
+
+    def _is_excused(self, packed: int, before: RequestRow, row: RequestRow) -> bool:
+        if self._exclusions.held_between(row.url, before.began, row.began):
+            return True
+        return not packed & _STORED and bool(self._retries.between(row.domain, before.began, row.began))
 
     def _add_violation(self, earlier: RequestRow, row: RequestRow, visit: VisitSoFar) -> None:
         apart = (row.began - earlier.began) / 1000
@@ -226,7 +257,8 @@ def _failed_temporarily(error: str, status: int) -> bool:
 
 
 def _packed(row: RequestRow) -> int:
-    return row.visit << 64 | (row.seq & 0xFFFF) << 48 | row.began & 0xFFFF_FFFF_FFFF
+    is_stored = row.text is not None or row.raw is not None
+    return row.visit << 64 | is_stored << 63 | (row.seq & 0x7FFF) << 48 | row.began & 0xFFFF_FFFF_FFFF
 
 
 def _unpacked(number: int, again: RequestRow) -> RequestRow:
@@ -234,7 +266,7 @@ def _unpacked(number: int, again: RequestRow) -> RequestRow:
     began = number & 0xFFFF_FFFF_FFFF
     return RequestRow(
         visit=number >> 64,
-        seq=number >> 48 & 0xFFFF,
+        seq=number >> 48 & 0x7FFF,
         domain=again.domain,
         kind=again.kind,
         url=again.url,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rove.frontier.backends import policy_of
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.harmless import one_line
-from rove.humanize import seconds_text, utc_text
+from rove.humanize import counted, seconds_text, utc_text
 from rove.inspect.lookup import url_given
 from rove.inspect.url_facts import UrlFacts
 from rove.model.ledger import DelaySource
@@ -267,7 +267,7 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
         return UrlVerdict.REFUSED, f"{start} refused{_refusal_text(refusal, url, facts)}"
     accepted = f"{start} accepted"
     if facts.settings.max_depth is not None:
-        accepted += f" from pages less than {facts.settings.max_depth} links away from a seed"
+        accepted += f" from pages less than {counted(facts.settings.max_depth, 'link')} away from a seed"
     if verdict == Blocked(BlockReason.CRAWL_DELAY):
         accepted += f", but the URL would not be fetched: {_LEFT_ALONE}"
     elif facts.domain is not None and facts.domain.is_capped:
@@ -301,7 +301,7 @@ def _refusal_text(refusal: NotAccepted, url: CrawlUrl, facts: UrlFacts) -> str:
         case NotAccepted.BUDGET:
             pending = facts.domain.pending if facts.domain else 0
             return (
-                f": its domain already has {pending:,} URLs pending and no room for more; "
+                f": its domain already has {counted(pending, 'URL')} pending and no room for more; "
                 "only a link nearer to a seed than the last of them would be accepted"
             )
         case NotAccepted.PORT if port_of(url.origin) in BAD_PORTS:

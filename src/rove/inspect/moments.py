@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rove.config import parse_duration
 from rove.errors import UsageError
+from rove.quantities import parse_positive_duration
 
 
 def parse_moment(text: str, *, now: float) -> float:
@@ -24,7 +24,7 @@ def parse_moment(text: str, *, now: float) -> float:
             pass
     else:
         try:
-            return now - parse_duration(text.strip().removesuffix(" ago"))
+            return now - parse_positive_duration(text.strip().removesuffix(" ago"))
         except UsageError:
             pass
     raise UsageError(f"{text!r} is not a time; write how long ago (12h, 2d), a date (2026-11-18) or 2026-11-18T01:39Z")

@@ -9,7 +9,7 @@ from typing import Any
 from rove.datadir import DataDir
 from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import Participant
-from rove.humanize import seconds_text
+from rove.humanize import counted, seconds_text
 
 GONE_AFTER_SECONDS = 15.0
 """A process that has been silent for this long is taken to be gone; processes report every few seconds."""
@@ -120,11 +120,11 @@ def as_line(node: NodeStatus) -> str:
     here = " (here)" if node.is_here else ""
     if node.processes:
         what = (
-            f"{len(node.processes)} process{'es' if len(node.processes) > 1 else ''}, "
+            f"{counted(len(node.processes), 'process', 'processes')}, "
             f"{'paused, ' if node.is_paused else ''}"
             f"up for {seconds_text(node.since)}, last seen {node.silent_for:.0f} s ago, "
-            f"{node.pages_per_second:.1f} pages/s, {node.in_flight:,} in flight, {node.pages:,} pages"
+            f"{node.pages_per_second:.1f} pages/s, {node.in_flight:,} in flight, {counted(node.pages, 'page')}"
         )
     else:
-        what = f"{node.state} {seconds_text(node.silent_for)} ago, {node.pages:,} pages"
+        what = f"{node.state} {seconds_text(node.silent_for)} ago, {counted(node.pages, 'page')}"
     return f"{node.name}{here}: {what}"

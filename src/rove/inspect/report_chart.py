@@ -49,7 +49,7 @@ def as_svg(timeline: Timeline) -> str:
     ]
     end = first + seconds * len(counts)
     label = (
-        f"{sum(counts):,} visits from {utc_text(first)} to {utc_text(end)}; "
+        f"{counted(sum(counts), 'visit')} from {utc_text(first)} to {utc_text(end)}; "
         f"the highest bar stands for {counted(most, 'visit')}"
     )
     return (

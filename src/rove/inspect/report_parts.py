@@ -152,8 +152,8 @@ def copies_left_out(report: SiteReport) -> str:
     if not report.totals.copies_left_out:
         return ""
     return (
-        f"{report.totals.copies_left_out:,} older copies are left out; these are the last {MOST_COPIES}. "
-        "--json has the hash of each with its request."
+        f"{counted(report.totals.copies_left_out, 'older copy', 'older copies')} left out; "
+        f"these are the last {MOST_COPIES}. --json has the hash of each with its request."
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.retries import Retry
+from rove.inspect.request_rows import is_stored
 from rove.model.ledger import RequestKind, RequestRow
+from rove.model.reasons import RequestError
 from rove.model.visits import OriginRecord
 from rove.policy.robots_redirect import robots_fingerprint
 from rove.urls.canonical import CrawlUrl
@@ -25,6 +28,12 @@ class UrlHistory:
     newest: Sequence[RequestRow] = ()
     """The newest of them, oldest first."""
     last_of_domain: RequestRow | None = None
+    domain_requests: int = 0
+    """Number of all requests to its domain, for whatever URL."""
+    domain_answers: int = 0
+    """How many of them got a response."""
+    domain_errors: Mapping[str, int] = field(default_factory=dict)
+    """Those without a response, by error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +50,8 @@ class UrlFacts:
     """All exclusions of the crawl, lifted ones included."""
     history: UrlHistory
     is_running: bool
+    retries: Sequence[Retry] = ()
+    """The retries that made the URL pending again."""
 
     @property
     def crawl_delay(self) -> float:
@@ -58,28 +69,61 @@ class UrlFacts:
 
 
 async def read_url_facts(
-    reader: FrontierReader, url: CrawlUrl, *, settings: Settings, exclusions: Sequence[Exclusion], is_running: bool
+    reader: FrontierReader,
+    url: CrawlUrl,
+    *,
+    settings: Settings,
+    exclusions: Sequence[Exclusion],
+    retries: Sequence[Retry] = (),
+    is_running: bool,
 ) -> UrlFacts:
-    """Read all records about a URL from the frontier."""
+    """Read all records about a URL from the frontier; `retries` are all of the crawl."""
+    record, history = await reader.url(url.domain, url.fingerprint), await _history(reader, url)
     origins = await reader.origins([(url.domain, url.origin)])
     return UrlFacts(
         settings=settings,
-        record=await reader.url(url.domain, url.fingerprint),
+        record=record,
         domain=await reader.domain(url.domain),
         origin=origins[0] if origins else None,
         wanted_robots=await reader.url(url.domain, robots_fingerprint(url.origin)),
         exclusions=exclusions,
-        history=await _history(reader, url),
+        history=history,
         is_running=is_running,
+        retries=[retry for retry in retries if record is not None and _covers(retry, record, history)],
     )
+
+
+def _covers(retry: Retry, record: UrlRecord, history: UrlHistory) -> bool:
+    """Whether a retry made a URL pending again, judged by the last request before it."""
+    wanted = retry.filter
+    if wanted.domain not in (None, record.domain) or (wanted.only_seeds and not record.is_seed):
+        return False
+    before = [row for row in history.newest if row.kind is not RequestKind.ROBOTS and row.began <= retry.ended]
+    if not before or is_stored(before[-1]):
+        return False
+    last = before[-1]
+    return wanted.error in ("", last.error) and wanted.status in (None, last.status)
 
 
 async def _history(reader: FrontierReader, url: CrawlUrl) -> UrlHistory:
     count, last = 0, None
+    requests, answers, errors = 0, 0, Counter[str]()
     newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
     async for row in reader.visits(url.domain):
         last = row
+        requests += 1
+        if row.status:
+            answers += 1
+        else:
+            errors[row.error or RequestError.LOST] += 1
         if row.fingerprint == url.fingerprint:
             count += 1
             newest.append(row)
-    return UrlHistory(requests=count, newest=list(newest), last_of_domain=last)
+    return UrlHistory(
+        requests=count,
+        newest=list(newest),
+        last_of_domain=last,
+        domain_requests=requests,
+        domain_answers=answers,
+        domain_errors=errors,
+    )

@@ -9,6 +9,10 @@ from __future__ import annotations
 import enum
 
 MAX_MEDIA_TYPE_SHOWN = 95
+_REFUSED = "status "
+_UNREAD = "type "
+_GIVEN_UP = "domain given up: "
+_ROBOTS = "robots.txt: "
 
 
 class BlockReason(enum.StrEnum):
@@ -34,17 +38,22 @@ class FailReason(enum.StrEnum):
 
 def refused_status(status: int) -> str:
     """Return the reason of a URL whose server responded with an error status."""
-    return f"status {status}"
+    return f"{_REFUSED}{status}"
 
 
 def unread_type(media_type: str) -> str:
     """Return the reason of a URL whose content rove does not read."""
-    return f"type {media_type[:MAX_MEDIA_TYPE_SHOWN]}"
+    return f"{_UNREAD}{media_type[:MAX_MEDIA_TYPE_SHOWN]}"
 
 
 def domain_given_up(failure: str) -> str:
     """Return the reason of all URLs of a domain that has not responded for too long."""
-    return f"domain given up: {failure}"
+    return f"{_GIVEN_UP}{failure}"
+
+
+def robots_unreachable(failure: str) -> str:
+    """Return the reason of a URL that waits because its robots.txt cannot be fetched."""
+    return f"{_ROBOTS}{failure}"
 
 
 def lost_with_process(times: int) -> str:
@@ -68,9 +77,30 @@ def status_error(status: int) -> str:
     return f"{_STATUS}{status}"
 
 
+def error_behind(reason: str) -> str:
+    """Return the error of the request that led to the reason of a URL, as `rove status` counts it.
+
+    >>> error_behind("status 404"), error_behind("domain given up: connect"), error_behind("redirect loop")
+    ('status-404', 'connect', 'redirect loop')
+    """
+    cause = reason.removeprefix(_GIVEN_UP).removeprefix(_ROBOTS)
+    if cause.startswith(_REFUSED):
+        return _STATUS + cause.removeprefix(_REFUSED)
+    return RequestError.WRONG_TYPE if cause.startswith(_UNREAD) else cause
+
+
 def is_status_error(error: str) -> bool:
     """Whether the error of a request is its status alone."""
     return error.startswith(_STATUS)
+
+
+def error_status(error: str) -> int:
+    """Return the status of an error that `status_error` made; 0 for any other error.
+
+    >>> error_status("status-503"), error_status("dns")
+    (503, 0)
+    """
+    return int(error.removeprefix(_STATUS)) if is_status_error(error) else 0
 
 
 class NoRequestReason(enum.StrEnum):

@@ -59,6 +59,8 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int
     failing: bool
     """The URL waits for an origin that keeps failing. A crawl does not stay up for it."""
+    reason: str = ""
+    """Why the last attempt failed; '' if this one was not a new attempt."""
 
 
 class VisitResult(Record, frozen=True, kw_only=True, gc=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from rove.urls.canonical import CrawlUrl, canonical
 from rove.urls.domain import is_address, registrable_domain
@@ -16,6 +17,10 @@ _HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NOT_A_SEED = re.compile(r"\s|^[/.:@?#]")
 _HOST_PART = re.compile(r"[^/?#]*")
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
+_SEPARATOR = re.compile(r"[,;\t]")
+LONGEST_LINE = 4_096
+"""Bytes of a line in a seed file; a longer one is bad."""
 
 
 def parse_seed(text: str, ignored: IgnoredParams | None = None) -> tuple[CrawlUrl, bool] | None:
@@ -46,6 +51,49 @@ def parse_any_seed(text: str, ignored: IgnoredParams | None = None) -> tuple[Cra
         return None
     has_port = ":" in host_part.rpartition("]")[2]
     return url, url.text == f"https://{url.host}/" and not has_port
+
+
+def table_fields(text: str) -> list[str]:
+    """Return the fields of a line that is a row of a table; nothing for a line that is not.
+
+    A comma in the path of a URL separates nothing.
+
+    >>> table_fields("7, example.org"), table_fields("https://example.org/a,b")
+    (['7', 'example.org'], [])
+    """
+    scheme = _HAS_SCHEME.match(text)
+    host_part = _HOST_PART.match(text, scheme.end() if scheme else 0)[0]  # type: ignore[index]
+    if not _SEPARATOR.search(host_part) and not text.startswith('"') and "\t" not in text:
+        return []
+    fields = [field.strip().strip('"').strip() for field in _SEPARATOR.split(text)]
+    return [field for field in fields if field]
+
+
+def seeds_in_table_row(fields: Iterable[str]) -> list[str]:
+    """Return the fields of a row that are seeds; one of each that mean the same URL."""
+    found: dict[str, str] = {}
+    for field in fields:
+        seed = parse_seed(field)
+        if seed is not None:
+            found.setdefault(seed[0].text, field)
+    return list(found.values())
+
+
+def why_not_a_seed(text: str) -> str:
+    """Return why `parse_seed` refuses a text, as the end of a sentence."""
+    if len(seeds_in_table_row(table_fields(text))) > 1:
+        return "names several domains; put each on a line of its own"
+    base = "is not a domain or URL"
+    if re.search(r"\s", text):
+        return f"{base}: it has a space in it"
+    scheme = _SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() not in ("http", "https"):
+        return f"{base} that rove can fetch: only http and https are"
+    if "@" in _HOST_PART.match(text)[0]:  # type: ignore[index]
+        return f"{base}: it looks like an e-mail address"
+    if "." not in text:
+        return f"{base}: it has no dot"
+    return base
 
 
 def _plain_seed(scheme: str | None, host: str) -> tuple[CrawlUrl, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from rove.app.preparation import CrawlOptions, check, prepare
 from rove.config import Limits, Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
+from rove.frontier.backends import policy_of
 from rove.frontier.contract import Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model.urls import UrlState
@@ -42,13 +43,15 @@ def write(path: Path, text: str) -> None:
 
 
 @asynccontextmanager
-async def prepared(options: CrawlOptions, data: DataDir) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
+async def prepared(
+    options: CrawlOptions, data: DataDir, *, say: Callable[[str], None] = lambda sentence: None
+) -> AsyncIterator[tuple[Settings, SqliteBackend]]:
     """Prepare a crawl as the application does."""
     backend = SqliteBackend(data.frontier)
     await check(options, backend)
     with data.held():
         try:
-            yield await prepare(options, data, backend), backend
+            yield await prepare(options, data, backend, say=say), backend
         finally:
             await backend.close()
 
@@ -62,7 +65,7 @@ async def test_a_new_crawl_is_saved_with_its_seeds(data: DataDir, seeds: Path) -
     async with prepared(options_for(data, seeds), data) as (settings, backend):
         saved = await backend.catalog.settings()
         assert saved is not None
-        assert settings_from_json(saved) == settings == Settings(**EMAIL)
+        assert settings_from_json(saved) == settings == Settings(**EMAIL).with_plan()
         (source,) = await backend.catalog.seed_sources()
         assert source.name == str(seeds)
         assert (source.offset, source.lines, source.finished) == (0, 0, False)
@@ -78,13 +81,19 @@ async def test_standard_input_is_copied_to_the_data_directory(data: DataDir, mon
         assert (data.root / source.path).read_bytes() == b"a.test\n"
 
 
+async def store_pages(backend: SqliteBackend, count: int) -> None:
+    """Run the crawl until it has stored this many more pages."""
+    frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
+    await frontier.add([url(f"http://h{number}.test/") for number in range(count)])
+    leases = await frontier.claim(count)
+    await frontier.settle(
+        [visited(lease, UrlState.DONE, requests=[page_row(lease, lease.urls[0].url)]) for lease in leases]
+    )
+
+
 async def test_an_existing_crawl_is_not_overwritten(data: DataDir, seeds: Path) -> None:
     async with prepared(options_for(data, seeds), data) as (_, backend):
-        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
-        await frontier.add([url("http://a.test/")])
-        (lease,) = await frontier.claim(1)
-        row = page_row(lease, "http://a.test/")
-        await frontier.settle([visited(lease, UrlState.DONE, requests=[row])])
+        await store_pages(backend, 1)
     before = {p: p.read_bytes() for p in data.root.rglob("*.txt")}
     with pytest.raises(UsageError, match=r"already holds a crawl with 1 page;.*--resume"):
         async with prepared(options_for(data, seeds), data):
@@ -105,7 +114,7 @@ async def test_a_start_that_was_killed_before_saving_can_be_repeated(data: DataD
 
 async def test_settings_are_remembered_on_resume(data: DataDir, seeds: Path) -> None:
     first = {**EMAIL, "delay": 100.0, "max_depth": 3, "connect_to": ("*.test=127.0.0.1:80",)}
-    async with prepared(options_for(data, seeds, settings=first, max_pages=7), data):
+    async with prepared(options_for(data, seeds, settings=first, limits={"max_pages": 7}), data):
         pass
     again = options_for(data, None, resume=True, settings={"max_depth": 5})
     async with prepared(again, data) as (settings, _):
@@ -129,19 +138,160 @@ async def test_seeds_given_on_resume_are_added(data: DataDir, seeds: Path, tmp_p
 
 async def test_limits_given_on_resume_count_from_there(data: DataDir, seeds: Path) -> None:
     limits = {"max_pages": 5, "max_pages_per_domain": 2}
-    async with prepared(options_for(data, seeds, **limits), data) as (settings, backend):
+    async with prepared(options_for(data, seeds, limits=limits), data) as (settings, backend):
         assert settings.limits.epoch == 1
-        frontier = await backend.begin(Policy(delay=0, budget=180), await backend.begin_run())
-        await frontier.add([url("http://a.test/"), url("http://b.test/")])
-        leases = await frontier.claim(2)
-        rows = [page_row(lease, lease.urls[0].url) for lease in leases]
-        await frontier.settle(
-            [visited(lease, UrlState.DONE, requests=[row]) for lease, row in zip(leases, rows, strict=True)]
-        )
-    again = options_for(data, None, resume=True, settings={}, max_pages=9)
+        await store_pages(backend, 2)
+    again = options_for(data, None, resume=True, settings={}, limits={"max_pages": 9})
     async with prepared(again, data) as (settings, _):
         assert (settings.limits.max_pages, settings.limits.pages_before) == (9, 2)
         assert (settings.limits.max_pages_per_domain, settings.limits.epoch) == (2, 1)
+
+
+async def test_a_limit_of_pages_ends_with_the_run_that_reaches_it(data: DataDir, seeds: Path) -> None:
+    said: list[str] = []
+    async with prepared(options_for(data, seeds, limits={"max_pages": 5}), data) as (_, backend):
+        await store_pages(backend, 2)
+    plain = options_for(data, None, resume=True, settings={})
+    async with prepared(plain, data, say=said.append) as (settings, backend):
+        assert settings.limits == Limits(max_pages=5), "it was not reached, so the rest still counts"
+        assert said == []
+        await store_pages(backend, 5)
+    async with prepared(plain, data, say=said.append) as (settings, _):
+        assert settings.limits == Limits()
+        assert said == ["an earlier run reached --max-pages; this one continues without it"]
+    async with prepared(plain, data, say=said.append) as (settings, _):
+        assert settings.limits == Limits() and len(said) == 1
+
+
+async def test_a_limit_that_is_lifted_or_replaced_is_not_said_to_be_reached(data: DataDir, seeds: Path) -> None:
+    said: list[str] = []
+    async with prepared(options_for(data, seeds, limits={"max_pages": 2}), data) as (_, backend):
+        await store_pages(backend, 2)
+    again = options_for(data, None, resume=True, settings={}, limits={"max_pages": 3})
+    async with prepared(again, data, say=said.append) as (settings, _):
+        assert (settings.limits.max_pages, settings.limits.pages_before) == (3, 2)
+    lifted = options_for(data, None, resume=True, settings={}, limits={"max_pages": None})
+    async with prepared(lifted, data, say=said.append) as (settings, _):
+        assert settings.limits == Limits()
+    assert said == []
+
+
+async def test_what_is_remembered_can_be_lifted(data: DataDir, seeds: Path) -> None:
+    first = {**EMAIL, "max_depth": 3, "per_ip": 2, "seeds_only": True, "sitemaps": True, "strict_tls": True}
+    first |= {"info_url": "https://a.test/", "connect_to": ("*.test=127.0.0.1:80",), "dns_servers": ("9.9.9.9",)}
+    async with prepared(options_for(data, seeds, settings=first, limits={"max_pages_per_domain": 3}), data):
+        pass
+    lifted = {name: Settings.__dataclass_fields__[name].default for name in first if name != "email"}
+    again = options_for(data, None, resume=True, settings=lifted, limits={"max_pages_per_domain": None})
+    async with prepared(again, data) as (settings, _):
+        assert settings == replace(Settings(**EMAIL), limits=Limits(epoch=2)).with_plan()
+
+
+async def test_the_same_command_starts_a_crawl_and_resumes_it(data: DataDir, seeds: Path) -> None:
+    said: list[str] = []
+    options = options_for(data, seeds, resume=True, limits={"max_pages_per_domain": 3})
+    for _ in range(3):
+        async with prepared(options, data, say=said.append) as (settings, backend):
+            assert len(await backend.catalog.seed_sources()) == 1
+            assert settings.limits.epoch == 1, "the limit per domain counts on"
+    assert said == []
+    assert [path.name for path in data.seeds.iterdir()] == ["0001.txt"]
+    write(seeds, "a.test\nb.test\nc.test\n")
+    async with prepared(options, data, say=said.append) as (_, backend):
+        assert len(await backend.catalog.seed_sources()) == 2, "a file that has changed is loaded"
+    write(seeds, "a.test\nb.test\n")
+    async with prepared(options, data, say=said.append) as (_, backend):
+        assert len(await backend.catalog.seed_sources()) == 2
+
+
+async def test_a_resume_after_a_start_that_was_killed_before_saving_begins_the_crawl(
+    data: DataDir, seeds: Path
+) -> None:
+    data.root.mkdir()
+    backend = SqliteBackend(data.frontier)
+    await backend.open(create=True)
+    await backend.close()
+    with pytest.raises(UsageError, match="holds no crawl to resume"):
+        async with prepared(options_for(data, None, resume=True, settings={}), data):
+            pytest.fail("prepared")
+    async with prepared(options_for(data, seeds, resume=True), data) as (_, backend):
+        assert len(await backend.catalog.seed_sources()) == 1
+
+
+HOUR = 3_600.0
+
+
+@asynccontextmanager
+async def crowded(data: DataDir, seeds: Path) -> AsyncIterator[SqliteBackend]:
+    """A crawl with a horizon of one hour and a delay of 70 s, and 200 pending URLs of one domain: its room is 204."""
+    options = options_for(data, seeds, limits={"max_duration": HOUR})
+    async with prepared(options, data) as (settings, backend):
+        frontier = await backend.begin(policy_of(settings), None)
+        await frontier.add([url(f"http://a.test/{number}", depth=1) for number in range(200)])
+        yield backend
+
+
+async def pending(backend: SqliteBackend) -> int:
+    return (await backend.reader.counts()).urls_pending
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"limits": {"max_duration": 10.0}},
+    {"limits": {"max_pages_per_domain": 1}},
+    {"limits": {"max_pages": 1}},
+    {"settings": {"delay": 3_600.0}},
+    {"settings": {"max_depth": 0}},
+    {"settings": {"seeds_only": True}},
+    {"settings": {"max_links": 0}},
+    {"settings": {"horizon": None}},
+    {"settings": {"horizon": 2 * HOUR}},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+async def test_no_option_but_the_horizon_drops_pending_urls(
+    data: DataDir, seeds: Path, changes: dict[str, Any]
+) -> None:
+    async with crowded(data, seeds):
+        pass
+    options = options_for(data, None, **{"resume": True, "settings": {}, **changes})
+    async with prepared(options, data) as (settings, backend):
+        assert settings.planned_seconds >= HOUR
+        frontier = await backend.begin(policy_of(settings), None)
+        await frontier.add([url(f"http://a.test/new/{number}", depth=9) for number in range(50)])
+        assert await pending(backend) >= 200
+        assert (await backend.reader.counts()).evicted == 0
+
+
+async def test_a_shorter_horizon_asks_before_it_drops_urls(data: DataDir, seeds: Path) -> None:
+    async with crowded(data, seeds):
+        pass
+    said: list[str] = []
+    shorter = options_for(data, None, resume=True, settings={"horizon": 600.0, "max_depth": 5})
+    with pytest.raises(UsageError, match=r"--horizon 10m is shorter than the 1h .* drop 136 of 200 pending .* --yes"):
+        async with prepared(shorter, data, say=said.append):
+            pytest.fail("prepared")
+    async with prepared(options_for(data, None, resume=True, settings={}), data) as (settings, backend):
+        assert await pending(backend) == 200
+        assert settings.max_depth is None and settings.horizon is None, "a refused command changes nothing"
+    async with prepared(replace(shorter, yes=True), data, say=said.append) as (settings, backend):
+        assert said == ["--horizon 10m instead of 1h: 136 pending URLs dropped"]
+        assert await pending(backend) == 64
+        assert (await backend.reader.counts()).evicted == 136
+        assert (settings.planned_seconds, settings.max_depth) == (600.0, 5)
+    async with prepared(shorter, data, say=said.append) as (settings, backend):
+        assert await pending(backend) == 64 and len(said) == 1, "the same command can be repeated"
+    async with prepared(options_for(data, None, resume=True, settings={"horizon": None}), data) as (settings, _):
+        assert settings.planned_seconds == HOUR, "the time limit that is left grows the horizon again"
+
+
+async def test_a_shorter_horizon_that_drops_nothing_does_not_ask(data: DataDir, seeds: Path) -> None:
+    async with crowded(data, seeds):
+        pass
+    options = options_for(data, None, resume=True, settings={"horizon": 3_590.0})
+    async with prepared(options, data) as (settings, backend):
+        assert settings.planned_seconds == 3_590.0
+        assert await pending(backend) == 200
 
 
 async def test_exclusions_are_remembered_and_can_be_added(data: DataDir, seeds: Path, tmp_path: Path) -> None:
@@ -193,8 +343,9 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"seeds": "nowhere.txt"}, "there is no seed file nowhere.txt"),
     ({"seeds": "."}, "the seed file . is not a regular file; to read seeds from a pipe, use 'rove crawl -'"),
     ({"exclude": Path("nowhere.txt")}, "there is no exclusion file nowhere.txt"),
-    ({"resume": True}, "holds no crawl to resume"),
-    ({"resume": True, "seeds": None}, "holds no crawl to resume"),
+    ({"resume": True, "settings": {}}, "--email is missing"),
+    ({"resume": True, "settings": {**EMAIL, "delay": 1.0}}, "--allow-short-delay"),
+    ({"resume": True, "seeds": None}, "holds no crawl to resume; to start one, add a seed file and --email"),
 ]
 
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from rove.frontier.capacity import MEMORY_SECONDS, FullDomains, Raised, Trimmed, added
+from rove.frontier.capacity import MEMORY_SECONDS, FullDomains, Raised, Trimmed, added, count_trimmed
 from rove.model.urls import NewUrl
 from rove.policy.budget import DomainBudget
 
@@ -31,8 +33,27 @@ def new_url(fingerprint: int, depth: int, *, domain: int = 1, penalty: int = 0) 
 
 
 def test_only_domains_over_their_budget_are_returned(domains: FullDomains) -> None:
-    raised = [Raised(1, ROOM, 0, 0), Raised(2, ROOM + 3, 0, 0), Raised(3, ROOM, 2_000, 0), Raised(4, ROOM, 0, 500)]
+    raised = [
+        *(Raised(1, ROOM, ROOM, 0, 0), Raised(2, ROOM + 3, ROOM, 0, 0)),
+        *(Raised(3, ROOM, ROOM, 2_000, 0), Raised(4, ROOM, ROOM, 0, 500)),
+    ]
     assert domains.excess(raised) == {2: 3, 3: ROOM // 2, 4: ROOM // 2}
+
+
+@pytest.mark.parametrize(("added", "excess"), [(1, 1), (7, 7), (ROOM // 2, ROOM // 2), (ROOM, ROOM // 2)])
+def test_an_add_never_makes_the_urls_of_a_domain_fewer(domains: FullDomains, added: int, excess: int) -> None:
+    """The room has halved because of a Crawl-delay, but the URLs were accepted before."""
+    assert domains.excess([Raised(1, ROOM, added, 2_000, 0)]) == {1: excess}
+
+
+def test_beyond_the_budget_is_everything_that_has_no_room(domains: FullDomains) -> None:
+    assert domains.beyond([(1, ROOM, 0, 0), (2, ROOM + 9, 0, 0), (3, ROOM, 2_000, 0)]) == {2: 9, 3: ROOM // 2}
+
+
+def test_urls_that_had_been_pending_are_counted_as_evicted() -> None:
+    changes: Counter[str] = Counter()
+    count_trimmed([Trimmed(1, 2, 1, True), Trimmed(1, 3, 1, False), Trimmed(1, 4, 1, False)], changes)
+    assert changes == {"urls.pending": -3, "not_accepted.budget": 3, "evicted": 2}
 
 
 def test_urls_that_are_no_better_are_dropped_for_a_while(domains: FullDomains, time: Time) -> None:

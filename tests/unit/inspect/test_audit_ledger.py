@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from rove.frontier.contract import Exclusion
+from rove.frontier.retries import Retry
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding
 from rove.model.ledger import RequestKind, RequestRow
+from rove.policy.retry_filter import RetryFilter
 from rove.urls.canonical import canonical
 from rove.urls.domain import domain_of
 from rove.urls.fingerprint import fingerprint_bytes
@@ -26,6 +28,7 @@ class Ledger:
     def __init__(self) -> None:
         self.rows: list[RequestRow] = []
         self.texts: dict[int, bytes] = {}
+        self.retries: list[Retry] = []
         self._visits = 0
 
     def visit(
@@ -73,7 +76,7 @@ class Ledger:
         return asyncio.run(self._audit(exclusions))
 
     async def _audit(self, exclusions: Sequence[Exclusion]) -> AuditReport:
-        auditor = Auditor(exclusions, self.robots_text, self.visits)
+        auditor = Auditor(exclusions, self.robots_text, self.visits, self.retries)
         async for row in self.ledger():
             await auditor.take(row)
         return auditor.report()
@@ -134,6 +137,26 @@ def exclusion(pattern: str, at: float, lifted: float | None = None) -> Exclusion
         reason="asked for",
         lifted_at=None if lifted is None else T0 + round(lifted * 1000),
     )
+
+
+def retry(at: float, *, ended: float | None = None, delay: float = 70.0, **filter: Any) -> Retry:
+    """Return a retry that began `at` seconds after T0."""
+    return Retry(
+        id=1,
+        at=T0 + round(at * 1000),
+        ended=T0 + round((at if ended is None else ended) * 1000),
+        wall=0.0,
+        who="me",
+        urls=1,
+        delay=delay,
+        filter=RetryFilter(**filter),
+    )
+
+
+def _host(url: str) -> str:
+    parsed = canonical(url)
+    assert parsed is not None
+    return parsed.host
 
 
 def polite() -> Ledger:

@@ -147,10 +147,13 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     async def exclusion_history() -> list[Exclusion]:
         return [exclusion("c.test", 0)]
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         assert data_dir == Path("here")
-        catalog = SimpleNamespace(exclusion_history=exclusion_history)
+        catalog = SimpleNamespace(exclusion_history=exclusion_history, retries=retries)
         yield SimpleNamespace(reader=ledger, catalog=catalog)
 
     # By its name in sys.modules, because in the package the command may hide its module.

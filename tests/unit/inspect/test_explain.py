@@ -294,7 +294,7 @@ def test_the_parts_come_in_their_order() -> None:
     names = [line[:14].strip() for line in as_lines(explained())[2:]]
     assert [name for name in names if name] == [
         *("url", "domain", "excluded", "scope", "robots.txt"),
-        *("delay", "next visit", "state", "history"),
+        *("delay", "next visit", "site", "state", "history"),
     ]
 
 
@@ -620,7 +620,7 @@ def test_a_domain_that_is_known_only_for_its_robots_txt_is_out_of_scope() -> Non
 
 async def test_all_facts_are_read() -> None:
     facts = await facts_from(Reader())
-    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]))
+    assert facts == replace(FACTS, exclusions=[EXCLUSION], history=replace(UrlHistory(), newest=[]), retries=[])
     other = await facts_from(Reader(), "https://b.test/")
     assert (other.record, other.domain, other.origin) == (None, None, None)
 
@@ -677,12 +677,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
     async def exclusion_history() -> list[Exclusion]:
         return []
 
+    async def retries() -> list[object]:
+        return []
+
     @asynccontextmanager
     async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
-            catalog=SimpleNamespace(exclusion_history=exclusion_history),
+            catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
             data=SimpleNamespace(in_use=lambda: False),
         )
 
@@ -725,3 +728,20 @@ def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) ->
     assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
     web = url_given("http://a.test:8080/")
     assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (UrlVerdict.ACCEPTED)
+
+
+@pytest.mark.parametrize(
+    ("requests", "answers", "errors", "expected"),
+    [
+        (0, 0, {}, "never requested"),
+        (1, 1, {}, "requested once, always answered"),
+        (7, 0, {"connect": 2, "dns": 5}, "requested 7 times, no answer (dns 5, connect 2)"),
+        (7, 6, {"dns": 1}, "requested 7 times, answered 6 times (dns 1)"),
+    ],
+)
+def test_whether_the_site_answers(requests: int, answers: int, errors: dict[str, int], expected: str) -> None:
+    history = UrlHistory(domain_requests=requests, domain_answers=answers, domain_errors=errors)
+    explanation = explained(history=history)
+    assert f"site          {expected}" in as_lines(explanation)
+    record = as_json(explanation)
+    assert (record["domain_requests"], record["domain_answers"], record["domain_errors"]) == (requests, answers, errors)

@@ -189,33 +189,6 @@ async def test_a_url_with_a_scheme_is_not_replaced_by_another(world: World) -> N
     assert await other_spellings(reader, "https://www.a.test/", None) == ["http://a.test/"]
 
 
-async def test_following_finds_every_page_once_whatever_the_order(world: World) -> None:
-    await world.open(*(f"http://{name}.test/" for name in "abcd"))
-    leases = sorted(await world.frontier.claim(4), key=lambda lease: lease.token)
-    reader = world.harness.reader()
-
-    async def settle(number: int) -> str:
-        lease = leases[number]
-        page = lease.urls[0].url
-        rows = [page_row(lease, page).replace(kind=RequestKind.ROBOTS), page_row(lease, page, 1)]
-        await world.frontier.settle([visited(lease, UrlState.DONE, requests=rows)])
-        return page
-
-    await settle(1)
-    follower = Follower(reader)
-    of_one = Follower(reader, domain=leases[3].domain)
-    await follower.begin()
-    await of_one.begin()
-    assert await follower.new_pages() == []
-    third, first = await settle(2), await settle(0)
-    assert {row.url for row in await follower.new_pages()} == {third, first}, "the first began before the second ended"
-    assert await follower.new_pages() == []
-    last = await settle(3)
-    assert [row.url for row in await follower.new_pages()] == [last]
-    assert [row.url for row in await of_one.new_pages()] == [last]
-    assert await follower.new_pages() == await of_one.new_pages() == []
-
-
 async def test_pages_that_were_shown_are_not_new(world: World) -> None:
     await world.open("http://a.test/")
     follower = Follower(world.harness.reader())

@@ -358,8 +358,8 @@ async def test_of_many_copies_the_last_are_listed() -> None:
     assert len(totals.copies) == MOST_COPIES
     assert totals.copies[-1].first == rows[-1].started
     assert totals.copies_left_out == 5
-    assert "5 older copies are left out" in await text_of(Reader(rows))
-    assert "5 older copies are left out" in await html_of(Reader(rows))
+    assert "5 older copies left out" in await text_of(Reader(rows))
+    assert "5 older copies left out" in await html_of(Reader(rows))
 
 
 async def test_the_objects_for_programs() -> None:

@@ -2,7 +2,7 @@
 
 -- fragment: tables
 -- The same as TABLES in tables.py; a test compares them.
-domain, url, origin, request, content, robots_text, exclusion, seed_source, run, process, counter
+domain, url, origin, request, content, robots_text, exclusion, seed_source, retry, run, process, counter
 
 
 -- SQLite: what the source is.
@@ -13,13 +13,16 @@ SELECT value FROM meta WHERE key = 'settings';
 -- name: counters
 SELECT name, value FROM counter ORDER BY name;
 
--- The next four change when the crawl goes on, like the settings and the counters. All are cheap to read.
+-- The next five change when the crawl goes on, like the settings and the counters. All are cheap to read.
 
 -- name: exclusion_state
 SELECT count(*), count(lifted_at) FROM exclusion;
 
 -- name: seed_source_state
 SELECT * FROM seed_source ORDER BY id;
+
+-- name: retry_state
+SELECT count(*), coalesce(sum(urls), 0) FROM retry;
 
 -- name: run_state
 SELECT count(*) FROM run;
@@ -64,6 +67,9 @@ FROM exclusion WHERE id > :key0 ORDER BY id LIMIT :limit;
 
 -- name: slice_seed_source
 SELECT id AS key0, *, :machine AS machine FROM seed_source WHERE id > :key0 ORDER BY id LIMIT :limit;
+
+-- name: slice_retry
+SELECT id AS key0, *, at + :shift AS at, ended + :shift AS ended FROM retry WHERE id > :key0 ORDER BY id LIMIT :limit;
 
 -- name: slice_run
 SELECT id AS key0, *, started + :shift AS started FROM run WHERE id > :key0 ORDER BY id LIMIT :limit;
@@ -111,6 +117,9 @@ SELECT count(*) AS "exclusions" FROM exclusion;
 -- name: count_seed_source
 SELECT count(*) AS "seed files" FROM seed_source;
 
+-- name: count_retry
+SELECT count(*) AS "retries" FROM retry;
+
 -- name: count_run
 SELECT count(*) AS "runs" FROM run;
 
@@ -129,8 +138,8 @@ SELECT pg_advisory_xact_lock(hashtextextended(:name::text, 0));
 -- name: holds_rows
 SELECT EXISTS (SELECT FROM domain) OR EXISTS (SELECT FROM url) OR EXISTS (SELECT FROM origin)
     OR EXISTS (SELECT FROM request) OR EXISTS (SELECT FROM content) OR EXISTS (SELECT FROM robots_text)
-    OR EXISTS (SELECT FROM exclusion) OR EXISTS (SELECT FROM seed_source) OR EXISTS (SELECT FROM run)
-    OR EXISTS (SELECT FROM process) OR EXISTS (SELECT FROM counter);
+    OR EXISTS (SELECT FROM exclusion) OR EXISTS (SELECT FROM seed_source) OR EXISTS (SELECT FROM retry)
+    OR EXISTS (SELECT FROM run) OR EXISTS (SELECT FROM process) OR EXISTS (SELECT FROM counter);
 
 -- name: clear
 TRUNCATE {tables};
@@ -158,6 +167,7 @@ SELECT setval('visit_number', nullif(:visits::bigint, 0)), setval('add_number', 
     setval(pg_get_serial_sequence('run', 'id'), (SELECT max(id) FROM run)),
     setval(pg_get_serial_sequence('process', 'id'), (SELECT max(id) FROM process)),
     setval(pg_get_serial_sequence('seed_source', 'id'), (SELECT max(id) FROM seed_source)),
+    setval(pg_get_serial_sequence('retry', 'id'), (SELECT max(id) FROM retry)),
     setval(pg_get_serial_sequence('exclusion', 'id'), (SELECT max(id) FROM exclusion));
 
 -- name: analyze

@@ -21,7 +21,7 @@ from rove.frontier.sanitize import storable
 from rove.frontier.sqlite.database import SqliteDatabase
 
 QUERIES = load_queries("move")
-_STATE = ("settings", "counters", "exclusion_state", "seed_source_state", "run_state", "process_state")
+_STATE = ("settings", "counters", "exclusion_state", "seed_source_state", "retry_state", "run_state", "process_state")
 
 
 @dataclass(frozen=True, slots=True)

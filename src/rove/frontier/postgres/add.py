@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import asyncpg
 
-from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
+from rove.frontier.capacity import (
+    DOMAINS_PER_SLICE,
+    FIRST_DOMAIN,
+    FullDomains,
+    Raised,
+    Trimmed,
+    added,
+    count_trimmed,
+)
 from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
 from rove.frontier.counters import count_wanted_again
 from rove.frontier.postgres.arrays import columns_of
@@ -39,10 +47,12 @@ class PostgresAdding:
         self._wary = 0
         """The number of following adds that expect conflicts."""
 
-    async def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
+    async def add(
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+    ) -> Added:
         """Insert the unseen URLs."""
         urls, dropped = self._full.sift(urls, exempt)
-        work = partial(self._add, urls, len(dropped), only_known_domains, exempt)
+        work = partial(self._add, urls, len(dropped), only_known_domains, exempt, as_seeds)
         try:
             query = "insert_urls_beside" if self._wary else "insert_urls"
             self._wary = max(0, self._wary - 1)
@@ -52,6 +62,31 @@ class PostgresAdding:
             unseen, trimmed = await self._database.transaction("add", partial(work, "insert_urls_beside"))
         self._full.note(trimmed)
         return added(unseen, dropped, trimmed)
+
+    async def excess(self) -> int:
+        """Count the URLs that exceed the budgets of their domains."""
+        return await self._slice_by_slice(_count_worst)
+
+    async def drop_excess(self) -> int:
+        """Delete the URLs that exceed the budgets of their domains."""
+        return await self._slice_by_slice(_drop_worst)
+
+    async def _slice_by_slice(self, work: Callable[[Session, Mapping[int, int]], Awaitable[int]]) -> int:
+        """Lock all domains that are over their budget, in slices; sum what `work` returns for each slice."""
+
+        async def one_slice(after: int, session: Session) -> tuple[int | None, int]:
+            rows = await session.fetch(
+                "lock_crowded", after=after, least=self._full.least_room, limit=DOMAINS_PER_SLICE
+            )
+            excess = self._full.beyond(rows)
+            return (rows[-1][0] if rows else None), await work(session, excess) if excess else 0
+
+        total = 0
+        last: int | None = FIRST_DOMAIN
+        while last is not None:
+            last, count = await self._database.transaction("trim", partial(one_slice, last))
+            total += count
+        return total
 
     async def want_robots(self, urls: Sequence[NewUrl]) -> None:
         """Make robots.txt files pending that other origins wait for."""
@@ -79,6 +114,7 @@ class PostgresAdding:
         dropped: int,
         only_known_domains: bool,
         exempt: Collection[int],
+        as_seeds: bool,
         query: str,
         session: Session,
     ) -> tuple[int, list[Trimmed]]:
@@ -91,10 +127,10 @@ class PostgresAdding:
             within = [url for url in urls if url.domain in known]
             changes[f"not_accepted.{NotAccepted.OUT_OF_SCOPE}"] += len(urls) - len(within)
             urls = within
-        unseen = await _insert_urls(session, query, urls) if urls else {}
+        unseen = await _insert_urls(session, query, urls, as_seeds) if urls else {}
         if unseen:
             excess = self._full.excess(await self._raise_pending(session, unseen, names, changes))
-            trimmed = await _trim(session, excess, exempt, changes) if excess else []
+            trimmed = await trim(session, excess, changes, exempt=exempt) if excess else []
         await add_counters(session, changes)
         return sum(unseen.values()), trimmed
 
@@ -116,7 +152,7 @@ class PostgresAdding:
             pending == unseen[id] and not excluded for id, pending, _, excluded, _, _ in rows
         )
         return [
-            Raised(id, pending, crawl_delay, repeats)
+            Raised(id, pending, unseen[id], crawl_delay, repeats)
             for id, pending, _, _, crawl_delay, repeats in rows
             if pending > self._full.least_room
         ]
@@ -152,8 +188,22 @@ async def _rewant_robots(session: Session, settled: Sequence[tuple[int, int]]) -
     return await session.batch("rewant_robots", columns, settled, priority=WANTED_ROBOTS, urls_per_add=URLS_PER_ADD)
 
 
-async def _trim(
-    session: Session, excess: Mapping[int, int], exempt: Collection[int], changes: Counter[str]
+async def _count_worst(session: Session, excess: Mapping[int, int]) -> int:
+    count: int = await session.value(
+        "count_worst", domains=list(excess), excess=list(excess.values()), exempt=[], retried=RETRIED
+    )
+    return count
+
+
+async def _drop_worst(session: Session, excess: Mapping[int, int]) -> int:
+    changes: Counter[str] = Counter()
+    trimmed = await trim(session, excess, changes)
+    await add_counters(session, changes)
+    return len(trimmed)
+
+
+async def trim(
+    session: Session, excess: Mapping[int, int], changes: Counter[str], *, exempt: Collection[int] = ()
 ) -> list[Trimmed]:
     """Delete the worst URLs of domains that are over their budget and locked."""
     rows = await session.fetch(
@@ -166,12 +216,12 @@ async def _trim(
     woken_for_nothing = [domain for domain, only_retries in lowered if only_retries]
     if woken_for_nothing:
         await reschedule(session, woken_for_nothing)
-    changes["urls.pending"] -= len(rows)
-    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-    return [Trimmed(*row) for row in rows]
+    trimmed = [Trimmed(*row) for row in rows]
+    count_trimmed(trimmed, changes)
+    return trimmed
 
 
-async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> dict[int, int]:
+async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl], as_seeds: bool) -> dict[int, int]:
     """Insert the unknown URLs; return their number by domain."""
     domains, _, fingerprints, texts, depths, hops, assume_https, sitemaps_of, penalties = columns_of(urls)
     try:
@@ -187,6 +237,7 @@ async def _insert_urls(session: Session, query: str, urls: Sequence[NewUrl]) -> 
             penalties=_unless_empty(penalties),
             retried=RETRIED,
             urls_per_add=URLS_PER_ADD,
+            as_seeds=as_seeds,
         )
     except asyncpg.UniqueViolationError as error:
         raise Overtaken from error

@@ -69,7 +69,7 @@ class PostgresBackend:
         return run
 
     async def begin(self, policy: Policy, run: int | None) -> PostgresFrontier:
-        assert self.machine, "a process that crawls has a data directory"
+        assert self.machine or run is None, "a process that crawls has a data directory"
         frontier = PostgresFrontier(self._database, policy, self.machine)
         await frontier.begin(run)
         return frontier

@@ -5,12 +5,24 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from rove.frontier.contract import Exclusion, SeedSource
+from rove.frontier.contract import Exclusion
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
-from rove.frontier.rows.records import exclusion, instruction_meta, instructions, seed_progress, seed_source
+from rove.frontier.retries import Retry
+from rove.frontier.rows.records import (
+    exclusion,
+    instruction_meta,
+    instructions,
+    retry_record,
+    retry_values,
+    seed_progress,
+    seed_source,
+)
+from rove.frontier.seed_source import SeedSource
 from rove.model.instructions import Instruction, InstructionKind, Instructions
+from rove.policy.retry_filter import RetryFilter
 
 GONE_AFTER_SECONDS = 60
 """A node that has been silent for this long no longer loads its seeds."""
@@ -73,6 +85,20 @@ class PostgresCatalog:
             return [row[0] for row in rows]
 
         return await self._database.transaction("change exclusions", work)
+
+    async def begin_retry(self, filter: RetryFilter, *, who: str, delay: float) -> int:
+        values = retry_values(filter, who=who, delay=delay)
+        id: int = await self._database.value("begin_retry", wall=time.time(), **values)
+        return id
+
+    async def retries(self) -> list[Retry]:
+        return [retry_record(row) for row in await self._database.fetch("retries")]
+
+    async def add_seed_source(self, source: SeedSource) -> SeedSource:
+        id: int = await self._database.value(
+            "add_seed_source", machine=self._machine(), path=source.path, name=source.name
+        )
+        return replace(source, id=id)
 
     async def seed_sources(self) -> list[SeedSource]:
         rows = await self._database.fetch(

@@ -43,11 +43,13 @@ class PostgresClaiming:
         fresh_bound = self.fresh_floor.for_claim() if self._turns.takes_turn() else None
         started = time.perf_counter()
         try:
-            fresh, others, urls = await self._database.transaction(
+            limit, fresh, others, urls = await self._database.transaction(
                 "claim", partial(self._claim, limit, process, bound, fresh_bound), again=False
             )
         except WasLost:
             return []  # the caller may have visits to settle first
+        if limit <= 0:
+            return []
         seconds = time.perf_counter() - started
         if fresh_bound is not None:
             self.fresh_floor.claimed(fresh_bound, seconds, *_due_times(fresh), limit)
@@ -65,14 +67,29 @@ class PostgresClaiming:
 
     async def _claim(
         self, limit: int, process: int, bound: int, fresh_bound: int | None, session: Session
-    ) -> tuple[list[LeasedDomain], list[LeasedDomain], Urls]:
-        """Lease domains; return those that were never leased before, the others, and the first URLs of all."""
+    ) -> tuple[int, list[LeasedDomain], list[LeasedDomain], Urls]:
+        """Lease domains.
+
+        Return how many were wanted within the page limit, those that were never leased before, the others, and the
+        first URLs of all.
+        """
         fresh, others = [], []
+        if self._policy.page_limit is not None:
+            limit = min(limit, await self._pages_left(session, self._policy.page_limit))
+            if limit <= 0:
+                return limit, [], [], {}
         if fresh_bound is not None:
             fresh = await self._lease("lease_fresh", session, fresh_bound, limit, process)
         if len(fresh) < limit:
             others = await self._lease("lease", session, bound, limit - len(fresh), process)
-        return fresh, others, await self._urls_of(session, [*fresh, *others])
+        return limit, fresh, others, await self._urls_of(session, [*fresh, *others])
+
+    async def _pages_left(self, session: Session, page_limit: int) -> int:
+        """Return how many leases may be given out: each may bring a page."""
+        # One claim after the other, so that each sees the leases of those before.
+        await session.fetch("advisory_lock", name=f"rove pages {self._database.schema}")
+        taken: int = await session.value("pages_and_leases")
+        return page_limit - taken
 
     async def _lease(self, query: str, session: Session, bound: int, limit: int, process: int) -> list[LeasedDomain]:
         rows = await session.fetch(

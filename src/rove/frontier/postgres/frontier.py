@@ -25,11 +25,14 @@ from rove.frontier.postgres.counters import add_counters
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.origins import put_origins
 from rove.frontier.postgres.reader import PostgresTables
+from rove.frontier.postgres.retry import mark_seeds, retry_urls
 from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
+from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
@@ -66,6 +69,7 @@ class PostgresFrontier:
         self.reopen = self._bulk.reopen
         reader = CrawlReader(PostgresTables(database))
         self.origins = reader.origins
+        self.known_urls = reader.known_urls
         self.counts = reader.counts
         self.process = 0
 
@@ -102,12 +106,23 @@ class PostgresFrontier:
         return await self._database.transaction("settle", partial(self._settling.settle, visits, self.process))
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+        as_seeds: bool = False,
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
             return Added()
-        return await self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
+        return await self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt, as_seeds=as_seeds)
+
+    async def excess(self) -> int:
+        return await self._adding.excess()
+
+    async def drop_excess(self) -> int:
+        return await self._adding.drop_excess()
 
     async def want_robots(self, urls: Sequence[NewUrl]) -> None:
         if urls:
@@ -136,6 +151,17 @@ class PostgresFrontier:
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.transaction("include", partial(include, sorted(domains)))
+
+    async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
+        if not keys:
+            return 0
+        return await self._database.transaction("mark seeds", partial(mark_seeds, keys))
+
+    async def retry(self, urls: Sequence[KnownUrl], retry: int) -> int:
+        if not urls:
+            return 0
+        limits = {"delay": self._policy.delay_ms, **self._clock.limits()}
+        return await self._database.transaction("retry", partial(retry_urls, urls, retry, limits))
 
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
@@ -185,6 +211,9 @@ class PostgresFrontier:
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        return self._database.timings.take_recent()
 
     @property
     def outages(self) -> int:

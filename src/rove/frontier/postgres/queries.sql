@@ -44,6 +44,15 @@ LEFT JOIN LATERAL (
 -- fragment: url_columns
 fingerprint, url, depth, hops, attempts, assume_https, priority, position, sitemap_of, is_robots
 
+-- fragment: troubled
+-- The condition of the index url_troubled, word for word.
+(state = 3 OR state = 0 AND priority >= 1048576)
+
+-- fragment: known_url
+-- `domain` is d, `url` is u.
+u.domain, u.fingerprint, u.url, u.state, u.reason, u.attempts, u.assume_https, u.seed,
+    u.state = 0 AND u.priority >= 1048576, coalesce(d.stored, 0)
+
 -- fragment: request_rows
 SELECT {request_columns}, machine FROM request
 
@@ -155,12 +164,15 @@ WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.state;
 
 -- name: defer_urls
+-- Without a reason the last one stays.
 UPDATE url AS u SET
     priority = e.priority,
     position = (SELECT {now}) + e.wait,
-    attempts = e.attempts
-FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[], :attempts::integer[])
-    AS e (domain, fingerprint, priority, wait, attempts)
+    attempts = e.attempts,
+    reason   = CASE WHEN e.reason = '' THEN u.reason ELSE e.reason END
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :priorities::integer[], :waits::bigint[],
+    :attempts::integer[], :reasons::text[])
+    AS e (domain, fingerprint, priority, wait, attempts, reason)
 WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 0;
 
 -- name: close_leases
@@ -185,6 +197,7 @@ UPDATE domain AS d SET
     unsettled   = 0,
     pages       = {pages_in_epoch},
     pages_epoch = :epoch::integer,
+    stored      = d.stored + e.pages,
     capped      = coalesce({pages_in_epoch} >= :cap::integer, false),
     failing     = coalesce(e.priority = :held::integer OR e.failures >= :leaving::integer
         OR d.crawl_delay > :alone::bigint, false),
@@ -219,7 +232,7 @@ INSERT INTO request ({request_columns}, machine)
 SELECT *, :machine::integer
 FROM unnest({request_arrays})
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive
@@ -244,11 +257,11 @@ JOIN request AS r ON r.visit = c.visit AND r.content_hash = c.hash AND r.kind = 
 WITH first AS MATERIALIZED (
     SELECT nextval('add_number') * :urls_per_add::bigint AS position
 ), inserted AS (
-    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, assume_https, sitemap_of)
+    INSERT INTO url (domain, fingerprint, url, priority, position, depth, hops, assume_https, sitemap_of, seed)
     SELECT DISTINCT ON (e.domain, e.fingerprint)
         e.domain, e.fingerprint, e.url, least(e.depth + coalesce(e.penalty, 0), :retried::integer - 1),
         first.position + e.number, e.depth, coalesce(e.hops, 0), coalesce(e.assume_https, false),
-        coalesce(e.sitemap_of, '')
+        coalesce(e.sitemap_of, ''), CASE WHEN :as_seeds::boolean THEN first.position + e.number END
     FROM unnest(:domains::bigint[], :fingerprints::bigint[], :urls::text[], :depths::integer[], :hops::integer[],
         :assume_https::boolean[], :sitemaps_of::text[], :penalties::integer[])
         WITH ORDINALITY AS e (domain, fingerprint, url, depth, hops, assume_https, sitemap_of, penalty, number)
@@ -294,12 +307,9 @@ ON CONFLICT (id) DO UPDATE SET
         ELSE least(d.ready_at, greatest(excluded.ready_at, d.not_before)) END
 RETURNING d.id, d.pending, d.xmax = 0 AS is_new, d.excluded, d.crawl_delay, d.repeats;
 
--- name: trim
--- Deletes the worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0,
--- which is never trimmed: there may be any number of them. The domains are locked, so no other transaction changes or
--- deletes their URLs, and URLs that another add has inserted are neither visible nor counted yet. An add that inserts
--- one of these URLs again waits for our commit at worst, and holds no domain while it waits. xmin is ours if this add
--- inserted the URL.
+-- fragment: worst_urls
+-- The worst URLs of domains that are over their budget, from the end of their order. Seeds have priority 0, which is
+-- never trimmed: there may be any number of them.
 WITH worst AS MATERIALIZED (
     SELECT e.domain, u.fingerprint
     FROM unnest(:domains::bigint[], :excess::integer[]) AS e (domain, excess)
@@ -311,9 +321,29 @@ WITH worst AS MATERIALIZED (
         LIMIT e.excess
     ) AS u
 )
+
+-- name: trim
+-- The domains are locked, so no other transaction changes or deletes their URLs, and URLs that another add has inserted
+-- are neither visible nor counted yet. An add that inserts one of these URLs again waits for our commit at worst, and
+-- holds no domain while it waits. xmin is ours if this add inserted the URL.
+{worst_urls}
 DELETE FROM url AS u USING worst AS w
 WHERE u.domain = w.domain AND u.fingerprint = w.fingerprint AND u.state + 0 = 0
 RETURNING u.domain, u.fingerprint, u.priority, u.xmin = pg_current_xact_id()::xid;
+
+-- name: count_worst
+-- How many URLs trim would delete.
+{worst_urls}
+SELECT count(*) FROM worst;
+
+-- name: lock_crowded
+-- Locks the domains after an id that may be over their budget, in slices. Reads the whole table once, when a shorter
+-- horizon is given.
+SELECT id, pending, crawl_delay, repeats FROM domain
+WHERE id > :after::bigint AND pending > :least::integer
+ORDER BY id
+LIMIT :limit::bigint
+FOR NO KEY UPDATE;
 
 -- name: lower_pending
 -- Subtracts deleted URLs from domains that are locked. Also returns whether the domain has only retries left and no
@@ -440,6 +470,11 @@ SELECT name, sum(value)::bigint FROM counter GROUP BY name;
 -- name: pages
 SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.done';
 
+-- name: pages_and_leases
+-- Pages stored and leases that have not expired, in one snapshot: a settle turns one into the other.
+SELECT (SELECT coalesce(sum(value), 0)::bigint FROM counter WHERE name = 'urls.done')
+    + (SELECT count(*) FROM domain WHERE owner IS NOT NULL AND ready_at + 0 > (SELECT clock_ms()));
+
 -- name: next_due
 SELECT ready_at - (SELECT clock_ms()) FROM domain
 WHERE ready_at >= :bound::bigint AND NOT failing
@@ -549,6 +584,83 @@ FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerpri
 WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = 2 AND u.reason = 'excluded'
 RETURNING u.domain;
 
+-- name: next_add_number
+SELECT nextval('add_number');
+
+-- name: mark_seeds
+-- URLs that were known before they were given as seeds. They come first from now on, like all seeds, and are never
+-- deleted for lack of room. Their domains are locked.
+UPDATE url AS u SET seed = e.number, depth = 0,
+    priority = CASE WHEN u.priority < :retried::integer THEN 0 ELSE u.priority END
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :numbers::bigint[]) AS e (domain, fingerprint, number)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND num_nonnulls(u.seed) = 0
+RETURNING u.domain;
+
+-- name: seeds_after
+-- All seeds in the order in which they were given, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE u.seed > :seed::bigint ORDER BY u.seed LIMIT :limit::bigint;
+
+-- name: known_urls
+SELECT {known_url} FROM unnest(:domains::bigint[], :fingerprints::bigint[]) AS e (domain, fingerprint)
+JOIN url AS u ON u.domain = e.domain AND u.fingerprint = e.fingerprint
+LEFT JOIN domain AS d ON d.id = u.domain;
+
+-- name: troubled_after
+-- URLs that failed or wait for a retry, after a key, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE {troubled} AND (u.domain, u.fingerprint) > (:domain::bigint, :fingerprint::bigint)
+ORDER BY u.domain, u.fingerprint LIMIT :limit::bigint;
+
+-- name: troubled_of_domain
+-- The same for one domain.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE {troubled} AND u.domain = :domain::bigint AND u.fingerprint > :fingerprint::bigint
+ORDER BY u.domain, u.fingerprint LIMIT :limit::bigint;
+
+-- name: retry_urls
+-- URLs in this state become pending and come first, like seeds. Of pending URLs, only those that wait for a retry
+-- change. Their domains are locked.
+UPDATE url AS u SET state = 0, reason = '', visit = NULL, attempts = 0, priority = 0, position = e.position
+FROM unnest(:domains::bigint[], :fingerprints::bigint[], :positions::bigint[]) AS e (domain, fingerprint, position)
+WHERE u.domain = e.domain AND u.fingerprint = e.fingerprint AND u.state + 0 = :state::integer
+    AND (u.state + 0 <> 0 OR u.priority >= :retried::integer)
+RETURNING u.domain;
+
+-- name: retry_domains
+-- Failed visits of these locked domains no longer count, so the pause that they led to ends. The delay of the operator,
+-- the Crawl-delay and the back-off stay, counted from now. One more, because the clock is truncated.
+WITH {clock}
+UPDATE domain AS d SET
+    pending    = d.pending + e.more,
+    not_before = CASE WHEN d.failures > 0 AND num_nonnulls(d.owner) = 0
+                 THEN least(d.not_before, now + 1 + {full_delay}) ELSE d.not_before END,
+    failures   = 0
+FROM unnest(:domains::bigint[], :more::integer[]) AS e (id, more) CROSS JOIN clock
+WHERE d.id = e.id
+RETURNING d.id, d.pending, d.excluded;
+
+-- name: retry_origins
+-- A robots.txt that could not be fetched is requested again at the next visit. This comes before the domains are locked,
+-- as in put_origins.
+UPDATE origin AS o SET expires_at = least(o.expires_at, (SELECT clock_ms())), failures = 0
+FROM unnest(:domains::bigint[]) AS e (domain)
+WHERE o.domain = e.domain AND o.status = 'unreachable';
+
+-- name: begin_retry
+INSERT INTO retry (at, ended, wall, who, error, status, domain, domain_name, only_seeds, source, delay)
+SELECT now, now, :wall::double precision, :who::text, :error::text, :status::integer, :domain::bigint,
+    :domain_name::text, :only_seeds::boolean, :source::text, :delay::bigint
+FROM {server_clock}
+RETURNING id;
+
+-- name: count_retried
+UPDATE retry SET urls = urls + :urls::bigint, ended = clock_ms() WHERE id = :id::bigint;
+
+-- name: retries
+SELECT id, at, ended, wall, who, urls, delay, error, status, domain, domain_name, only_seeds, source
+FROM retry ORDER BY id;
+
 -- name: add_to_pending
 -- The row is locked.
 UPDATE domain SET pending = pending + :change::integer WHERE id = :domain::bigint RETURNING pending, excluded;
@@ -645,22 +757,23 @@ ON CONFLICT (key) DO UPDATE SET value = (meta.value::bigint + 1)::text;
 
 -- name: seed_sources
 -- The last two columns: whether this node has the copy of the file, and whether the node that has it is gone.
-SELECT s.id, s.path, s.name, s."offset", s.lines, s.good, s.bad, s.finished, s.machine = :machine::integer,
+SELECT s.id, s.path, s.name, s."offset", s.lines, s.good, s.bad, s.unseen, s.retried, s.refused, s.finished,
+    s.machine = :machine::integer,
     s.machine <> :machine::integer AND NOT EXISTS (
         SELECT FROM process AS p
         WHERE p.machine = s.machine AND NOT p.has_left AND p.seen > clock_ms() - :gone_after_ms::bigint)
 FROM seed_source AS s ORDER BY s.id;
 
 -- name: add_seed_source
-INSERT INTO seed_source (machine, path, name) VALUES (:machine::integer, :path::text, :name::text);
+INSERT INTO seed_source (machine, path, name) VALUES (:machine::integer, :path::text, :name::text) RETURNING id;
 
 -- name: update_seed_source
 UPDATE seed_source SET "offset" = :offset::bigint, lines = :lines::bigint, good = :good::bigint, bad = :bad::bigint,
-    finished = :finished::boolean
+    unseen = :unseen::bigint, retried = :retried::bigint, refused = :refused::bigint, finished = :finished::boolean
 WHERE id = :id::integer;
 
 -- name: url_record
-SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
+SELECT domain, fingerprint, url, state, depth, attempts, reason, visit, num_nonnulls(seed) = 1
 FROM url WHERE domain = :domain::bigint AND fingerprint = :fingerprint::bigint;
 
 -- name: requests_of_visit

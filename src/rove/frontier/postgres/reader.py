@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rove.frontier.counters import counts_from
@@ -13,7 +13,8 @@ from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
 from rove.frontier.runs import Participant
-from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
 
 
 class PostgresTables:
@@ -51,6 +52,9 @@ class PostgresTables:
 
     async def origins(self, keys: list[tuple[int, str]]) -> list[Any]:
         return await self._database.batch("origins", ("domains", "origins"), keys)
+
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Any]:
+        return await self._database.batch("known_urls", ("domains", "fingerprints"), keys)
 
     async def known_domains(self, ids: list[int]) -> list[Any]:
         return await self.fetch("known_domains", domains=ids)

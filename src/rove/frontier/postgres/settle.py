@@ -37,7 +37,7 @@ class PostgresSettling:
         late = [visit for visit in visits if is_current.get(visit.lease.token) is False]
         changes: Counter[str] = Counter()
         settled = await settle_urls(session, settled_rows(valid), changes)
-        columns = ("domains", "fingerprints", "priorities", "waits", "attempts")
+        columns = ("domains", "fingerprints", "priorities", "waits", "attempts", "reasons")
         await session.batch("defer_urls", columns, deferred_rows(valid), **self._clock.limits())
         crawl_delays = await self.close_leases(session, closing_rows(valid, settled), changes)
         await self._end_late(session, late)

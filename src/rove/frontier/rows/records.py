@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from rove.frontier.contract import DomainRecord, Exclusion, SeedSource, UrlRecord
+from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant
+from rove.frontier.sanitize import storable
+from rove.frontier.seed_source import SeedSource
 from rove.model.instructions import Instruction, InstructionKind, Instructions, instruction_text, parse_instruction
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
+from rove.policy.retry_filter import RetryFilter
 
-T = TypeVar("T", Exclusion, Participant, SeedSource, UrlRecord)
+T = TypeVar("T", Exclusion, KnownUrl, Participant, SeedSource, UrlRecord)
+_PROGRESS = ("id", "offset", "lines", "good", "bad", "unseen", "retried", "refused", "finished")
 
 
 def url_record(row: Iterable[Any]) -> UrlRecord:
     """Build a URL from a row of url_record."""
-    return _record(UrlRecord, row, state=UrlState)
+    return _record(UrlRecord, row, state=UrlState, is_seed=bool)
 
 
 def domain_record(row: Sequence[Any]) -> DomainRecord:
@@ -66,7 +71,39 @@ def seed_source(row: Iterable[Any]) -> SeedSource:
 
 def seed_progress(source: SeedSource) -> dict[str, Any]:
     """Return the parameters of update_seed_source."""
-    return {name: getattr(source, name) for name in ("id", "offset", "lines", "good", "bad", "finished")}
+    return {name: getattr(source, name) for name in _PROGRESS}
+
+
+def known_url(row: Iterable[Any]) -> KnownUrl:
+    """Build a URL from a row with the columns of the fragment known_url."""
+    return _record(KnownUrl, row, state=UrlState, assume_https=bool, is_waiting=bool)
+
+
+def retry_record(row: Sequence[Any]) -> Retry:
+    """Build a retry from a row of retries."""
+    id, at, ended, wall, who, urls, delay, error, status, domain, domain_name, only_seeds, source = row
+    return Retry(
+        id=id,
+        at=at,
+        ended=ended,
+        wall=wall,
+        who=who,
+        urls=urls,
+        delay=delay / 1000,
+        filter=RetryFilter(
+            error=error,
+            status=status,
+            domain=domain,
+            domain_name=domain_name,
+            only_seeds=bool(only_seeds),
+            source=source,
+        ),
+    )
+
+
+def retry_values(filter: RetryFilter, *, who: str, delay: float) -> dict[str, Any]:
+    """Return the parameters of begin_retry, without the times."""
+    return {**asdict(filter), "source": storable(filter.source), "who": who, "delay": round(delay * 1000)}
 
 
 def _record(kind: type[T], row: Iterable[Any], **convert: Callable[[Any], Any]) -> T:

@@ -102,10 +102,13 @@ def given_up_rows(heads: dict[int, list[PendingUrl]]) -> list[tuple[Any, ...]]:
     return [(domain, urls[0].fingerprint, UrlState.FAILED, reason, None) for domain, urls in heads.items()]
 
 
-def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[int, ...]]:
-    """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts."""
+def deferred_rows(visits: Iterable[VisitResult]) -> list[tuple[Any, ...]]:
+    """Return the rows of defer_urls: domain, fingerprint, priority, milliseconds, attempts, reason."""
     return [
-        (visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED, round(d.seconds * 1000), d.attempts)
+        (
+            *(visit.lease.domain, d.fingerprint, HELD if d.failing else RETRIED),
+            *(round(d.seconds * 1000), d.attempts, storable(d.reason)),
+        )
         for visit in visits
         for d in visit.deferred
     ]

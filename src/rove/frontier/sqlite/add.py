@@ -7,7 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from rove.frontier.capacity import FullDomains, Raised, Trimmed, added
+from rove.frontier.capacity import (
+    DOMAINS_PER_SLICE,
+    FIRST_DOMAIN,
+    FullDomains,
+    Raised,
+    Trimmed,
+    added,
+    count_trimmed,
+)
 from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
 from rove.frontier.counters import count_wanted_again
 from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
@@ -18,6 +26,9 @@ from rove.frontier.sqlite.schedule import reschedule
 from rove.model.urls import NewUrl, NotAccepted, UrlState
 from rove.policy.budget import DomainBudget
 
+NO_ADD = 1 << 62
+"""A position after that of every URL."""
+
 
 class SqliteAdding:
     """Adds URLs for one process."""
@@ -27,7 +38,9 @@ class SqliteAdding:
         self._now = now
         self._full = FullDomains(budget, lambda: now() / 1000)
 
-    def add(self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int]) -> Added:
+    def add(
+        self, urls: Sequence[NewUrl], *, only_known_domains: bool, exempt: Collection[int], as_seeds: bool
+    ) -> Added:
         """Insert the unseen URLs. In the database's thread only."""
         urls, dropped = self._full.sift(urls, exempt)
         changes: Counter[str] = Counter({f"not_accepted.{NotAccepted.BUDGET}": len(dropped)})
@@ -37,12 +50,37 @@ class SqliteAdding:
             first = number * URLS_PER_ADD
             if only_known_domains:
                 urls = _of_known_domains(self._database, urls, changes)
-            unseen = _insert_urls(self._database, urls, first)
+            unseen = _insert_urls(self._database, urls, first, as_seeds=as_seeds)
             raised = self._raise_pending(unseen, urls, now, changes)
-            trimmed = _trim(self._database, self._full.excess(raised), exempt, first, changes)
+            trimmed = trim(self._database, self._full.excess(raised), changes, exempt=exempt, first=first)
             add_counters(self._database, changes)
         self._full.note(trimmed)
         return added(unseen.total(), dropped, trimmed)
+
+    def excess(self) -> int:
+        """Count the URLs that exceed the budgets of their domains. In the database's thread only."""
+        return sum(
+            self._database.execute("count_worst", domain=domain, excess=count, exempt="[]", retried=RETRIED)[0][0]
+            for slice in self._crowded()
+            for domain, count in slice.items()
+        )
+
+    def drop_excess(self) -> int:
+        """Delete the URLs that exceed the budgets of their domains. In the database's thread only."""
+        dropped = 0
+        for slice in self._crowded():
+            changes: Counter[str] = Counter()
+            with self._database.transaction():
+                dropped += len(trim(self._database, slice, changes))
+                add_counters(self._database, changes)
+        return dropped
+
+    def _crowded(self) -> Iterator[dict[int, int]]:
+        """Iterate over slices of the domains that are over their budget, each with the number of URLs to delete."""
+        after, least = FIRST_DOMAIN, self._full.least_room
+        while rows := self._database.execute("crowded_domains", after=after, least=least, limit=DOMAINS_PER_SLICE):
+            after = rows[-1][0]
+            yield self._full.beyond(rows)
 
     def want_robots(self, urls: Sequence[NewUrl]) -> None:
         """Make robots.txt files pending that other origins wait for. In the database's thread only."""
@@ -77,35 +115,36 @@ class SqliteAdding:
         changes["domains.active"] += sum(pending == unseen[id] and not excluded for id, pending, excluded, *_ in known)
         least = self._full.least_room
         return [
-            *(Raised(id, unseen[id], 0, 0) for id in made if unseen[id] > least),
+            *(Raised(id, unseen[id], unseen[id], 0, 0) for id in made if unseen[id] > least),
             *(
-                Raised(id, pending, crawl_delay, repeats)
+                Raised(id, pending, unseen[id], crawl_delay, repeats)
                 for id, pending, _, crawl_delay, repeats, _ in known
                 if pending > least
             ),
         ]
 
 
-def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int) -> Counter[int]:
+def _insert_urls(database: SqliteDatabase, urls: Sequence[NewUrl], first: int, *, as_seeds: bool) -> Counter[int]:
     """Insert the unknown URLs; return their number by domain.
 
     The batch is sorted like the indexes, so that each index page is visited once. Of a URL that occurs twice, the
     shallower one comes first and stays; at equal depth, the earlier one.
     """
     last = database.execute("last_url")[0][0]
-    database.insert("insert_urls", sorted(_url_rows(urls, first)))
+    database.insert("insert_urls", sorted(_url_rows(urls, first, as_seeds=as_seeds)))
     inserted = database.execute("domains_inserted", last=last)[0][0]
     return Counter(msgspec.json.decode(inserted, type=list[int]))
 
 
-def _url_rows(urls: Sequence[NewUrl], first: int) -> Iterator[tuple[int | str, ...]]:
+def _url_rows(urls: Sequence[NewUrl], first: int, *, as_seeds: bool) -> Iterator[tuple[int | str | None, ...]]:
     """Return the values of insert_urls; sorted rows are in the order of key, depth and position."""
     for position, url in enumerate(urls, first):
         domain, _, fingerprint, text, depth, hops, assume_https, sitemap_of, _ = url
         priority = priority_of(url)
         # sqlite3 binds an int faster than a bool.
         https = int(assume_https)
-        yield domain, fingerprint, depth, position, text, priority, hops, https, sitemap_of
+        seed = position if as_seeds else None
+        yield domain, fingerprint, depth, position, text, priority, hops, https, sitemap_of, seed
 
 
 def _make_domains(
@@ -137,10 +176,15 @@ def _want_robots(database: SqliteDatabase, url: NewUrl, position: int, changes: 
     return 1
 
 
-def _trim(
-    database: SqliteDatabase, excess: Mapping[int, int], exempt: Collection[int], first: int, changes: Counter[str]
+def trim(
+    database: SqliteDatabase,
+    excess: Mapping[int, int],
+    changes: Counter[str],
+    *,
+    exempt: Collection[int] = (),
+    first: int = NO_ADD,
 ) -> list[Trimmed]:
-    """Delete the worst URLs of domains that are over their budget."""
+    """Delete the worst URLs of domains that are over their budget. URLs from position `first` on are new."""
     if not excess:
         return []
     exempt_json = msgspec.json.encode(list(exempt)).decode()
@@ -154,9 +198,9 @@ def _trim(
     fewer = Counter(row[0] for row in rows)
     lowered = database.batch("lower_pending", list(fewer.items()), retried=RETRIED)
     reschedule(database, [domain for domain, only_retries in lowered if only_retries])
-    changes["urls.pending"] -= len(rows)
-    changes[f"not_accepted.{NotAccepted.BUDGET}"] += len(rows)
-    return [Trimmed(*row) for row in rows]
+    trimmed = [Trimmed(*row) for row in rows]
+    count_trimmed(trimmed, changes)
+    return trimmed
 
 
 def _of_known_domains(database: SqliteDatabase, urls: Sequence[NewUrl], changes: Counter[str]) -> list[NewUrl]:

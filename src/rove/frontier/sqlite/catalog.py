@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from rove.frontier.contract import Exclusion, SeedSource
-from rove.frontier.rows.records import exclusion, instruction_meta, instructions, seed_progress, seed_source
+from rove.frontier.contract import Exclusion
+from rove.frontier.retries import Retry
+from rove.frontier.rows.records import (
+    exclusion,
+    instruction_meta,
+    instructions,
+    retry_record,
+    retry_values,
+    seed_progress,
+    seed_source,
+)
+from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.model.instructions import Instruction, InstructionKind, Instructions
+from rove.policy.retry_filter import RetryFilter
 
 
 class SqliteCatalog:
@@ -74,6 +86,25 @@ class SqliteCatalog:
             return [row[0] for row in rows]
 
         return await self._database.run(work)
+
+    async def begin_retry(self, filter: RetryFilter, *, who: str, delay: float) -> int:
+        def work() -> int:
+            now = (self._clock or self._database.clock())()
+            values = retry_values(filter, who=who, delay=delay)
+            with self._database.transaction():
+                id: int = self._database.execute("begin_retry", now=now, wall=time.time(), **values)[0][0]
+            return id
+
+        return await self._database.run(work)
+
+    async def retries(self) -> list[Retry]:
+        return [retry_record(row) for row in await self._database.fetch("retries")]
+
+    async def add_seed_source(self, source: SeedSource) -> SeedSource:
+        rows = await self._database.write(
+            lambda: self._database.execute("add_seed_source", path=source.path, name=source.name)
+        )
+        return replace(source, id=rows[0][0])
 
     async def seed_sources(self) -> list[SeedSource]:
         return [seed_source(row) for row in await self._database.fetch("seed_sources")]

@@ -20,7 +20,9 @@ def claim(
     database: SqliteDatabase, limit: int, *, turns: FreshFirst, policy: Policy, process: int, now: int
 ) -> list[Lease]:
     """Lease up to `limit` due domains."""
-    due = _due(database, limit, turns, now)
+    if policy.page_limit is not None:
+        limit = min(limit, _pages_left(database, policy.page_limit, now))
+    due = _due(database, limit, turns, now) if limit > 0 else []
     if not due:
         return []
     last = database.execute("next_number", name="visits", count=len(due))[0][0]
@@ -44,6 +46,13 @@ def claim(
         count_empty_leases(len(empty), changes)
     add_counters(database, changes)
     return [domain.lease(urls[domain.id]) for domain in domains if domain.id in urls]
+
+
+def _pages_left(database: SqliteDatabase, page_limit: int, now: int) -> int:
+    """Return how many leases may be given out: each may bring a page. A lease that has expired brings none."""
+    pages = database.execute("pages")
+    leased: int = database.execute("count_leased", now=now)[0][0]
+    return page_limit - leased - (pages[0][0] if pages else 0)
 
 
 def _due(database: SqliteDatabase, limit: int, turns: FreshFirst, now: int) -> list[Row]:

@@ -12,6 +12,7 @@ import fcntl
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -25,6 +26,7 @@ import msgspec
 from rove.errors import DiskFull, FrontierError, RoveError, UsageError
 from rove.frontier.clock import Anchor, CrawlClock, anchor_for
 from rove.frontier.queries import load_queries
+from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 
@@ -69,6 +71,8 @@ class SqliteDatabase:
         self._file_system = file_system
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frontier")
         self._connection: sqlite3.Connection | None = None
+        self.timings = Timings()
+        """How long statements, commits and waits for the turn to write took."""
         self._turn = -1
         """The file whose lock is the right to write."""
 
@@ -99,6 +103,8 @@ class SqliteDatabase:
     async def close(self) -> None:
         """Close the connection and end the thread."""
         if self._connection is not None:
+            for line in timing_lines("query-total", await self.run(lambda: self.timings.by_name)):
+                log.info("%s", line)
             await self.run(self._connection.close)
             self._connection = None
         if self._turn >= 0:
@@ -111,7 +117,11 @@ class SqliteDatabase:
     def execute(self, query: str, /, **parameters: Any) -> list[Row]:
         """Run a named query and return all its rows."""
         assert self._connection is not None, "the database is not open"
-        return self._connection.execute(QUERIES[query], parameters).fetchall()
+        started = time.perf_counter()
+        try:
+            return self._connection.execute(QUERIES[query], parameters).fetchall()
+        finally:
+            self.timings.add(query, time.perf_counter() - started)
 
     def batch(self, query: str, rows: Sequence[Any], /, **parameters: Any) -> list[Row]:
         """Run a named query over a batch of rows, which it reads as JSON."""
@@ -134,7 +144,8 @@ class SqliteDatabase:
             while start < len(part):
                 count = next(size for size in INSERT_SIZES if size <= len(part) - start)
                 values = list(chain.from_iterable(part[start : start + count]))
-                results += self._connection.execute(_for_rows(query, count), values).fetchall()
+                with self.timings.measured(query):
+                    results += self._connection.execute(_for_rows(query, count), values).fetchall()
                 start += count
         return results
 
@@ -146,7 +157,8 @@ class SqliteDatabase:
 
     @contextmanager
     def _own_turn(self) -> Iterator[None]:
-        fcntl.flock(self._turn, fcntl.LOCK_EX)
+        with self.timings.measured("wait for turn"):
+            fcntl.flock(self._turn, fcntl.LOCK_EX)
         try:
             yield
         finally:
@@ -162,7 +174,8 @@ class SqliteDatabase:
         self._connection.execute(f"BEGIN {kind}")
         try:
             yield
-            self._connection.execute("COMMIT")
+            with self.timings.measured("commit"):
+                self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -13,7 +13,9 @@ from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.contract import Added, LostVisit, Policy
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
+from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals
 from rove.frontier.sqlite.add import SqliteAdding
@@ -23,6 +25,7 @@ from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.origins import put_origins
 from rove.frontier.sqlite.reader import SqliteTables
+from rove.frontier.sqlite.retry import mark_seeds, retry_urls
 from rove.frontier.sqlite.schedule import lift_caps
 from rove.frontier.sqlite.settle import record_lost, settle
 from rove.model.reasons import BlockReason
@@ -53,6 +56,7 @@ class SqliteFrontier:
         reader = CrawlReader(SqliteTables(database, self._now))
         self.known_contents = reader.contents
         self.origins = reader.origins
+        self.known_urls = reader.known_urls
         self.counts = reader.counts
         self.process = 0
         self.outages = 0
@@ -97,14 +101,25 @@ class SqliteFrontier:
         )
 
     async def add(
-        self, urls: Sequence[NewUrl], *, only_known_domains: bool = False, exempt: Collection[int] = ()
+        self,
+        urls: Sequence[NewUrl],
+        *,
+        only_known_domains: bool = False,
+        exempt: Collection[int] = (),
+        as_seeds: bool = False,
     ) -> Added:
         assert len(urls) <= URLS_PER_ADD, "a batch, not a file"
         if not urls:
             return Added()
         return await self._database.run(
-            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt)
+            lambda: self._adding.add(urls, only_known_domains=only_known_domains, exempt=exempt, as_seeds=as_seeds)
         )
+
+    async def excess(self) -> int:
+        return await self._database.run(self._adding.excess)
+
+    async def drop_excess(self) -> int:
+        return await self._database.run(self._adding.drop_excess)
 
     async def want_robots(self, urls: Sequence[NewUrl]) -> None:
         if urls:
@@ -125,6 +140,14 @@ class SqliteFrontier:
 
     async def include(self, domains: Sequence[int]) -> None:
         await self._database.write(lambda: include(self._database, domains))
+
+    async def mark_seeds(self, keys: Sequence[tuple[int, int]]) -> int:
+        return await self._database.write(lambda: mark_seeds(self._database, keys))
+
+    async def retry(self, urls: Sequence[KnownUrl], retry: int) -> int:
+        return await self._database.write(
+            lambda: retry_urls(self._database, urls, retry, delay=self._policy.delay_ms, now=self._now())
+        )
 
     async def domain_names(self, after: int, limit: int) -> list[tuple[int, str]]:
         rows = await self._database.fetch("domain_names_after", after=after, limit=limit)
@@ -169,6 +192,9 @@ class SqliteFrontier:
                 has_left=vitals.is_leaving,
             )
         )
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        return await self._database.run(self._database.timings.take_recent)
 
     def stop_waiting(self, seconds: float) -> None:
         """Do nothing: a file is always reachable."""

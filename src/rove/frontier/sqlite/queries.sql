@@ -18,6 +18,15 @@ max(:delay, crawl_delay, backoff)
 -- How much a new Crawl-delay adds to a lease that is out.
 CASE WHEN owner IS NULL THEN 0 ELSE max(0, max(:delay, :longest) - max(:delay, crawl_delay)) END
 
+-- fragment: troubled
+-- The condition of the index url_troubled, word for word, so that the planner recognises it.
+(state = 3 OR state = 0 AND priority >= 1048576)
+
+-- fragment: known_url
+-- `domain` is d, `url` is u.
+u.domain, u.fingerprint, u.url, u.state, u.reason, u.attempts, u.assume_https, u.seed,
+    u.state = 0 AND u.priority >= 1048576, coalesce(d.stored, 0)
+
 -- fragment: leaves_alone
 -- A domain that does not respond, or asks for a very long delay. A crawl does not stay up for it.
 (failures >= :leaving OR crawl_delay > :alone)
@@ -104,8 +113,9 @@ WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.sta
 RETURNING domain, state;
 
 -- name: defer_urls
--- rows: [domain, fingerprint, priority, milliseconds, attempts].
-UPDATE url SET priority = e.value ->> 2, position = :now + (e.value ->> 3), attempts = e.value ->> 4
+-- rows: [domain, fingerprint, priority, milliseconds, attempts, reason]. Without a reason the last one stays.
+UPDATE url SET priority = e.value ->> 2, position = :now + (e.value ->> 3), attempts = e.value ->> 4,
+    reason = CASE WHEN e.value ->> 5 = '' THEN reason ELSE e.value ->> 5 END
 FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = 0;
 
@@ -123,6 +133,7 @@ UPDATE domain SET
     unsettled   = 0,
     pages       = {pages_in_epoch},
     pages_epoch = :epoch,
+    stored      = stored + (e.value ->> 4),
     capped      = :cap IS NOT NULL AND {pages_in_epoch} >= :cap
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value ->> 0
@@ -156,7 +167,7 @@ WHERE domain.id = e.value;
 INSERT INTO request ({request_columns})
 VALUES (:row)
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
@@ -178,7 +189,7 @@ SELECT coalesce(max(arrival), 0) FROM url;
 -- name: insert_urls
 -- Known URLs stay as they are. domains_inserted then reads the new ones as a single row: RETURNING would collect them
 -- in a table and return them one by one.
-INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, assume_https, sitemap_of)
+INSERT INTO url (domain, fingerprint, depth, position, url, priority, hops, assume_https, sitemap_of, seed)
 VALUES (:row)
 ON CONFLICT DO NOTHING;
 
@@ -212,16 +223,32 @@ UPDATE domain SET
 FROM json_each(:rows) AS e
 WHERE domain.id = e.value;
 
--- name: trim
--- Deletes the worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which
--- is never trimmed: there may be any number of them.
-DELETE FROM url WHERE arrival IN (
+-- fragment: worst_urls
+-- The worst URLs of a domain that is over its budget, from the end of its order. Seeds have priority 0, which is never
+-- trimmed: there may be any number of them.
     SELECT arrival FROM url
     WHERE domain = :domain AND state = 0 AND priority > 0 AND priority < :retried AND depth > 0 AND sitemap_of = ''
         AND fingerprint NOT IN (SELECT value FROM json_each(:exempt))
     ORDER BY priority DESC, position DESC
-    LIMIT :excess)
+    LIMIT :excess
+
+-- name: trim
+DELETE FROM url WHERE arrival IN (
+{worst_urls})
 RETURNING domain, fingerprint, priority, position >= :first;
+
+-- name: count_worst
+-- How many URLs trim would delete.
+SELECT count(*) FROM (
+{worst_urls});
+
+-- name: crowded_domains
+-- The domains after an id that may be over their budget, in slices. Reads the whole table once, when a shorter horizon
+-- is given.
+SELECT id, pending, crawl_delay, repeats FROM domain
+WHERE id > :after AND pending > :least
+ORDER BY id
+LIMIT :limit;
 
 -- name: lower_pending
 -- rows: [domain, URLs that were deleted]. Also returns whether the domain has only retries left and no lease, because
@@ -375,6 +402,76 @@ FROM json_each(:rows) AS e
 WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND state = 2 AND reason = 'excluded'
 RETURNING domain;
 
+-- name: mark_seeds
+-- rows: [domain, fingerprint, number]. URLs that were known before they were given as seeds. They come first from now
+-- on, like all seeds, and are never deleted for lack of room.
+UPDATE url SET seed = e.value ->> 2, depth = 0, priority = CASE WHEN priority < :retried THEN 0 ELSE priority END
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.seed IS NULL
+RETURNING domain;
+
+-- name: seeds_after
+-- All seeds in the order in which they were given, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE u.seed > :seed ORDER BY u.seed LIMIT :limit;
+
+-- name: known_urls
+-- rows: [domain, fingerprint].
+SELECT {known_url} FROM json_each(:rows) AS e
+CROSS JOIN url AS u ON u.domain = e.value ->> 0 AND u.fingerprint = e.value ->> 1
+LEFT JOIN domain AS d ON d.id = u.domain;
+
+-- name: troubled_after
+-- URLs that failed or wait for a retry, after a key, in slices.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE {troubled} AND (u.domain, u.fingerprint) > (:domain, :fingerprint)
+ORDER BY u.domain, u.fingerprint LIMIT :limit;
+
+-- name: troubled_of_domain
+-- The same for one domain.
+SELECT {known_url} FROM url AS u LEFT JOIN domain AS d ON d.id = u.domain
+WHERE {troubled} AND u.domain = :domain AND u.fingerprint > :fingerprint
+ORDER BY u.domain, u.fingerprint LIMIT :limit;
+
+-- name: retry_urls
+-- rows: [domain, fingerprint, position]. URLs in this state become pending and come first, like seeds. Of pending URLs,
+-- only those that wait for a retry change.
+UPDATE url SET state = 0, reason = '', visit = NULL, attempts = 0, priority = 0, position = e.value ->> 2
+FROM json_each(:rows) AS e
+WHERE url.domain = e.value ->> 0 AND url.fingerprint = e.value ->> 1 AND url.state = :state
+    AND (url.state <> 0 OR url.priority >= :retried)
+RETURNING domain;
+
+-- name: retry_domains
+-- rows: [domain, more pending URLs]. Failed visits no longer count, so the pause that they led to ends. The delay of the
+-- operator, the Crawl-delay and the back-off stay, counted from now. One more, because the clock is truncated.
+UPDATE domain SET
+    pending    = pending + (e.value ->> 1),
+    not_before = CASE WHEN failures > 0 AND owner IS NULL THEN min(not_before, :now + 1 + {full_delay})
+                 ELSE not_before END,
+    failures   = 0
+FROM json_each(:rows) AS e
+WHERE domain.id = e.value ->> 0
+RETURNING id, pending, excluded, owner IS NOT NULL;
+
+-- name: retry_origins
+-- rows: domains. A robots.txt that could not be fetched is requested again at the next visit.
+UPDATE origin SET expires_at = min(expires_at, :now), failures = 0
+FROM json_each(:rows) AS e
+WHERE origin.domain = e.value AND origin.status = 'unreachable';
+
+-- name: begin_retry
+INSERT INTO retry (at, ended, wall, who, error, status, domain, domain_name, only_seeds, source, delay)
+VALUES (:now, :now, :wall, :who, :error, :status, :domain, :domain_name, :only_seeds, :source, :delay)
+RETURNING id;
+
+-- name: count_retried
+UPDATE retry SET urls = urls + :urls, ended = :now WHERE id = :id;
+
+-- name: retries
+SELECT id, at, ended, wall, who, urls, delay, error, status, domain, domain_name, only_seeds, source
+FROM retry ORDER BY id;
+
 -- name: add_to_pending
 UPDATE domain SET pending = pending + :change WHERE id = :domain
 RETURNING pending, excluded, owner IS NOT NULL;
@@ -454,17 +551,18 @@ INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE 
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name;
 
 -- name: seed_sources
-SELECT id, path, name, offset, lines, good, bad, finished FROM seed_source ORDER BY id;
+SELECT id, path, name, offset, lines, good, bad, unseen, retried, refused, finished FROM seed_source ORDER BY id;
 
 -- name: add_seed_source
 INSERT INTO seed_source (path, name) VALUES (:path, :name) RETURNING id;
 
 -- name: update_seed_source
-UPDATE seed_source SET offset = :offset, lines = :lines, good = :good, bad = :bad, finished = :finished
+UPDATE seed_source SET offset = :offset, lines = :lines, good = :good, bad = :bad, unseen = :unseen,
+    retried = :retried, refused = :refused, finished = :finished
 WHERE id = :id;
 
 -- name: url_record
-SELECT domain, fingerprint, url, state, depth, attempts, reason, visit
+SELECT domain, fingerprint, url, state, depth, attempts, reason, visit, seed IS NOT NULL
 FROM url WHERE domain = :domain AND fingerprint = :fingerprint;
 
 -- name: requests_of_visit

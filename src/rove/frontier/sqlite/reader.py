@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rove.frontier.counters import counts_from
 from rove.frontier.rows.contents import content_record
@@ -10,7 +10,8 @@ from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant
 from rove.frontier.sqlite.database import Row, SqliteDatabase
-from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
 
 
 class SqliteTables:
@@ -49,6 +50,9 @@ class SqliteTables:
     async def origins(self, keys: list[tuple[int, str]]) -> list[Row]:
         now = await self._now()
         return await self._database.run(lambda: self._database.batch("origins", keys, now=now))
+
+    async def known_urls(self, keys: Sequence[tuple[int, int]]) -> list[Row]:
+        return await self._database.run(lambda: self._database.batch("known_urls", keys))
 
     async def known_domains(self, ids: list[int]) -> list[Row]:
         return await self._database.run(lambda: self._database.batch("known_domains", ids))

@@ -51,6 +51,7 @@ CREATE TABLE domain (
     failing     INTEGER,                        -- every pending URL waits for an origin that keeps failing
     pages       INTEGER NOT NULL DEFAULT 0,     -- pages stored in limits epoch `pages_epoch`
     pages_epoch INTEGER NOT NULL DEFAULT 0,
+    stored      INTEGER NOT NULL DEFAULT 0,     -- pages stored so far
     capped      INTEGER NOT NULL DEFAULT 0,     -- reached --max-pages-per-domain
     excluded    INTEGER NOT NULL DEFAULT 0,
     backoff     INTEGER NOT NULL DEFAULT 0,     -- delay after 429 and 503 responses
@@ -79,11 +80,15 @@ CREATE TABLE url (
     reason       TEXT    NOT NULL DEFAULT '',
     visit        INTEGER,                       -- the visit that settled it
     sitemap_of   TEXT    NOT NULL DEFAULT '',   -- for a sitemap, the host whose URLs it may list
-    is_robots    INTEGER NOT NULL DEFAULT 0     -- a robots.txt that other origins wait for
+    is_robots    INTEGER NOT NULL DEFAULT 0,    -- a robots.txt that other origins wait for
+    seed         INTEGER                        -- for a seed, its place in the order in which seeds were given
 );
 CREATE UNIQUE INDEX url_key ON url (domain, fingerprint);
 CREATE INDEX url_robots ON url (domain) WHERE is_robots = 1 AND state = 0;
 CREATE INDEX url_pending ON url (domain, priority, position) WHERE state = 0;
+CREATE INDEX url_seed ON url (seed) WHERE seed IS NOT NULL;
+-- URLs that failed, and pending ones that wait for a retry: what `rove retry` looks for. The number is priority.RETRIED.
+CREATE INDEX url_troubled ON url (domain, fingerprint) WHERE state = 3 OR state = 0 AND priority >= 1048576;
 
 CREATE TABLE origin (
     domain        INTEGER NOT NULL,
@@ -178,5 +183,25 @@ CREATE TABLE seed_source (
     lines    INTEGER NOT NULL DEFAULT 0,
     good     INTEGER NOT NULL DEFAULT 0,
     bad      INTEGER NOT NULL DEFAULT 0,
+    unseen   INTEGER NOT NULL DEFAULT 0,        -- seeds that were new
+    retried  INTEGER NOT NULL DEFAULT 0,        -- seeds that had failed and are pending again
+    refused  INTEGER NOT NULL DEFAULT 0,        -- seeds that may not be fetched
     finished INTEGER NOT NULL DEFAULT 0
+);
+
+-- One row per retry that a person asked for. The audit reads from it which URLs may have been requested again.
+CREATE TABLE retry (
+    id          INTEGER PRIMARY KEY,
+    at          INTEGER NOT NULL,               -- before the first URL became pending
+    ended       INTEGER NOT NULL,               -- when the last one did
+    wall        REAL    NOT NULL,
+    who         TEXT    NOT NULL,
+    error       TEXT    NOT NULL,               -- only URLs with this error; '': any
+    status      INTEGER,                        -- only URLs with this HTTP status
+    domain      INTEGER,                        -- only URLs of this domain
+    domain_name TEXT    NOT NULL,
+    only_seeds  INTEGER NOT NULL,
+    source      TEXT    NOT NULL,               -- the seed file that gave the seeds again; '' for `rove retry`
+    delay       INTEGER NOT NULL,               -- the operator's delay at that time
+    urls        INTEGER NOT NULL DEFAULT 0      -- URLs that became pending or due
 );
