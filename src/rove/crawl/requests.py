@@ -19,7 +19,7 @@ from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
-from rove.policy.robots import MAX_ROBOTS_BYTES
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
 
 READABLE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})

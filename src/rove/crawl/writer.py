@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.known_texts import KnownTexts
+from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
 from rove.frontier.rows.requests import delay_in_force
@@ -179,17 +180,13 @@ class BatchWriter:
         links: dict[int, NewUrl] = {}
         exempt: set[int] = set()
         for record in batch:
-            unseen = seen.unseen(record.links)
             fetched = {*record.settled, *record.deferred}
             if len(fetched) > 1:
                 # The visit followed a redirect. The frontier must hold both ends so that they can be settled, even if
                 # the target was evicted for lack of room since, or there is no room for it now.
                 exempt |= fetched
-                unseen += [link for link in record.links if link.fingerprint in fetched]
-            for link in unseen:
-                known = links.setdefault(link.fingerprint, link)
-                if link.depth < known.depth:
-                    links[link.fingerprint] = link
+                _keep_shallowest((link for link in record.links if link.fingerprint in fetched), links)
+            await new_links(record.links, seen, links)
         fingerprints, urls = list(links), list(links.values())
         for start in range(0, len(urls), LINKS_PER_ADD):
             part = fingerprints[start : start + LINKS_PER_ADD]
@@ -198,3 +195,18 @@ class BatchWriter:
             )
             refused = added.refused
             seen.update([f for f in part if f not in refused] if refused else part)
+
+
+async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[int, NewUrl]) -> None:
+    """Add the links that may be new to `links`, of each the shallowest; in slices, because a sitemap lists many."""
+    for start in range(0, len(found), LINKS_PER_ADD):
+        if start:
+            await asyncio.sleep(0)
+        _keep_shallowest(seen.unseen(found[start : start + LINKS_PER_ADD]), links)
+
+
+def _keep_shallowest(found: Iterable[NewUrl], links: dict[int, NewUrl]) -> None:
+    for link in found:
+        known = links.setdefault(link.fingerprint, link)
+        if link.depth < known.depth:
+            links[link.fingerprint] = link

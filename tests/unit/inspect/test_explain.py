@@ -25,7 +25,7 @@ from rove.inspect.url_facts import HISTORY_SHOWN, UrlFacts, UrlHistory, read_url
 from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
-from rove.policy.robots import MAX_CRAWL_DELAY
+from rove.policy.robots_lines import MAX_CRAWL_DELAY
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 URL = url_given("https://www.a.test/x")
