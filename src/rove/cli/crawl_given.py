@@ -1,4 +1,4 @@
-"""The crawl that a reading command is about: that of a data directory, or one in PostgreSQL."""
+"""The crawl that a command reads or changes: that of a data directory, or one in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from rove.admin.maintenance import CrawlNamed
 from rove.cli.options import POSTGRESQL, crawl_name_option, data_dir_option, option
 from rove.cli.output import print_note
 from rove.inspect.open_crawl import Archive, opened
@@ -27,22 +28,32 @@ class CrawlGiven:
         return opened(self.data_dir, frontier=self.frontier, crawl_name=self.crawl_name, on_news=_warn)
 
 
-def crawl_to_read(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --data-dir, --frontier and --crawl-name; the command gets them as `crawl`."""
+def _crawl_options(
+    make: Callable[..., Any], *, data_dir_help: str, frontier_help: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare --data-dir, --frontier and --crawl-name; the command gets what `make` makes of them as `crawl`."""
+    declare_data_dir = data_dir_option(data_dir_help)
+    declare_frontier = option("--frontier", group=POSTGRESQL, metavar="POSTGRESQL_URL", help=frontier_help)
 
-    @wraps(command)
-    def run(*, data_dir: Path, frontier: str | None, crawl_name: str | None, **others: Any) -> Any:
-        return command(crawl=CrawlGiven(data_dir=data_dir, frontier=frontier, crawl_name=crawl_name), **others)
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*, data_dir: Path, frontier: str | None, crawl_name: str | None, **others: Any) -> Any:
+            return command(crawl=make(data_dir=data_dir, frontier=frontier, crawl_name=crawl_name), **others)
 
-    return _data_dir(_frontier(crawl_name_option(run)))
+        return declare_data_dir(declare_frontier(crawl_name_option(run)))
+
+    return declare
 
 
-_data_dir = data_dir_option("The crawl to look at.")
-_frontier = option(
-    "--frontier",
-    group=POSTGRESQL,
-    metavar="POSTGRESQL_URL",
-    help="Look at a crawl in this database, from any machine, without joining it.",
+crawl_to_read = _crawl_options(
+    CrawlGiven,
+    data_dir_help="The crawl to look at.",
+    frontier_help="Look at a crawl in this database, from any machine, without joining it.",
+)
+crawl_to_change = _crawl_options(
+    CrawlNamed,
+    data_dir_help="The crawl, running or not.",
+    frontier_help="A crawl in this database, from any machine, without joining it.",
 )
 
 

@@ -8,7 +8,7 @@ import click
 
 from rove.admin import retry as retrying
 from rove.admin.maintenance import CrawlNamed
-from rove.cli.crawl_named import crawl_to_change
+from rove.cli.crawl_given import crawl_to_change
 from rove.cli.options import Command, option
 from rove.cli.output import print_line, print_note
 from rove.humanize import counted

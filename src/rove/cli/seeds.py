@@ -7,7 +7,7 @@ import click
 from rove.admin.maintenance import CrawlNamed
 from rove.app.add_seeds import add_seeds
 from rove.app.seed_copy import SeedInput
-from rove.cli.crawl_named import crawl_to_change
+from rove.cli.crawl_given import crawl_to_change
 from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_json, print_line, print_note, reading
 from rove.cli.retry import NOT_RUNNING
