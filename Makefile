@@ -8,14 +8,14 @@ DATA   ?= rove-data
 # Two test processes. The tests of a file stay together because they share crawls; slow directories start first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo crawl docs pictures lint unit test test-long coverage
+.PHONY: help demo crawl docs examples pictures lint unit test test-long coverage
 .PHONY: bench bench-quick bench-stages bench-frontier bench-zoo interop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.runtime: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || { python=$$($(SHELL) scripts/find-python.sh "$(PYTHON)") && "$$python" -m venv $(VENV); }
 	@echo "Installing rove into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
@@ -38,6 +38,9 @@ crawl: $(VENV)/.runtime ## a real crawl: make crawl SEEDS=seeds.txt EMAIL=you@ex
 
 docs: $(VENV)/.runtime ## generate docs/cli.md from the program
 	$(BIN)/python -m rove.cli.reference docs/examples > docs/cli.md
+
+examples: $(VENV)/.dev ## make docs/examples from real runs of every command
+	$(BIN)/python -m tests.examples docs/examples
 
 pictures: $(VENV)/.runtime ## draw docs/pictures from a run of the demo
 	$(BIN)/python -m rove.cli.pictures docs/pictures

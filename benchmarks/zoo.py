@@ -72,39 +72,31 @@ class Pace:
         return self.pages / self.seconds
 
 
-def measure(plan: Plan, *, among: bool) -> Pace:
-    """Run one crawl."""
+def measure(plan: Plan, command: Sequence[str] = ()) -> Pace:
+    """Run one crawl; `command` serves others beside the healthy sites, and prints their seeds and connect options."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sites = stack.enter_context(opened(plan.sites))
         seeds, reach = sites.seeds, sites.reach
-        if among:
-            others = stack.enter_context(_wild(plan.without))
+        if command:
+            others = stack.enter_context(_served(command))
             seeds = [*others["seeds"], *seeds]
             reach = ["--connect-to", f"healthy-*.test=127.0.0.1:{sites.port}", *others["reach"]]
         (folder / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
-        command = [
-            sys.executable,
-            "-m",
-            "rove",
-            "crawl",
-            str(folder / "seeds.txt"),
-            "--email",
-            EMAIL,
-        ]
-        command += ["--data-dir", str(folder / "data"), "--delay", str(plan.delay)]
-        command += ["--allow-short-delay", "--max-duration", f"{plan.seconds}s", "--sitemaps"]
-        command += ["--timeout", "5", "--processes", "1", *reach]
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+        crawl = [sys.executable, "-m", "rove", "crawl", str(folder / "seeds.txt"), "--email", EMAIL]
+        crawl += ["--data-dir", str(folder / "data"), "--delay", str(plan.delay)]
+        crawl += ["--allow-short-delay", "--max-duration", f"{plan.seconds}s", "--sitemaps"]
+        crawl += ["--timeout", "5", "--processes", "1", *reach]
+        subprocess.run(crawl, check=True, capture_output=True, cwd=ROOT)
         return _pace(sites, plan.seconds)
 
 
 @contextmanager
-def _wild(without: Iterable[str]) -> Iterator[dict[str, list[str]]]:
-    """Open the zoo without its healthy sites in another process; yield its seeds and connect options."""
-    command = [sys.executable, "-m", "tests.zoo.keeper", "--wild"]
-    command += [word for name in without for word in ("--without", name)]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as keeper:
+def _served(command: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+    """Serve others in another process; yield their seeds and connect options."""
+    with subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as keeper:
         assert keeper.stdin is not None and keeper.stdout is not None
         yield json.loads(keeper.stdout.readline())
         keeper.stdin.close()
@@ -152,7 +144,8 @@ def main() -> None:
         rounds=1 if given.quick else given.rounds,
         without=tuple(given.without),
     )
-    rounds = [(measure(plan, among=False), measure(plan, among=True)) for _ in range(plan.rounds)]
+    wild = ["tests.zoo.keeper", "--wild", *(word for name in plan.without for word in ("--without", name))]
+    rounds = [(measure(plan), measure(plan, wild)) for _ in range(plan.rounds)]
     print("\n".join(table(plan, rounds)))
 
 

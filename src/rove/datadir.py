@@ -66,6 +66,11 @@ class DataDir:
             return msgspec.json.decode(self._remote.read_bytes(), type=Remote)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise UsageError(
+                f"{self._remote} says where the crawl is, and may hold a password, so only its owner can read it; "
+                "name the crawl with --frontier POSTGRESQL_URL"
+            ) from error
         except (OSError, ValueError) as error:
             raise UsageError(f"{self._remote}, which says where the crawl is, cannot be read: {error}") from error
 
@@ -91,16 +96,12 @@ class DataDir:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the directory for this process; the kernel releases the lock however the process ends."""
+        self._check_kinds()
         stop = self._instruction(InstructionKind.STOP)
         ours = (self._lock, self._workers_lock, stop, self.seeds, self.root, *self.root.parents)
         new = [path for path in ours if not path.exists()]
+        handle = self._taken_lock()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
-        try:
-            self._take(handle)
             try:
                 yield
             finally:
@@ -112,7 +113,7 @@ class DataDir:
     @contextmanager
     def worked_in(self) -> Iterator[None]:
         """Mark this process as a worker; others see it even when the supervisor is gone."""
-        handle = os.open(self._workers_lock, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(self._workers_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_SH)
             yield
@@ -136,6 +137,35 @@ class DataDir:
                 has_said = True
                 say("waiting for the processes of an earlier start to end")
             await asyncio.sleep(0.1)
+
+    def _check_kinds(self) -> None:
+        """Refuse a directory where a file is needed, and the reverse, before anything is changed."""
+        for path in (self._lock, self._workers_lock, self.frontier, self._remote, self.log):
+            if path.is_dir():
+                raise UsageError(f"{path} is a directory, but rove needs a file there; move it away")
+        for path in (self.warc, self.seeds, self.inflight_log):
+            if path.exists() and not path.is_dir():
+                raise UsageError(f"{path} is a file, but rove needs a directory there; move it away")
+
+    def _taken_lock(self) -> int:
+        """Create the directory and its lock, and take it; return its handle."""
+        while True:
+            try:
+                self.root.mkdir(parents=True, exist_ok=True)
+                handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except FileNotFoundError:
+                continue  # a start that failed has just deleted the directory
+            except OSError as error:
+                raise UsageError(f"{self.root} cannot be used as a data directory: {error.strerror}") from error
+            try:
+                self._take(handle)
+                if _has_name(handle, self._lock):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            # A start that failed deleted the file after we had opened it, so our lock keeps nobody out.
+            os.close(handle)
 
     def _take(self, handle: int) -> None:
         try:
@@ -256,16 +286,28 @@ def _owner(path: Path) -> str:
         return "the user"
 
 
+def _has_name(handle: int, path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
+
+
 def _is_free(lock: Path, kind: int) -> bool:
     """Whether a lock can be taken. Takes it for a moment only."""
     try:
-        handle = os.open(lock, os.O_RDONLY)
-    except OSError:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
         return True
+    except OSError:
+        return False  # it cannot be ruled out that somebody holds it
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError:
+        return True  # a file system without such locks, so nobody can hold one
     finally:
         os.close(handle)
     return True

@@ -14,6 +14,15 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def times(count: int) -> str:
+    """Format how often something happened.
+
+    >>> times(1), times(1200)
+    ('once', '1,200 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def hash_text(hash: int | None) -> str | None:
     """Format a signed 64-bit hash as 16 hexadecimal digits.
 
@@ -36,14 +45,14 @@ def size_text(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def seconds_text(seconds: float) -> str:
-    """Format a duration.
+def seconds_text(seconds: float, *, whole: bool = False) -> str:
+    """Format a duration; with `whole`, without tenths of a second.
 
-    >>> seconds_text(3700)
-    '1 h 01 min'
+    >>> seconds_text(3700), seconds_text(50.6), seconds_text(50.6, whole=True)
+    ('1 h 01 min', '50.6 s', '51 s')
     """
     if round(seconds, 1) < 60:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.{0 if whole else 1}f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -176,7 +177,7 @@ def _check_list(data: Path, lifted: str, in_force: str) -> None:
     assert listed.returncode == 0, listed.stderr
     lines = {line.split()[0]: line for line in listed.stdout.splitlines()}
     assert len(lines) == 3
-    made = r"\S+  since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d by \S+@\S+: they asked"
+    made = r"\S+  since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ by \S+@\S+: they asked"
     assert re.fullmatch(made, lines[in_force]), lines[in_force]
     assert re.fullmatch(made + r"; lifted \d{4}-.* by \S+@\S+", lines[lifted]), lines[lifted]
 
@@ -312,13 +313,18 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
         result = rove("crawl", seeds, *crawl_options(data, delay=0.01), *web.reach)
         assert result.returncode == 0, result.stderr
     empty.mkdir()
-    assert rove("exclude", "b.test", "--data-dir", data).returncode == 0
+    said = rove("exclude", "https://b.test/private/?x", "--data-dir", data)
+    assert said.returncode == 0, said.stderr
+    assert "excluded: b.test and all its subdomains (all pages, not only /private/?x)\n" in said.stdout
     bad_file = write_lines(tmp_path / "bad.txt", "good.test", "not a domain")
     cases: list[tuple[list[object], Path, str]] = [
         (["exclude"], data, "nothing to exclude"),
         (["exclude", "*"], data, "'*' would exclude everything"),
         (["exclude", "*.*"], data, "would exclude everything"),
         (["exclude", "not a domain"], data, "'not a domain' is not a domain"),
+        (["exclude", "co.uk"], data, "co.uk is a public suffix"),
+        (["exclude", "*.com"], data, "com is a public suffix: this would exclude every domain below it; add --yes"),
+        (["include", "github.io"], data, "github.io is a public suffix"),
         (["exclude", "=shop*.a.test"], data, "is not a domain"),
         (["exclude", "good.test", ""], data, "'' is not a domain"),
         (["exclude", "--file", bad_file], data, "line 2: 'not a domain' is not a domain"),
@@ -341,7 +347,21 @@ def wrong_words_are_answered_in_a_sentence(tmp_path: Path) -> None:
     listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["b.test"], "nothing was changed"
     again = rove("exclude", "b.test", "--data-dir", data)
-    assert again.returncode == 0 and "b.test was excluded already" in again.stdout
+    assert again.returncode == 0 and "excluded already: b.test and all its subdomains\n" in again.stdout
+    _check_saved_without_output(data)
+
+
+def _check_saved_without_output(data: Path) -> None:
+    """Check that a change is made, and the exit code tells the truth, if the output is a full disk or a closed pipe."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as closed:
+        for output, code, word, pattern in ((full, 1, "exclude", "full.test"), (closed, 0, "exclude", "pipe.test")):
+            said = rove(word, pattern, "--data-dir", data, capture_output=False, stdout=output, stderr=subprocess.PIPE)
+            assert said.returncode == code, said
+            assert said.stderr.count("\n") == code and ("done and saved" in said.stderr) == bool(code), said.stderr
+    listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == ["b.test", "full.test", "pipe.test"]
 
 
 @pytest.mark.parametrize("scenario", scenario.names)

@@ -87,6 +87,12 @@ def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     }
     status = status_of(data)
     assert status["errors"]["connect"] >= 9 and status["pages"] == 0
+    assert status["errors_by_kind"]["robots"] == status["errors"] and status["requests_by_kind"]["page"] == 0
+    listed = [json.loads(line) for line in rove("pages", "--json", "--data-dir", data).stdout.splitlines()]
+    assert {(page["kind"], page["error"]) for page in listed} == {("robots", "connect")}
+    assert "http://deaf.test/robots.txt" in {page["url"] for page in listed}
+    explained = rove("explain", "http://deaf.test/", "--data-dir", data).stdout
+    assert re.search(r"^site +requested \d+ times, no answer \(connect \d+\)$", explained, re.MULTILINE), explained
 
 
 @scenario
@@ -181,6 +187,7 @@ def every_request_says_who_asks_and_carries_nothing_else(tmp_path: Path) -> None
         )
     assert [result.returncode for result in results] == [0, 0], results
     assert proxy.connections == 0, "a proxy of the environment was used"
+    assert all(result.stderr.count("http_proxy and https_proxy in the environment: ignored") == 1 for result in results)
     assert set(web.urls) == {f"http://{name}" for name in pages}
     agents = {asked.headers["user-agent"] for asked in web.requests}
     assert agents == {
@@ -238,14 +245,15 @@ def codings_are_undone_and_other_types_left_alone(tmp_path: Path) -> None:
     assert set(found) == {"", "gzip", "deflate", "br", "xhtml", "text", "endless"}
     for name in ("gzip", "deflate", "br", "xhtml", "text"):
         assert "Grüße aus dem Süden" in found[name]["text"], name
-        assert found[name]["title"] == ("" if name == "text" else "Straße")
+        assert found[name]["title"] == (None if name == "text" else "Straße")
         assert found[name]["truncated"] is False
     assert found["endless"]["truncated"] is True
     assert found["endless"]["bytes"] == 5 * 1024 * 1024
     assert web.sent["http://a.test/huge"] < 8_000_000, "a body was read that is not wanted"
     states = states_of(data)
     assert states["http://a.test/pdf"] == ("failed", "type application/pdf")
-    assert status_of(data)["errors"]["wrong-type"] == 6
+    status = status_of(data)
+    assert status["without_content_by_kind"]["page"] == {"other-type": 6} and "wrong-type" not in status["errors"]
 
 
 @scenario

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +55,9 @@ def test_the_demo_and_a_crawl_stay_on_loopback() -> None:
     report = in_namespace("stay")
     assert report["demo pages"] > 20
     assert "What was collected:" in report["demo"] and "200" in report["demo"]
-    for words in ("pages --limit 50", "export", "show URL", "explain URL", "report DOMAIN"):
-        assert f"rove {words} --data-dir" in report["demo"], "how to look further is not said"
+    assert [line.split()[-2:] for line in report["advice"]] == [["demo", "--keep"]]
+    assert report["left behind"] == []
+    assert len(report["pasted"]) == 5 and set(report["pasted"].values()) == {0}, report["pasted"]
     assert report["crawled"] == report["expected"] > 20
     assert report["packets"] > 1_000, "the counters of the kernel do not count"
     assert report["sent"] == {"unroutable": 0, "datagrams": 0}
@@ -107,24 +110,46 @@ def stay(folder: Path) -> dict[str, Any]:
     with served(folder, hosts=8, profile="calm", knobs=["crawl_delay=0.2"]) as web:
         seeds = web.write_seeds(folder / "seeds.txt", assume_https=True)
         options = [*crawl_options(folder / "data", delay=0.05), *web.reach]
-        demo, crawl = rove_each(
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        demo, short_demo, crawl = rove_each(
             [
-                ["demo", "--hosts", 30, "--seconds", 15, "--data-dir", folder / "demo"],
+                ["demo", "--hosts", 30, "--seconds", 15, "--keep", folder / "demo"],
+                ["demo", "--hosts", 5, "--seconds", 1],
                 ["crawl", seeds, *options],
-            ]
+            ],
+            env={**os.environ, "TMPDIR": str(temporary)},
         )
     assert demo.returncode == 0, demo.stderr
+    assert short_demo.returncode == 0, short_demo.stderr
+    assert "--resume" not in demo.stderr + short_demo.stderr, "the small web is gone"
     assert crawl.returncode == 0, crawl.stderr
     pages = exported_urls(folder / "data")
     assert pages == web.expected()
     return {
-        "demo": demo.stdout.replace("__main__.py", "rove"),
+        "demo": demo.stdout,
+        "pasted": pasted(demo.stdout.partition("Look further")[2]),
+        "advice": advice_in(short_demo.stdout.partition("Nothing was kept")[2]),
+        "left behind": [path.name for path in temporary.iterdir()],
         "demo pages": len(exported_urls(folder / "demo")),
         "crawled": len(pages),
         "expected": len(web.expected()),
         "packets": counters()["IpOutRequests"],
         "sent": sent(),
     }
+
+
+def advice_in(text: str) -> list[str]:
+    """Return the lines that can be pasted."""
+    return [line.strip() for line in text.splitlines() if line.startswith("  ")]
+
+
+def pasted(text: str) -> dict[str, int]:
+    """Run the lines of a text that can be pasted, and return their exit codes."""
+    with ThreadPoolExecutor(max_workers=3) as threads:
+        lines = advice_in(text)
+        results = threads.map(lambda line: subprocess.run(line, shell=True, capture_output=True).returncode, lines)
+        return dict(zip(lines, results, strict=True))
 
 
 def leave(folder: Path) -> dict[str, Any]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+import psutil
 import pytest
 
 from rove.urls.domain import domain_of
@@ -27,6 +30,7 @@ from tests.acceptance.command import (
     wait_for,
 )
 from tests.acceptance.interruption import environment_with
+from tests.acceptance.readers import in_one_process
 from tests.acceptance.results import check_audit, check_ledger, exported_urls, status_of
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
@@ -35,6 +39,7 @@ from tests.judge import judge
 from tests.postgres import own_server, with_database
 
 DELAY = 0.3
+PASSWORD = "s3cret-and-unique"
 KNOBS = ["crawl_delay=0.5"]
 PAGES_PER_VISIT = 4
 
@@ -108,7 +113,7 @@ def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) ->
 
 @scenario
 def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
-    crawl = database_for("two")
+    crawl = with_password(database_for("two"))
     here, there = tmp_path / "here", tmp_path / "there"
     with served(tmp_path, hosts=250, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
@@ -120,11 +125,56 @@ def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
                 wait_for(lambda: any((there / "warc").glob("*")))
                 wait_for(lambda: len(running_nodes(here)) == 2)
                 assert status_of(there)["running"]
+                workers = psutil.Process(second.pid).children(recursive=True)
+                assert len(workers) == 2 and not any(PASSWORD in " ".join(worker.cmdline()) for worker in workers)
                 assert first.communicate(timeout=150)[1] is None and first.returncode == 0
                 said, _ = second.communicate(timeout=60)
                 assert second.returncode == 0 and "exhausted" in said, said
         check_end(web, crawl, here, there, cut_off=0)
         check_where_to_look(here, there)
+        check_look_from_anywhere(crawl, here, there, tmp_path / "nothing here")
+    check_no_password_in_files(here, there)
+
+
+def with_password(crawl: OnPostgres) -> OnPostgres:
+    """Return the crawl with a password in its URL. The server trusts everybody and does not look at it."""
+    parts = urlsplit(crawl.url)
+    if parts.password is not None:
+        return crawl
+    return replace(crawl, url=urlunsplit(parts._replace(netloc=parts.netloc.replace("@", f":{PASSWORD}@"))))
+
+
+def check_look_from_anywhere(crawl: OnPostgres, here: Path, there: Path, nowhere: Path) -> None:
+    """Check that every reading command works with nothing but the URL of the database."""
+    pages = {place: exported_urls(place) for place in (here, there)}
+    url = min(pages[there])
+    site = domain_of(urlsplit(url).hostname or "")[0]
+    reading = [["status", "--json"], ["nodes", "--json"], ["pages"], ["show", url], ["export"], ["audit"]]
+    reading += [["explain", url], ["report", site], ["show", url, "--raw"]]
+    answers = in_one_process([[*words, *crawl.options, "--data-dir", nowhere] for words in reading])
+    *good, raw = answers
+    assert [answer.code for answer in good] == [0] * len(good), good
+    status, nodes, listed, shown, exported, audit, explained, report = (answer.out for answer in good)
+    assert json.loads(status)["pages"] == sum(map(len, pages.values()))
+    places = {json.loads(line)["place"]: json.loads(line)["here"] for line in nodes.splitlines()}
+    assert len(places) == 2 and not any(places.values())
+    assert listed.count("\n") == 20 and audit.startswith("no violations")
+    assert str(there) in shown and url in explained and url in report
+    assert not exported, "no page is stored here"
+    for place, urls in pages.items():
+        assert re.search(rf"{len(urls):,} pages .*{place}$", good[4].err, re.MULTILINE), good[4].err
+    assert raw.code == 2 and "raw" in raw.err
+    assert PASSWORD not in "".join(answer.out + answer.err for answer in answers)
+    assert not nowhere.exists()
+
+
+def check_no_password_in_files(*places: Path) -> None:
+    """Check that the password is in one file alone, which only its owner can read."""
+    for place in places:
+        files = [path for path in place.rglob("*") if path.is_file()]
+        holding = [path for path in files if PASSWORD.encode() in path.read_bytes()]
+        assert [path.name for path in holding] == ["frontier.json"]
+        assert holding[0].stat().st_mode & 0o777 == 0o600
 
 
 def running_nodes(data: Path) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -21,6 +23,8 @@ from tests.judge import judge
 DELAY = 0.3
 KNOBS = ["crawl_delay=0.5"]
 PAGES_PER_VISIT = 4
+
+EVENT = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ +rove[\w.]*: ([a-z-]+)(?= \w+=)", re.MULTILINE)
 
 scenario = Scenarios()
 
@@ -47,16 +51,19 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     with served(tmp_path, hosts=60, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=DELAY, concurrency=16, processes=2)
-        with started("crawl", seeds, *options, *web.reach) as crawl:
+        with started("crawl", seeds, *options, *web.reach, "--log-level", "debug") as crawl:
             wait_for(lambda: len(web.requests()) > 60)
             first = workers_of(crawl)
             assert len(first) == 2
             victim = first[0]
-            victim.kill()
+            victim.send_signal(signal.SIGSEGV)
             wait_for(lambda: len({w.pid for w in workers_of(crawl)} - {victim.pid}) == 2)
             output, _ = crawl.communicate(timeout=150)
         assert crawl.returncode == 0, output
-        assert "died (signal 9); restarting it in 1 s" in output
+        assert re.search(
+            r"process \d died \(killed by SIGSEGV with \d+\.\d MiB of memory; see rove-\d\.log\); restarting it in 1 s",
+            output,
+        ), output
         assert "exhausted" in output
     assert exported_urls(data) == web.expected()
     verdict = judge(web.web, web.requests(), DELAY, allowed_refetches=16 * PAGES_PER_VISIT)
@@ -64,6 +71,27 @@ def a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     assert len(list((data / "warc").glob("rove-1-*"))) + len(list((data / "warc").glob("rove-2-*"))) == len(
         list((data / "warc").iterdir())
     ), "each process has files of its own"
+    check_logs(data)
+
+
+def check_logs(data: Path) -> None:
+    """Check that the logs tell the story of a crawl with two processes, one of which crashed."""
+    logs = {name: (data / f"{name}.log").read_text() for name in ("rove", "rove-1", "rove-2")}
+    assert sum("Fatal Python error: Segmentation fault" in text for text in logs.values()) == 1
+    events = {name: Counter(EVENT.findall(text)) for name, text in logs.items()}
+    assert events["rove"]["setting"] > 10 and events["rove"]["death"] == 1
+    assert all(count["start"] and count["minute"] and count["query"] and count["end"] for count in events.values())
+    for name in ("rove-1", "rove-2"):
+        for event in ("claim", "lease", "robots", "fetch", "settle"):
+            lines = re.findall(rf"DEBUG   [\w.]+: {event} (.*)", logs[name])
+            assert lines, event
+            keys = r"process=\d+ wanted" if event == "claim" else r"process=\d+ domain=[\w.-]+\.test visit=\d+ "
+            assert all(re.match(keys, line) for line in lines), event
+    (minute, *_) = re.findall(r": minute (.*)", logs["rove-1"])
+    figures = dict(pair.split("=", 1) for pair in minute.split())
+    assert {"pages", "pages_per_s", "errors", "in_flight", "ready", "waiting", "pending"} <= figures.keys()
+    assert int(figures["rss_mib"]) > 10 and int(figures["open_files"]) > 5
+    assert re.search(r"INFO    [\w.]+: query name=commit times=\d+ total_s=\S+ p50_ms=\S+ p95_ms=\S+", logs["rove-1"])
 
 
 @scenario
@@ -100,9 +128,9 @@ def a_limit_of_pages_counts_over_all_processes(tmp_path: Path) -> None:
     with served(tmp_path, hosts=40, profile="calm") as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(data, delay=0.05, concurrency=10, processes=2)
-        result = rove("crawl", seeds, *options, *web.reach, "--max-pages", limit)
-    assert result.returncode == 0, result.stderr
-    assert "page limit reached" in result.stderr
+        result = rove("crawl", seeds, *options, *web.reach, "--max-pages", limit, "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), "it is quiet"
+    assert 'ending="page limit reached"' in (data / "rove.log").read_text()
     assert status_of(data)["pages"] == limit
 
 

@@ -111,6 +111,13 @@ def test_all_records_of_a_domain_go_and_no_others(crawled: Crawled, tmp_path: Pa
     records_gone = sum(n for (_, url, _), n in before.items() if is_of(crawled.domain, url))
     assert re.search(rf"\b{records_gone} records of {crawled.domain} removed", result.stdout)
     check_purged(crawled, data, before, pages)
+    requests = sum(is_of(crawled.domain, url) for (url,) in frontier_rows(data, "SELECT url FROM request"))
+    titled = "SELECT visit, seq, url, title FROM request WHERE title <> '' ORDER BY visit, seq"
+    all_titles = frontier_rows(crawled.data, titled)
+    kept = [row for row in all_titles if not is_of(crawled.domain, row[2])]
+    assert frontier_rows(data, titled) == kept and kept != all_titles
+    assert f"{len(all_titles) - len(kept)} titles removed" in result.stdout
+    assert f"kept in the ledger: {requests} requests to {crawled.domain} and all its subdomains" in result.stdout
     others = sorted(set(pages) - set(gone))[::40]
     for url, shown in zip(others, rove_each([["show", url, "--data-dir", data] for url in others]), strict=True):
         assert shown.returncode == 0, shown.stderr

@@ -572,3 +572,15 @@ async def test_leases_that_end_without_a_request_are_counted_by_reason(harness: 
     counts = await frontier.counts()
     assert counts.leases == 4
     assert counts.without_request == {"blocked": 1, "given-back": 1, "deferred": 1}
+
+
+async def test_the_times_of_queries_are_kept_by_name_and_taken_once(harness: Harness) -> None:
+    frontier = await harness.open()
+    await frontier.query_times()
+    await frontier.add([url("http://a.test/")])
+    await frontier.claim(1)
+    await frontier.claim(1)
+    taken = await frontier.query_times()
+    claims = sum(histogram.count for name, histogram in taken.items() if name in ("lease", "lease_fresh"))
+    assert claims >= 1 and all(histogram.longest > 0 for histogram in taken.values())
+    assert await frontier.query_times() == {}

@@ -349,6 +349,22 @@ async def test_a_page_placed_again_changes_in_nothing_else(harness: Harness) -> 
     assert await frontier.counts() == counts
 
 
+async def test_a_title_is_forgotten_and_nothing_else(harness: Harness) -> None:
+    frontier = await harness.open()
+    lease = await one_lease(frontier)
+    rows = [page_row(lease, f"http://a.test/{i}", i, title=f"t{i}", size=i) for i in range(3)]
+    await frontier.settle([visited(lease, DONE, requests=rows)])
+    before = await harness.reader().requests(lease.token)
+    backend = await harness.backend()
+    await backend.forget_titles([])
+    await backend.forget_titles([(lease.token, 0), (lease.token, 2), (lease.token + 1, 1)])
+    assert await harness.reader().requests(lease.token) == [
+        before[0].replace(title=""),
+        before[1],
+        before[2].replace(title=""),
+    ]
+
+
 # Records of robots.txt
 
 
@@ -380,3 +396,32 @@ async def test_unstorable_characters_in_validators_are_replaced(harness: Harness
     await frontier.put_origins([origin(lease, etag="a\0b", last_modified="\ud800")])
     (saved,) = await frontier.origins([(lease.domain, "http://a.test")])
     assert (saved.etag, saved.last_modified) == ("a\ufffdb", "\ufffd")
+
+
+async def test_requests_and_errors_are_counted_apart_by_kind(harness: Harness) -> None:
+    frontier = await harness.open()
+    lease = await one_lease(frontier)
+    robots, page = RequestKind.ROBOTS, RequestKind.PAGE
+    cases = [
+        (robots, 404, "status-404"),
+        (robots, 503, "status-503"),
+        (robots, 0, "connect"),
+        (page, 200, ""),
+        (page, 200, "wrong-type"),
+        (page, 404, "status-404"),
+        (RequestKind.SITEMAP, 404, "status-404"),
+    ]
+    requests = [
+        page_row(lease, f"http://a.test/{seq}", seq).replace(kind=kind, status=status, error=error)
+        for seq, (kind, status, error) in enumerate(cases)
+    ]
+    await frontier.settle([visited(lease, DONE, requests=requests)])
+    counts = await frontier.counts()
+    assert counts.requests == 7
+    assert counts.failures == {"status-503": 1, "connect": 1, "status-404": 2}
+    assert counts.request_counts.by_kind == {page: 3, robots: 3, RequestKind.SITEMAP: 1}
+    assert counts.request_counts.errors_by_kind[robots] == {"status-503": 1, "connect": 1}
+    assert counts.request_counts.without_content_by_kind[robots] == {"no-robots-txt": 1}
+    assert counts.request_counts.without_content_by_kind[page] == {"other-type": 1}
+    shown = await collected(harness.reader().pages(domain=lease.domain))
+    assert [row.seq for row in shown] == [1, 2, 3, 4, 5], "a robots.txt that failed is listed with the pages"

@@ -111,6 +111,7 @@ USED = {
     "oldest_lease": ["domain_leased: "],
     "ledger": ["request_of_domain: domain, visit, seq"],
     "relocate_pages": ["request_pkey: visit, seq"],
+    "forget_titles": ["request_pkey: visit, seq"],
     "insert_contents": [],
     "known_contents": ["content_pkey: hash", "request_pkey: visit"],
     "copies": ["request_copies: content_hash, visit, seq"],

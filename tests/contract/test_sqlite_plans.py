@@ -26,6 +26,7 @@ READ_WHOLE = {
     "exclusion_history",
     "retries",
     "has_table",
+    "has_any_table",
 }
 
 
@@ -115,7 +116,7 @@ def test_the_index_made_for_it_is_used(connection: sqlite3.Connection, name: str
     "name",
     [
         *("lease", "settle_urls", "defer_urls", "close_leases", "reschedule", "postpone"),
-        *("reopen_urls", "relocate_pages", "relocate_contents", "known_contents", "lower_pending"),
+        *("reopen_urls", "relocate_pages", "forget_titles", "relocate_contents", "known_contents", "lower_pending"),
         *("raise_pending", "wake_domains", "known_domains", "url_states"),
         *("current_tokens", "end_late", "due_among"),
         *("known_urls", "mark_seeds", "retry_urls", "retry_domains", "retry_origins"),

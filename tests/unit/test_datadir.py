@@ -6,11 +6,12 @@ import errno
 import fcntl
 import io
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from rove.datadir import DataDir
+from rove.datadir import DataDir, Remote
 from rove.errors import DiskFull, StoreError, UsageError
 
 
@@ -105,6 +106,54 @@ def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be used as a data directory"), DataDir(root).held():
             pytest.fail("held a file")
     assert file.read_text() == "a file"
+
+
+@pytest.mark.parametrize("name", ["lock", "lock.workers", "frontier.sqlite", "rove.log"])
+def test_a_folder_in_place_of_a_file_is_refused(data: DataDir, name: str) -> None:
+    (data.root / name).mkdir(parents=True)
+    with pytest.raises(UsageError, match=f"{name} is a directory, but rove needs a file"), data.held():
+        pytest.fail("held")
+    assert contents(data.root) == [name], "nothing was created"
+
+
+@pytest.mark.parametrize("name", ["warc", "seeds", "in-flight"])
+def test_a_file_in_place_of_a_folder_is_refused(data: DataDir, name: str) -> None:
+    data.root.mkdir()
+    (data.root / name).touch()
+    with pytest.raises(UsageError, match=f"{name} is a file, but rove needs a directory"), data.held():
+        pytest.fail("held")
+    assert contents(data.root) == [name], "nothing was created"
+
+
+def test_a_lock_that_a_failed_start_has_deleted_is_not_enough(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that fails deletes its new directory. Another start may have opened the lock in it a moment before."""
+    failing = ExitStack()
+    failing.enter_context(data.held())
+    take, attempts = DataDir._take, 0
+
+    def take_late(self: DataDir, handle: int) -> None:
+        nonlocal attempts
+        attempts += 1
+        failing.close()  # the lock is deleted between the opening and the locking
+        take(self, handle)
+
+    monkeypatch.setattr(DataDir, "_take", take_late)
+    with data.held():
+        assert attempts == 2
+        assert data.in_use(), "the lock that others see is held"
+        data.frontier.touch()
+
+
+def test_files_follow_the_umask_and_a_secret_does_not(data: DataDir) -> None:
+    before = os.umask(0o002)
+    try:
+        with data.held():
+            data.save_seeds(io.BytesIO(b"a.test"))
+            data.remember(Remote(url="postgresql://a:s3cret@b/c", crawl_name="c"))
+    finally:
+        os.umask(before)
+    modes = {str(path.relative_to(data.root)): path.stat().st_mode & 0o777 for path in data.root.rglob("*")}
+    assert modes == {"lock": 0o664, "seeds": 0o775, "seeds/0001.txt": 0o664, "frontier.json": 0o600}
 
 
 def test_checking_whether_it_is_in_use_changes_nothing(data: DataDir) -> None:

@@ -31,7 +31,8 @@ from rove.parse.labels import CODECS
 from rove.parse.sitemap import MAX_CHILD_SITEMAPS, permitted, read_sitemap
 from rove.policy.constants import DAY, ROBOTS_VALID_SECONDS
 from rove.policy.pacing import retry_after
-from rove.policy.robots import MAX_SITEMAPS, Rules
+from rove.policy.robots import Rules
+from rove.policy.robots_lines import MAX_SITEMAPS
 from rove.urls.canonical import MAX_URL_LENGTH, canonical, parse_base
 from rove.urls.fingerprint import fingerprint
 from rove.urls.seed import parse_seed

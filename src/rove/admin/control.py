@@ -18,8 +18,8 @@ from rove.frontier.contract import Backend
 from rove.frontier.runs import Participant
 from rove.inspect.nodes import is_alive
 from rove.inspect.pauses import Scope, pauses_in_force, scope_options
+from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
-from rove.model.ledger import Counts
 
 POLL_SECONDS = 0.2
 DATABASE_SECONDS = 10.0

@@ -18,7 +18,7 @@ from rove.frontier.backends import opened_backend
 from rove.frontier.contract import Backend, FrontierReader, MovedContent
 from rove.humanize import counted
 from rove.model.ledger import Location, RequestRow
-from rove.policy.exclusions import Exclusions
+from rove.policy.exclusions import Exclusions, domain_around
 from rove.store.purge import Purge, Rewritten
 from rove.store.purge_plan import Heir
 from rove.store.scan import ScannedRecord, scan
@@ -37,22 +37,48 @@ class Purged:
     remaining: int = 0
     """Records of other domains that moved to new files."""
     bytes_freed: int = 0
+    titles: int = 0
+    """Titles deleted from the ledger."""
+    requests: int = 0
+    """Requests to the purged hosts, which stay in the ledger."""
 
 
 async def purge(data_dir: Path, pattern: str, say: Callable[[str], None]) -> Purged:
-    """Delete the pages that a pattern covers from the WARC files here; raise UsageError if a crawl is running here."""
+    """Delete the pages that a pattern covers from the WARC files here, and their titles from the ledger.
+
+    Raise UsageError if a crawl is running here. The pattern must cover hosts of one domain.
+    """
     data = DataDir(data_dir)
     covered = Exclusions([pattern])
     with data.held():
         await data.wait_for_workers(say)
         async with opened_backend(data) as backend:
-            return await _purge(data.warc, backend, covered.covers_url, say)
+            done = Purged()
+            await _forget_titles(backend, pattern, covered.covers_url, done)
+            await _purge(data.warc, backend, covered.covers_url, say, done)
+            return done
+
+
+async def _forget_titles(backend: Backend, pattern: str, is_purged: Callable[[str], bool], done: Purged) -> None:
+    domain = domain_around(pattern)
+    assert domain is not None, "the command refuses a pattern that is wider than one domain"
+    batch: list[tuple[int, int]] = []
+    async for row in backend.reader.visits(domain):
+        if not is_purged(row.url):
+            continue
+        done.requests += 1
+        if row.title:
+            done.titles += 1
+            batch.append((row.visit, row.seq))
+        if len(batch) == RECORDS_PER_BATCH:
+            await backend.forget_titles(batch)
+            batch = []
+    await backend.forget_titles(batch)
 
 
 async def _purge(
-    directory: Path, backend: Backend, is_purged: Callable[[str], bool], say: Callable[[str], None]
-) -> Purged:
-    done = Purged()
+    directory: Path, backend: Backend, is_purged: Callable[[str], bool], say: Callable[[str], None], done: Purged
+) -> None:
     loop = asyncio.get_running_loop()
 
     def heirs(texts: Sequence[tuple[int, Location]]) -> Mapping[int, Heir]:
@@ -70,7 +96,6 @@ async def _purge(
         done.remaining += rewritten.records
         done.bytes_freed += rewritten.bytes_freed
         say(f"{rewritten.old}: {counted(rewritten.removed, 'record')} removed")
-    return done
 
 
 async def _heirs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -14,9 +15,12 @@ import msgspec
 from rove import __version__
 from rove.app.concurrency import available_cores, fetches_per_process, process_count, raise_open_files
 from rove.app.control import Control, StoppedInPreparation, beside
+from rove.app.crawl_log import CrawlLog, settings_lines
 from rove.app.limits_line import GIVEN, limits_line
+from rove.app.log_file import start_logging
 from rove.app.preparation import CrawlOptions, check, check_directory, prepare
-from rove.app.process import gate_of, start_logging
+from rove.app.process import gate_of
+from rove.app.proxies import proxy_note
 from rove.app.recovery import recover_requests, recover_store
 from rove.app.runner import RunContext, Runner, this_process, worker_processes
 from rove.app.seeds import SeedLoader
@@ -32,7 +36,8 @@ from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Backend, FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
-from rove.model.ledger import Counts
+from rove.log_line import log_line
+from rove.model.counts import Counts
 from rove.policy.exclusions import whole_domains
 from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 
@@ -76,7 +81,7 @@ class CrawlApp:
     ) -> None:
         """`say` shows a sentence; `watch` shows the running crawl until it is cancelled."""
         self._options = options
-        self._say = say
+        self._show = say
         self._watch = watch
         self._outage_rules = outage_rules
         self._told: dict[str, float] = {}
@@ -122,6 +127,8 @@ class CrawlApp:
                     identity = await backend.catalog.identity()
                     data.remember(msgspec.structs.replace(remote, crawl=identity))
                 start_logging(data.log, options.log_level)
+                if note := proxy_note(os.environ):
+                    self._tell(note)
                 await control.begin_everywhere(backend.catalog)
             async with beside(control.follow_catalog(backend.catalog)):
                 return await self._run_until_end(data, remote, backend, control)
@@ -160,12 +167,12 @@ class CrawlApp:
         saved = await backend.catalog.settings()
         assert saved is not None, "a crawl that is prepared has settings"
         settings = replace(settings_from_json(saved), **self._options.machine_settings).checked()
-        log.info("rove %s starts in %s with %s", __version__, data.root, settings)
+        log.info("%s", log_line("start", version=__version__, data_dir=data.root, frontier=backend.location))
+        for line in settings_lines(settings):
+            log.info("%s", line)
         earlier_runs = await backend.reader.runs()
         crawled = crawled_seconds(earlier_runs)
-        line = limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled)
-        log.info("%s", line)
-        self._say(line)
+        self._say(limits_line(settings, sources, pages=(await backend.reader.counts()).pages, seconds=crawled))
         await recover_store(data.warc)
         processes = process_count(
             self._options.processes, cores=available_cores(), concurrency=settings.concurrency, is_sqlite=remote is None
@@ -198,10 +205,13 @@ class CrawlApp:
         async with self._runner(context) as runner:
             with control.running(runner):
                 loader = await self._loader(context)
-                async with beside(self._watch(runner, context), _stop_when_changed(runner, context)):
+                async with (
+                    CrawlLog(runner.progress, context.frontier).written(),
+                    beside(self._watch(runner, context), _stop_when_changed(runner, context)),
+                ):
                     ending = await runner.run(loader)
         seconds = steady_seconds() - context.remaining_limits.started
-        log.info("%s after %.1f s, %d pages", ending, seconds, runner.progress.pages)
+        log.info("%s", log_line("end", ending=ending, seconds=seconds, pages=runner.progress.pages))
         return Summary(
             ending=ending,
             counters=runner.progress.snapshot(),
@@ -226,13 +236,18 @@ class CrawlApp:
             say=self._say,
         )
 
+    def _say(self, sentence: str) -> None:
+        """Show a sentence, and log it, because nobody may be looking."""
+        log.info("%s", sentence)
+        self._show(sentence)
+
     def _tell(self, sentence: str) -> None:
         """Show news, but only once if several processes report the same at about the same time."""
         log.warning("%s", sentence)
         subject, now = " ".join(sentence.split()[:4]), steady_seconds()
         if now - self._told.get(subject, -REPEAT_SECONDS) >= REPEAT_SECONDS:
             self._told[subject] = now
-            self._say(sentence)
+            self._show(sentence)
 
 
 async def _stop_when_changed(runner: Runner, context: RunContext) -> None:

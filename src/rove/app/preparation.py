@@ -11,6 +11,7 @@ from typing import Any
 from rove.admin.exclude import current_user
 from rove.app.horizon import shorten_horizon
 from rove.app.limits_line import option_name
+from rove.app.panel import PLAIN_SECONDS
 from rove.app.seed_copy import SeedInput, copied_seeds, without_repeated_copy
 from rove.config import Limits, Settings, settings_from_json, with_limits
 from rove.datadir import DataDir
@@ -51,6 +52,10 @@ class CrawlOptions:
     crawl_name: str | None = None
     processes: int | None = None
     log_level: str = "info"
+    quiet: bool = False
+    """Print nothing but errors."""
+    progress_interval: float = PLAIN_SECONDS
+    """Seconds between two progress lines where there is no terminal."""
 
 
 def check_directory(options: CrawlOptions, data: DataDir) -> None:

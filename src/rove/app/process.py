@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
-from typing import Any
 
 from rove import __version__
 from rove.admin.apply_exclusions import follow_exclusions
@@ -31,8 +27,6 @@ from rove.fetch.own_addresses import OwnAddresses
 from rove.fetch.tls import authorities_for
 from rove.frontier.clock import steady_seconds
 from rove.frontier.contract import Catalog, Frontier
-from rove.harmless import one_line, some_lines
-from rove.humanize import utc_text
 from rove.parse.reader import PageReader
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
@@ -41,9 +35,6 @@ from rove.policy.outage import OutageRules
 from rove.resources.spare_files import SpareFiles
 from rove.store.contract import Keep
 from rove.store.warc import WarcStore
-
-LOG_BYTES = 32 * 1024 * 1024
-LOG_FILES = 3
 
 
 @asynccontextmanager
@@ -135,26 +126,3 @@ def _store(data: DataDir, settings: Settings, name: str, spare: SpareFiles) -> W
 async def gate_of(catalog: Catalog, settings: Settings) -> Gate:
     """Return the gate with the exclusions that are in force."""
     return Gate(Exclusions(await catalog.exclusions()), max_depth=settings.max_depth)
-
-
-class LogFormatter(logging.Formatter):
-    """Formats a line of the log. Its time looks as everywhere else, and text from the web is harmless in it."""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return utc_text(record.created, milliseconds=True)
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = one_line(record.message)
-        return super().formatMessage(record)
-
-    def formatException(self, ei: Any) -> str:
-        return some_lines(super().formatException(ei))
-
-
-def start_logging(file: Path, level: str) -> None:
-    """Write the log to a file, which is rotated."""
-    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
-    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    root = logging.getLogger("rove")
-    root.setLevel(level.upper())
-    root.addHandler(handler)

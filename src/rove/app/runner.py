@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ async def worker_processes(
     yield Supervisor(
         [
             WorkerOrder(
-                data_dir=str(context.data.root),
+                data_dir=os.fsencode(context.data.root),
                 remote=context.remote,
                 settings=context.settings,
                 run=context.run,
@@ -118,4 +119,5 @@ async def worker_processes(
         on_stop=lambda: context.frontier.stop_waiting(2 * GRACE_SECONDS),
         say=say,
         on_news=on_news,
+        log_of=context.data.log_of,
     )

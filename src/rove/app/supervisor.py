@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import msgspec
 
+from rove.app.death import Death
 from rove.app.worker import PAUSE, TRY_LATER, UNPAUSE, WorkerOrder, WorkerReport, decode_report
 from rove.crawl.loop import Loader
 from rove.crawl.progress import Counters, Progress
 from rove.crawl.shutdown import Ending, wait_for_event
 from rove.errors import RoveError
+from rove.log_line import log_line
+from rove.resources.process_state import oom_kills
 
 WORKER_COMMAND = (sys.executable, "-P", "-m", "rove.app.worker")
 
@@ -49,8 +54,20 @@ class WorkerFailed(RoveError):
 class _WorkerProcess:
     """One worker process while it lives, and its last report."""
 
-    def __init__(self, order: WorkerOrder, *, command: Sequence[str], on_news: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        order: WorkerOrder,
+        *,
+        command: Sequence[str],
+        log_file: Path,
+        on_news: Callable[[str], None],
+        count_oom_kills: Callable[[], Sequence[int]],
+    ) -> None:
         self._order = order
+        self._log_file = log_file
+        self._count_oom_kills = count_oom_kills
+        self._oom_kills = count_oom_kills()
+        self._was_killed_by_us = False
         self._command = command
         self._on_news = on_news
         self._process: asyncio.subprocess.Process | None = None
@@ -59,12 +76,10 @@ class _WorkerProcess:
 
     async def run(self, stopping: asyncio.Event, stop_seconds: float, *, is_paused: Callable[[], bool]) -> WorkerReport:
         """Start the process and wait until it is gone; return its last report."""
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        with _opened_for_errors(self._log_file) as errors:
+            process = self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors
+            )
         assert process.stdin is not None and process.stdout is not None, "both are pipes"
         stopper = asyncio.create_task(_stop_when_set(stopping, process, stop_seconds))
         try:
@@ -91,7 +106,8 @@ class _WorkerProcess:
 
     def kill(self) -> None:
         """Kill the process if there is one."""
-        if self._process is not None:
+        if self._process is not None and self._process.returncode is None:
+            self._was_killed_by_us = True
             with suppress(ProcessLookupError):
                 self._process.kill()
 
@@ -99,6 +115,17 @@ class _WorkerProcess:
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while the process runs."""
         return None if self._process is None else self._process.returncode
+
+    def death(self) -> Death:
+        """Return how the process died."""
+        return Death(
+            exit_code=self.exit_code,
+            log_name=self._log_file.name,
+            resident=self.report.counters.resident,
+            was_killed_by_us=self._was_killed_by_us,
+            oom_kills_before=self._oom_kills,
+            oom_kills_after=self._count_oom_kills(),
+        )
 
     async def _read_reports(self, output: asyncio.StreamReader) -> None:
         while True:
@@ -138,13 +165,16 @@ class Supervisor:
         on_stop: Callable[[], None],
         say: Callable[[str], None],
         on_news: Callable[[str], None],
+        log_of: Callable[[int], Path],
         command: Sequence[str] = WORKER_COMMAND,
         timing: Timing | None = None,
+        count_oom_kills: Callable[[], Sequence[int]] = oom_kills,
     ) -> None:
         """Prepare one worker for each order.
 
         `on_death` is given the process number in the frontier of a worker that died, to clean up after it.
-        `on_stop` is called once, when the crawl starts to stop.
+        `on_stop` is called once, when the crawl starts to stop. `log_of` returns the log file of a worker, which takes
+        its standard error.
         """
         self._orders = orders
         self._workers: dict[int, _WorkerProcess] = {}
@@ -157,6 +187,8 @@ class Supervisor:
         self._on_news = on_news
         self._command = command
         self._timing = timing or Timing()
+        self._log_of = log_of
+        self._count_oom_kills = count_oom_kills
         self._ended_workers = Counters()
         self._ending: Ending | None = None
         self._stopping = asyncio.Event()
@@ -211,7 +243,13 @@ class Supervisor:
         pause = self._timing.first_pause
         while True:
             began = self._clock()
-            worker = _WorkerProcess(order, command=self._command, on_news=self._on_news)
+            worker = _WorkerProcess(
+                order,
+                command=self._command,
+                log_file=self._log_of(order.number),
+                on_news=self._on_news,
+                count_oom_kills=self._count_oom_kills,
+            )
             self._workers[order.number] = worker
             report = await worker.run(self._stopping, self._timing.stop, is_paused=lambda: self._is_paused)
             self._ended_workers += report.counters.ended()
@@ -222,15 +260,17 @@ class Supervisor:
             # A worker that somebody else stopped with a signal is replaced like one that died.
             if report.ending and not (report.ending == Ending.STOPPED and self._ending is None):
                 return Ending(report.ending)
+            death = worker.death()
             await self._on_death(report.process)
             if self._ending is not None:
                 return self._ending
             if self._clock() - began > self._timing.steady:
                 pause = self._timing.first_pause
-            reason = _death_text(worker.exit_code, order.number)
-            log.warning("process %d died (%s)", order.number, reason)
+            log.warning(
+                "%s", log_line("death", worker=order.number, process=report.process, why=death, restart_in_s=pause)
+            )
             if worker.exit_code != TRY_LATER:
-                self._say(f"process {order.number} died ({reason}); restarting it in {pause:.0f} s")
+                self._say(f"process {order.number} died ({death}); restarting it in {pause:.0f} s")
             await wait_for_event(self._stopping, pause)
             if self._stopping.is_set():
                 return Ending.STOPPED
@@ -258,12 +298,13 @@ async def _stop_when_set(stopping: asyncio.Event, process: asyncio.subprocess.Pr
     process.kill()
 
 
-def _death_text(exit_code: int | None, number: int) -> str:
-    if exit_code is not None and exit_code < 0:
-        return f"signal {-exit_code}"
-    if exit_code == 0:
-        return "somebody stopped it"
-    return f"exit code {exit_code}; see rove-{number}.log"
+def _opened_for_errors(log_file: Path) -> BinaryIO:
+    """Open the file that takes a worker's standard error; nothing takes it where the log cannot be opened."""
+    try:
+        return log_file.open("ab", buffering=0)
+    except OSError as error:
+        log.warning("%s cannot be opened for the errors of a worker: %s", log_file, error.strerror)
+        return Path(os.devnull).open("ab", buffering=0)
 
 
 async def _all_or_first_failure(lives: list[asyncio.Task[Ending]], loading: asyncio.Task[None]) -> None:

@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 import uvloop
 
-from rove.app.process import assembled, start_logging
+from rove.app.crawl_log import CrawlLog
+from rove.app.log_file import start_logging
+from rove.app.process import assembled
 from rove.config import Settings
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.loop import Crawl
@@ -29,6 +31,7 @@ from rove.crawl.shutdown import Ending
 from rove.datadir import DataDir, Remote
 from rove.errors import RoveError, Unreachable
 from rove.frontier.backends import backend_for, policy_of
+from rove.log_line import log_line
 from rove.policy.outage import OutageRules
 from rove.resources.runtime import tune_process
 
@@ -44,7 +47,8 @@ log = logging.getLogger("rove.app.worker")
 class WorkerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a worker needs to know to start."""
 
-    data_dir: str
+    data_dir: bytes
+    """The path as the kernel knows it: JSON has no place for a name that is not UTF-8."""
     remote: Remote | None
     settings: Settings
     run: int
@@ -94,8 +98,9 @@ def main() -> None:
     # Unbuffered, because more lines may follow.
     line = io.FileIO(sys.stdin.fileno(), closefd=False).readline()
     order = msgspec.json.decode(line, type=WorkerOrder)
-    start_logging(DataDir(Path(order.data_dir)).log_of(order.number), order.log_level)
     try:
+        log_file = DataDir(Path(os.fsdecode(order.data_dir))).log_of(order.number)
+        start_logging(log_file, order.log_level, takes_stderr=True)
         uvloop.run(_Worker(order).run())
     except Unreachable as error:
         log.warning("%s", error)
@@ -123,7 +128,7 @@ class _Worker:
 
     def __init__(self, order: WorkerOrder) -> None:
         self._order = order
-        self._data = DataDir(Path(order.data_dir))
+        self._data = DataDir(Path(os.fsdecode(order.data_dir)))
         self._process = 0
         self._crawl: Crawl | None = None
         self._is_paused = order.is_paused
@@ -152,10 +157,12 @@ class _Worker:
                     outage_rules=order.outage_rules,
                     backoffs_end=order.backoffs_end,
                 ) as crawl:
-                    ending = await self._run(crawl)
+                    log.info("%s", log_line("start", process=frontier.process, pid=os.getpid(), run=order.run))
+                    async with CrawlLog(crawl.progress, frontier).written():
+                        ending = await self._run(crawl)
             finally:
                 await backend.close()
-        log.info("%s after %d pages", ending, crawl.progress.pages)
+        log.info("%s", log_line("end", process=self._process, ending=ending, pages=crawl.progress.pages))
         self._report(crawl, ending=ending)
 
     async def _run(self, crawl: Crawl) -> Ending:

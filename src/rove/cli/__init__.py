@@ -18,8 +18,8 @@ COMMANDS = {
         "unpause": "control",
         "demo": "demo",
     },
-    "Look at the results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
-    "Answer webmasters": {
+    "Results": {"status": "results", "pages": "pages", "show": "results", "export": "export"},
+    "Webmasters": {
         "explain": "webmasters",
         "report": "webmasters",
         "audit": "webmasters",
@@ -27,7 +27,7 @@ COMMANDS = {
         "include": "exclusions",
         "purge": "exclusions",
     },
-    "Use several machines": {"join": "machines", "move": "machines", "nodes": "nodes"},
+    "Machines": {"join": "machines", "move": "machines", "nodes": "nodes"},
 }
 """The groups of commands, with the module of each command."""
 _MODULES = {name: module for group in COMMANDS.values() for name, module in group.items()}
@@ -46,17 +46,21 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in COMMANDS.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(title):
-                formatter.write_dl([(name, c.get_short_help_str(80)) for name, c in commands if c])
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, with the groups in a column of their own, so that it fits on one screen."""
+        formatter.write(f"Usage: rove COMMAND [OPTIONS]    {self.help}\n\n")
+        title_width, name_width = (max(map(len, words)) for words in (COMMANDS, _MODULES))
+        for group, names in COMMANDS.items():
+            title = group
+            for name in names:
+                command = self.get_command(ctx, name)
+                assert command is not None, f"there is no rove {name}"
+                formatter.write(f"{title:{title_width}}  {name:{name_width}}  {command.get_short_help_str(80)}\n")
+                title = ""
+        formatter.write("Start with 'rove demo'. 'rove COMMAND --help' shows the options of a command.\n")
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rove", help="Show the version and exit.")
 def rove() -> None:
-    """A polite, fast, crash-proof broad web crawler.
-
-    Try it with 'rove demo'. See 'rove COMMAND --help' for the options of a command.
-    """
+    """A polite, fast, crash-proof broad web crawler."""

@@ -34,7 +34,7 @@ class Conclusion:
 def conclude(
     summary: Summary, *, resume_command: str, has_joined: bool = False, now: Callable[[], float] = time.time
 ) -> Conclusion:
-    """Return the last lines and the exit code of a crawl; `resume_command` continues it."""
+    """Return the last lines and the exit code of a crawl; `resume_command` continues it, unless it is empty."""
     counters, ending = summary.counters, summary.ending
     numbers = (
         f"{ending}: {counted(counters.pages, 'page')}, {size_text(counters.bytes)}, "
@@ -51,15 +51,14 @@ def conclude(
         limit = _LIMIT_OPTIONS[ending]
         before = f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit"
         return Conclusion([numbers, before])
-    return Conclusion([numbers, _pending(summary, resume_command)] if summary.counts.urls_pending else [numbers])
+    return Conclusion([numbers, *_pending(summary, resume_command)])
 
 
 def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[list[str], int]:
     """Return what to say when only failing sites are left, or nothing, and the exit code."""
     counts, failing = summary.counts, summary.failing
     next_steps = [_next_tries(failing, now)] if failing else []
-    if counts.urls_pending:
-        next_steps.append(_pending(summary, resume_command))
+    next_steps += _pending(summary, resume_command)
     if counts.requests and not counts.domains_answered:
         return [f"No seed could be reached ({_commonest(counts.failures)}).", *next_steps], EXIT_SITES_FAIL
     if failing:
@@ -85,9 +84,11 @@ def _next_tries(failing: Sequence[FailingDomain], now: float) -> str:
     return f"Next tries: {', '.join(shown)}{more}."
 
 
-def _pending(summary: Summary, resume_command: str) -> str:
+def _pending(summary: Summary, resume_command: str) -> list[str]:
     pending = summary.counts.urls_pending
-    return f"{counted(pending, 'URL')} {'is' if pending == 1 else 'are'} pending; continue with: {resume_command}"
+    if not pending or not resume_command:
+        return []
+    return [f"{counted(pending, 'URL')} {'is' if pending == 1 else 'are'} pending; continue with: {resume_command}"]
 
 
 def _commonest(errors: Mapping[str, int]) -> str:

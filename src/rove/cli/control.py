@@ -16,7 +16,7 @@ from rove.cli.output import print_line, print_note, reading
 from rove.errors import RoveError, UsageError
 from rove.humanize import counted
 from rove.inspect.pauses import Scope, pause_text
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
 
 STOP_SECONDS = 60.0
 PAUSE_SECONDS = 30.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
 from rove.app.preparation import CrawlOptions
 from rove.cli.options import Command, option, whole_number
@@ -24,28 +27,34 @@ SEED = 1
 SECONDS = 30.0
 DELAY = 1.0
 EMAIL = "demo@crawler.test"
+KEPT = "rove-demo"
+"""Where --keep keeps the crawl, if no directory is given."""
 
 
 @click.command(cls=Command, short_help="Crawl a small web on this machine.")
 @option("--hosts", **whole_number(1), default=HOSTS, help="Number of sites in the small web.")
 @option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="N", help="How long to crawl.")
 @option(
-    "--data-dir",
+    "--keep",
+    is_flag=False,
+    flag_value=KEPT,
     type=click.Path(path_type=Path),
-    metavar="DIR",
-    default_text="a new temporary directory",
-    help="Where to keep the pages.",
+    metavar="[DIR]",
+    default_text="nothing is kept",
+    help=f"Keep the crawl in DIR, or in '{KEPT}', to look at it afterwards.",
 )
-def demo(hosts: int, seconds: float, data_dir: Path | None) -> int:
+def demo(hosts: int, seconds: float, keep: Path | None) -> int:
     """Crawl some hundred small sites, served on this machine, for half a minute."""
-    data = data_dir or Path(tempfile.mkdtemp(prefix="rove-demo-")) / "data"
     with printing():
         print_line(introduction(hosts))
-    with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
-        code = run_crawl(options)
-    if code == 0:
-        with printing():
-            _show_results(data)
+    with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder:
+        data = keep or Path(folder) / "data"
+        with demo_crawl(data, hosts=hosts, seconds=seconds) as options:
+            code = run_crawl(options, can_resume=False)
+        if code == 0:
+            with printing():
+                _show_results(data)
+                _advise(keep)
     return code
 
 
@@ -57,11 +66,10 @@ def introduction(hosts: int) -> str:
 @contextmanager
 def demo_crawl(data: Path, *, hosts: int, seconds: float) -> Iterator[CrawlOptions]:
     """Serve the small web, and yield the options of a crawl of it."""
-    data.parent.mkdir(parents=True, exist_ok=True)
-    seeds = data.parent / f"{data.name}-seeds.txt"
     names = SmallWeb(seed=SEED, hosts=hosts).seeds()
-    seeds.write_text("".join(f"http://{name}/\n" for name in names))
-    with _served(hosts) as address:
+    with tempfile.TemporaryDirectory(prefix="rove-demo-") as folder, _served(hosts) as address:
+        seeds = Path(folder) / "seeds.txt"
+        seeds.write_text("".join(f"http://{name}/\n" for name in names))
         yield CrawlOptions(
             data_dir=data,
             seeds=str(seeds),
@@ -100,9 +108,20 @@ def _show_results(data: Path) -> None:
     _rove("pages", "--status", "200", "--limit", "5", "--data-dir", str(data))
     _heading("Was the crawl polite? The audit checks every request:")
     _rove("audit", "--data-dir", str(data))
+
+
+def _advise(keep: Path | None) -> None:
+    """Print commands that can be pasted."""
+    if keep is None:
+        _heading("Nothing was kept. To look further, keep the crawl:")
+        print_line(f"  {shlex.join([*_program(), 'demo', '--keep'])}")
+        return
+    where = ["--data-dir", str(keep)]
+    listed = _rove("pages", "--json", "--status", "200", "--limit", "1", *where, stdout=subprocess.PIPE)
+    url = msgspec.json.decode(listed.splitlines()[0])["url"]
     _heading("Look further (the small web has stopped, the pages are still there):")
-    for words in ("pages --limit 50", "show URL", "explain URL", "report DOMAIN", "export"):
-        print_line(f"  {sys.argv[0]} {words} --data-dir {data}")
+    for words in (["pages", "--limit", "50"], ["show", url], ["explain", url], ["report", url], ["export"]):
+        print_line(f"  {shlex.join([*_program(), *words, *where])}")
 
 
 def _heading(text: str) -> None:
@@ -111,5 +130,15 @@ def _heading(text: str) -> None:
     flush()
 
 
-def _rove(*words: str) -> None:
-    subprocess.run([sys.executable, "-P", "-m", "rove", *words], check=False)
+def _program() -> list[str]:
+    """Return the words with which the user started rove."""
+    me = Path(sys.argv[0])
+    if me.name != "rove":
+        return [sys.executable, "-m", "rove"]
+    found = shutil.which("rove")
+    return ["rove"] if found is not None and Path(found).samefile(me) else [str(me)]
+
+
+def _rove(*words: str, stdout: int | None = None) -> bytes:
+    command = [sys.executable, "-P", "-m", "rove", *words]
+    return subprocess.run(command, check=False, stdout=stdout).stdout or b""

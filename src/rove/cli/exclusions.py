@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -12,15 +15,20 @@ from rove.admin import exclude as exclusions
 from rove.admin import purge as purging
 from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
-from rove.cli.output import print_line, print_lines
+from rove.cli.output import changing, print_line, print_lines
 from rove.errors import UsageError
 from rove.frontier.contract import Exclusion
 from rove.humanize import counted, size_text, utc_text
-from rove.policy.exclusions import domain_around, parse_pattern
+from rove.policy.exclusions import domain_around, is_public_suffix, parse_pattern
+from rove.urls.domain import domain_of, is_address
 
-KNOWN_SHOWN = 5
+SHOWN = 5
+"""Patterns of a file that are described one by one."""
 
 data_dir = data_dir_option("The crawl, running or not.")
+yes_option = option(
+    "--yes", is_flag=True, help="Accept a public suffix such as 'com', which covers every domain below it."
+)
 
 
 @click.command(cls=Command, short_help="Never contact a domain again, effective at once.")
@@ -28,28 +36,34 @@ data_dir = data_dir_option("The crawl, running or not.")
 @option("--reason", default="", metavar="TEXT", help="Saved with the exclusion.")
 @option("--file", "file", type=click.Path(path_type=Path), metavar="FILE", help="More domains, one per line.")
 @option("--list", "list_all", is_flag=True, help="List all exclusions, lifted ones too.")
+@yes_option
 @data_dir
-def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, data_dir: Path) -> None:
+@changing
+def exclude(
+    domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, yes: bool, data_dir: Path
+) -> None:
     """Never contact DOMAIN and its subdomains again. A running crawl obeys within seconds, on every machine.
 
-    '=www.example.com' covers that host alone. A '*' matches any characters: 'shop*.example.com'.
+    Of a URL, only the host counts: an exclusion covers whole hosts. '=www.example.com' covers that host alone. A '*'
+    matches any characters: 'shop*.example.com'.
     """
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions; use it without domains and --file")
         print_lines(list(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or ["none"])
         return
-    patterns = [parse_pattern(domain) for domain in domains] + read_exclusions(file)
-    if not patterns:
+    given = {parse_pattern(domain): domain for domain in domains}
+    given |= {pattern: pattern for pattern in read_exclusions(file) if pattern not in given}
+    if not given:
         empty = f"{file} holds no domain; " if file is not None else ""
         raise UsageError(f"{empty}nothing to exclude: rove exclude DOMAIN, or rove exclude --list")
-    for pattern in patterns:
-        if domain_around(pattern) is None:
-            print_line(f"{pattern} is wider than one domain: everything that it covers is excluded")
-    done = asyncio.run(exclusions.exclude(data_dir, patterns, reason))
-    known = [pattern for pattern in patterns if pattern not in done.new]
-    for pattern in known[:KNOWN_SHOWN]:
-        print_line(f"{pattern} was excluded already")
+    _check_suffixes(given, yes, "exclude")
+    done = asyncio.run(exclusions.exclude(data_dir, list(given), reason))
+    new = set(done.new)
+    for pattern, text in islice(given.items(), SHOWN):
+        print_line(f"{'excluded' if pattern in new else 'excluded already'}: {coverage_text(pattern, text)}")
+    if len(given) > SHOWN:
+        print_line(f"and {counted(len(given) - SHOWN, 'other pattern')}")
     print_line(f"{counted(len(done.new), 'exclusion')} added; {counted(done.urls, 'URL')} left the queue")
     if done.is_running:
         print_line("the running crawl obeys from now on")
@@ -57,35 +71,80 @@ def exclude(domains: tuple[str, ...], reason: str, file: Path | None, list_all: 
 
 @click.command(cls=Command, short_help="Lift an exclusion.")
 @click.argument("domains", nargs=-1, required=True, metavar="DOMAIN...")
+@yes_option
 @data_dir
-def include(domains: tuple[str, ...], data_dir: Path) -> None:
-    """Allow the crawl to contact DOMAIN again. Delays continue where they were."""
-    patterns = list(dict.fromkeys(map(parse_pattern, domains)))
-    reopened = asyncio.run(exclusions.include(data_dir, patterns))
-    print_line(f"{counted(len(patterns), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
+@changing
+def include(domains: tuple[str, ...], yes: bool, data_dir: Path) -> None:
+    """Allow the crawl to contact DOMAIN again. Delays continue where they were.
+
+    Give DOMAIN as it was excluded; 'rove exclude --list' shows that.
+    """
+    given = {parse_pattern(domain): domain for domain in domains}
+    _check_suffixes(given, yes, "include")
+    reopened = asyncio.run(exclusions.include(data_dir, list(given)))
+    for pattern, text in given.items():
+        print_line(f"included: {coverage_text(pattern, text)}")
+    print_line(f"{counted(len(given), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")
 
 
 @click.command(cls=Command, short_help="Delete the stored pages of a domain.")
 @click.argument("domain")
 @option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @data_dir_option("The crawl, which must be stopped.")
+@changing
 def purge(domain: str, yes: bool, data_dir: Path) -> None:
-    """Delete the stored pages of DOMAIN and its subdomains from the WARC files of this machine.
+    """Delete the stored pages of DOMAIN and its subdomains from the WARC files of this machine, and all their titles.
 
     The ledger still shows what was requested and when. To keep rove from coming back, use 'rove exclude'.
     """
     pattern = parse_pattern(domain)
     if domain_around(pattern) is None:
         raise UsageError(f"{domain} is not one domain; purge each domain by its name")
+    covered = coverage_text(pattern, domain)
     if not yes and not sys.stdin.isatty():
         raise UsageError("this deletes stored pages and cannot ask for confirmation; add --yes")
     if not yes:
-        click.confirm(f"delete all stored pages of {pattern} in {data_dir}?", abort=True)
+        click.confirm(f"delete all stored pages in {data_dir} of {covered}?", abort=True)
     done = asyncio.run(purging.purge(data_dir, pattern, say=print_line))
     print_line(
         f"{counted(done.records, 'record')} of {pattern} removed from {counted(done.files, 'file')}, "
         f"{counted(done.remaining, 'other')} kept, {size_text(done.bytes_freed)} freed"
     )
+    print_line(f"{counted(done.titles, 'title')} removed from the ledger")
+    print_line(
+        f"kept in the ledger: {counted(done.requests, 'request')} to {covered}: URL, time, address, status and "
+        "robots.txt, but no text"
+    )
+
+
+def coverage_text(pattern: str, given: str) -> str:
+    """Say which hosts a pattern covers; `given` is what the user wrote, perhaps a URL."""
+    if pattern.startswith("="):
+        return f"{pattern[1:]} alone, without its subdomains{_not_only(given)}"
+    if "*" in pattern:
+        return f"every host that matches {pattern}, and its subdomains"
+    if is_public_suffix(pattern):
+        return f"every domain below {pattern}, a public suffix"
+    if is_address(pattern):
+        return f"{pattern}{_not_only(given)}"
+    name, _ = domain_of(pattern)
+    if name == pattern:
+        return f"{pattern} and all its subdomains{_not_only(given)}"
+    return f"{pattern} and its subdomains, but not the rest of {name}{_not_only(given)}"
+
+
+def _not_only(given: str) -> str:
+    """Return a note that the path of a URL does not count; '' if none was given."""
+    path = re.sub(r"^=?([a-z]+://)?[^/?#]*", "", given.strip(), flags=re.IGNORECASE)
+    return f" (all pages, not only {path})" if path.strip("/") else ""
+
+
+def _check_suffixes(patterns: Iterable[str], yes: bool, command: str) -> None:
+    for pattern in patterns:
+        if is_public_suffix(pattern) and not yes:
+            raise UsageError(
+                f"{pattern} is a public suffix: this would {command} every domain below it; add --yes if you mean that"
+            )
 
 
 def _line(exclusion: Exclusion) -> str:

@@ -9,9 +9,9 @@ from typing import IO
 
 import click
 
+from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import (
     Command,
-    data_dir_option,
     domain_option,
     option,
     since_option,
@@ -23,14 +23,13 @@ from rove.errors import RoveError
 from rove.humanize import counted
 from rove.inspect.export import Export
 from rove.inspect.lookup import site_given
-from rove.inspect.open_crawl import opened
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import export_json
 from rove.inspect.whole_file import whole_file
 
 
 @click.command(cls=Command, short_help="Write every stored page as JSON Lines.")
-@data_dir_option("The crawl to look at.")
+@crawl_to_read
 @domain_option
 @since_option
 @until_option
@@ -46,7 +45,7 @@ from rove.inspect.whole_file import whole_file
 @option("--force", is_flag=True, help="Replace the file of --output if it exists.")
 @reading
 async def export(
-    data_dir: Path,
+    crawl: CrawlGiven,
     domain: str | None,
     since: float | None,
     until: float | None,
@@ -64,7 +63,7 @@ async def export(
         since=-math.inf if since is None else since,
         until=math.inf if until is None else until,
     )
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         chosen = Export(archive, query, everything=everything, limit=limit)
         with nullcontext(standard_output()) if output is None else whole_file(output, overwrite=force) as file:
             written, unreadable = await _write(chosen, file)

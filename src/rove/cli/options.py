@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from rove.cli.types import SIZE, Lift, or_default
+from rove.app.panel import PLAIN_SECONDS
+from rove.cli.types import POSITIVE_DURATION, SIZE, Lift, or_default
 from rove.config import DEFAULT_MAX_MEMORY, DEFAULT_MIN_FREE_DISK
 from rove.errors import UsageError
 from rove.frontier.backends import DEFAULT_CRAWL_NAME
@@ -155,6 +156,15 @@ _MACHINE_OPTIONS = (
         metavar="LEVEL",
         help="What goes into the log files of --data-dir: debug, info, warning or error.",
     ),
+    option(
+        "--progress-interval",
+        group=MACHINE,
+        type=POSITIVE_DURATION,
+        metavar="TIME",
+        default_text=f"{PLAIN_SECONDS:g}s",
+        help="Time between two progress lines where there is no terminal.",
+    ),
+    option("--quiet", group=MACHINE, is_flag=True, help="Print nothing but errors. The log is written as always."),
 )
 
 

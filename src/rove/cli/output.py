@@ -11,7 +11,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import wraps
 from typing import IO, Any, ParamSpec, TextIO, TypeVar, cast
 
@@ -97,10 +97,10 @@ def is_output_closed() -> bool:
     return bool(poll.poll(0))
 
 
-def crawl_console() -> Console:
-    """Return the console of a crawl, on standard error: it survives a closed terminal."""
+def crawl_console(*, quiet: bool = False) -> Console:
+    """Return the console of a crawl, on standard error: it survives a closed terminal. `quiet`: it prints nothing."""
     stream = cast(TextIO, SafeOutput(sys.stderr))
-    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return _HarmlessConsole(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, quiet=quiet)
 
 
 class _HarmlessConsole(Console):
@@ -120,6 +120,29 @@ def reading(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
             return asyncio.run(command(*args, **options))
 
     return run
+
+
+def changing(command: Callable[P, T]) -> Callable[P, T]:
+    """Make a command that changes a crawl finish its work, even if its output can no longer be written."""
+
+    @wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        output = SafeOutput(sys.stdout)
+        with redirect_stdout(cast(TextIO, output)):
+            result = command(*args, **options)
+        output.flush()
+        if output.error is not None:
+            _discard_output()
+            if isinstance(output.error, BrokenPipeError):
+                raise click.exceptions.Exit(0)
+            raise RoveError(f"the work is done and saved, but the output cannot be written: {_reason(output.error)}")
+        return result
+
+    return run
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 @contextmanager

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from pathlib import Path
 
 import click
 
+from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import (
     Command,
-    data_dir_option,
     domain_option,
     json_option,
     option,
@@ -23,7 +22,7 @@ from rove.cli.output import flush, is_output_closed, print_json, print_line, pri
 from rove.errors import UsageError
 from rove.inspect.follow import Follower
 from rove.inspect.lookup import site_given
-from rove.inspect.open_crawl import Archive, opened
+from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import PageQuery
 from rove.inspect.request_rows import page_json, page_line
 from rove.model.ledger import RequestRow
@@ -35,7 +34,7 @@ FOLLOW_SHARE = 5
 
 
 @click.command(cls=Command, short_help="List pages.")
-@data_dir_option("The crawl to look at.")
+@crawl_to_read
 @domain_option
 @option("--status", type=int, metavar="N", help="Only responses with this HTTP status.")
 @option("--error", metavar="KIND", help="Only requests with this error, such as dns or status-404; any: all of them.")
@@ -47,7 +46,7 @@ FOLLOW_SHARE = 5
 @json_option
 @reading
 async def pages(
-    data_dir: Path,
+    crawl: CrawlGiven,
     domain: str | None,
     status: int | None,
     error: str | None,
@@ -58,7 +57,10 @@ async def pages(
     follow: bool,
     json: bool,
 ) -> None:
-    """List the pages that were requested, newest first. With --follow the newest comes last, as with 'tail -f'."""
+    """List the pages that were requested, newest first. With --follow the newest comes last, as with 'tail -f'.
+
+    A robots.txt that could not be fetched is listed too, because no page of its site can be requested.
+    """
     query = PageQuery(
         site=None if domain is None else site_given(domain),
         status=status,
@@ -69,7 +71,7 @@ async def pages(
     )
     if follow and until is not None:
         raise UsageError("--follow has no end; give --until or --follow, not both")
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         counts = await archive.reader.counts()
         query.check(errors=counts.failures.keys(), marks=counts.marks.keys())
         if follow:
@@ -107,6 +109,6 @@ async def _follow(archive: Archive, query: PageQuery, *, limit: int, json: bool)
 
 def _print(row: RequestRow, *, json: bool) -> None:
     if json:
-        print_json(page_json(row))
+        print_json({**page_json(row), "kind": row.kind.value})
     else:
         print_line(page_line(row))

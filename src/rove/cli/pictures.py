@@ -13,7 +13,8 @@ import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp
-from rove.app.panel import View, frame
+from rove.app.panel_layout import Dashboard
+from rove.app.panel_view import View
 from rove.app.runner import RunContext, Runner
 from rove.cli.demo import HOSTS, SECONDS, demo_crawl, introduction
 from rove.cli.output import print_note
@@ -43,7 +44,7 @@ def main(directory: Path) -> None:
         uvloop.run(CrawlApp(options, say=print_note, watch=watch).run())
     console.print("$ rove demo", style="bold")
     console.print(introduction(HOSTS), soft_wrap=True, highlight=False)
-    console.print(frame(views[0]))
+    console.print(Dashboard(views[0]))
     svg = console.export_svg(title="rove demo", unique_id="rove-panel")
     # Without the fonts, which a browser would load from another server.
     (directory / "panel.svg").write_text(_FONTS.sub("", svg))

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rove.cli.options import Command, data_dir_option, json_option, option
+from rove.cli.crawl_given import CrawlGiven, crawl_to_read
+from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import UsageError
 from rove.frontier.contract import UrlRecord
 from rove.humanize import counted, utc_text
 from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
-from rove.inspect.open_crawl import Archive, opened
+from rove.inspect.open_crawl import Archive
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.request_rows import page_json, settlement_text
 from rove.inspect.status import as_json, as_lines, read_status
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
 
-data_dir = data_dir_option("The crawl to look at.")
-
 
 @click.command(cls=Command, short_help="Show how far a crawl is.")
-@data_dir
+@crawl_to_read
 @json_option
 @reading
-async def status(data_dir: Path, json: bool) -> None:
+async def status(crawl: CrawlGiven, json: bool) -> None:
     """Show how far a crawl is: URLs and domains by state, pages, bytes, rate and start time."""
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         told, retries = await archive.instructions(), await archive.catalog.retries()
-        status = await read_status(archive.reader, in_use=archive.data.in_use(), told=told, retries=retries)
+        status = await read_status(archive.reader, in_use=archive.in_use, told=told, retries=retries)
     if json:
         print_json(as_json(status))
     else:
@@ -39,15 +36,15 @@ async def status(data_dir: Path, json: bool) -> None:
 
 @click.command(cls=Command, short_help="Show one URL and its stored text.")
 @click.argument("url")
-@data_dir
+@crawl_to_read
 @option("--raw", is_flag=True, help="Write the stored raw HTTP response, headers included.")
 @reading
-async def show(url: str, data_dir: Path, raw: bool) -> None:
+async def show(url: str, crawl: CrawlGiven, raw: bool) -> None:
     """Show what the crawl knows about URL, then its stored text.
 
     With --raw, write only the HTTP response as the server sent it, which needs a crawl with --store raw or both.
     """
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         record = await _url_record(archive, url)
         row = await settling_request(archive.reader, record)
         if raw:

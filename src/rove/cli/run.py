@@ -9,7 +9,7 @@ import uvloop
 from rich.console import Console
 
 from rove.app.application import CrawlApp, Summary
-from rove.app.panel import Panel
+from rove.app.panel import PLAIN_SECONDS, Panel
 from rove.app.preparation import CrawlOptions
 from rove.app.runner import RunContext, Runner
 from rove.cli.conclusion import conclude
@@ -23,12 +23,18 @@ from rove.policy.outage import DEFAULT_OUTAGE_RULES, OutageRules
 from rove.resources.runtime import tune_process
 
 
-def run_crawl(options: CrawlOptions, *, outage_rules: OutageRules = DEFAULT_OUTAGE_RULES) -> int:
-    """Crawl, shut down at the first signal, and return the exit code."""
-    console = crawl_console()
+def run_crawl(
+    options: CrawlOptions, *, can_resume: bool = True, outage_rules: OutageRules = DEFAULT_OUTAGE_RULES
+) -> int:
+    """Crawl, shut down at the first signal, and return the exit code.
+
+    Without `can_resume`, nothing is said about continuing the crawl.
+    """
+    console = crawl_console(quiet=options.quiet)
 
     async def watch(runner: Runner, context: RunContext) -> None:
-        await panel_of(console, runner, context).show()
+        if not options.quiet:
+            await panel_of(console, runner, context, plain_seconds=options.progress_interval).show()
 
     app = CrawlApp(options, say=lambda line: console.print(one_line(line)), watch=watch, outage_rules=outage_rules)
 
@@ -39,7 +45,8 @@ def run_crawl(options: CrawlOptions, *, outage_rules: OutageRules = DEFAULT_OUTA
     def end_at_once(number: int) -> None:
         app.kill()
         console.show_cursor()
-        console.print(f"stopped at once; continue with: {_resume_command(options)}")
+        advice = f"; continue with: {_resume_command(options)}" if can_resume else ""
+        console.print(f"stopped at once{advice}")
         os._exit(128 + number)
 
     signals = StopSignals(stop, end_at_once)
@@ -55,11 +62,13 @@ def run_crawl(options: CrawlOptions, *, outage_rules: OutageRules = DEFAULT_OUTA
         return 130
     if isinstance(result, Ending):
         console.print(f"{result} before the crawl began; nothing was fetched")
-        if DataDir(options.data_dir).holds_crawl:
+        if can_resume and DataDir(options.data_dir).holds_crawl:
             console.print(f"continue with: {_resume_command(options)}")
         ending, exit_code = result, 0
     else:
-        conclusion = conclude(result, resume_command=_resume_command(options), has_joined=options.join)
+        conclusion = conclude(
+            result, resume_command=_resume_command(options) if can_resume else "", has_joined=options.join
+        )
         for line in conclusion.lines:
             console.print(one_line(line))
         ending, exit_code = result.ending, conclusion.exit_code
@@ -68,14 +77,14 @@ def run_crawl(options: CrawlOptions, *, outage_rules: OutageRules = DEFAULT_OUTA
     return exit_code
 
 
-def panel_of(console: Console, runner: Runner, context: RunContext) -> Panel:
+def panel_of(console: Console, runner: Runner, context: RunContext, *, plain_seconds: float = PLAIN_SECONDS) -> Panel:
     """Return the panel of a running crawl."""
     return Panel(
         console,
         progress=runner.progress,
         frontier=context.frontier,
-        delay=context.settings.delay,
         remaining_limits=context.remaining_limits,
+        plain_seconds=plain_seconds,
     )
 
 

@@ -13,7 +13,7 @@ from rove.cli.output import print_json, print_line, print_note, reading
 from rove.cli.retry import NOT_RUNNING
 from rove.datadir import DataDir
 from rove.errors import UsageError
-from rove.frontier.backends import opened_backend, remote_for_move
+from rove.frontier.backends import opened_backend, remote_to_read
 from rove.inspect.seed_outcomes import as_json, as_line, seed_outcomes
 
 LIST, ADD = "list", "add"
@@ -47,9 +47,9 @@ async def seeds(crawl: CrawlNamed, action: str, file: str | None, failed: bool, 
 
 async def _list(crawl: CrawlNamed, *, only_failed: bool, as_lines_of_json: bool) -> None:
     data = DataDir(crawl.data_dir)
-    remote = None if crawl.frontier is None else remote_for_move(data, crawl.frontier, crawl.crawl_name)
+    remote = remote_to_read(data, crawl.frontier, crawl.crawl_name)
     count = 0
-    async with opened_backend(data, remote=remote, read_only=True) as backend:
+    async with opened_backend(data, remote=remote, read_only=True, on_news=print_note) as backend:
         async for outcome in seed_outcomes(backend.reader, only_failed=only_failed):
             count += 1
             if as_lines_of_json:

@@ -20,7 +20,8 @@ class SafeOutput:
     def __init__(self, stream: TextIO | None) -> None:
         """`stream` is None if its descriptor was closed at the start."""
         self._stream = stream
-        self._has_failed = False
+        self.error: Exception | None = None
+        """The first error of the stream."""
 
     @property
     def encoding(self) -> str:
@@ -59,8 +60,8 @@ class SafeOutput:
         return self._stream.fileno()
 
     def _note(self, error: Exception) -> None:
-        if not self._has_failed:
-            self._has_failed = True
+        if self.error is None:
+            self.error = error
             log.warning("the terminal or file for messages cannot be written: %s", error)
 
 

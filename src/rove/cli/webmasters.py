@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from rove.cli.options import Command, data_dir_option, json_option, option
+from rove.cli.crawl_given import CrawlGiven, crawl_to_read
+from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_json, print_line, print_lines, print_note, reading
 from rove.errors import UsageError
 from rove.humanize import counted
@@ -15,26 +16,22 @@ from rove.inspect import audit_text, explain_text
 from rove.inspect.audit import audit as audit_ledger
 from rove.inspect.explain import explain_url
 from rove.inspect.lookup import site_given, url_given, url_known
-from rove.inspect.nodes import is_running
-from rove.inspect.open_crawl import opened
 from rove.inspect.page_query import did_you_mean
 from rove.inspect.report import read_report
 from rove.inspect.report_html import write_html
 from rove.inspect.report_text import json_records, text_lines
 from rove.inspect.url_facts import read_url_facts
 
-data_dir = data_dir_option("The crawl to look at.")
-
 
 @click.command(cls=Command, short_help="Tell whether a URL would be fetched, and why.")
 @click.argument("url")
-@data_dir
+@crawl_to_read
 @json_option
 @reading
-async def explain(url: str, data_dir: Path, json: bool) -> None:
+async def explain(url: str, crawl: CrawlGiven, json: bool) -> None:
     """Tell whether rove would fetch URL now, and why: exclusions, scope, robots.txt, delay, state and history."""
     url_given(url)
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         settings = await archive.settings()
         wanted = await url_known(archive.reader, url, settings.ignored_params)
         facts = await read_url_facts(
@@ -43,7 +40,7 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
             settings=settings,
             exclusions=await archive.catalog.exclusion_history(),
             retries=await archive.catalog.retries(),
-            is_running=await is_running(archive.data, archive.reader),
+            is_running=await archive.is_running(),
         )
     answer = explain_url(url, wanted, facts, now=time.time())
     if json:
@@ -54,7 +51,7 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
 
 @click.command(cls=Command, short_help="List every request to a site.")
 @click.argument("domain")
-@data_dir
+@crawl_to_read
 @option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -63,12 +60,12 @@ async def explain(url: str, data_dir: Path, json: bool) -> None:
 )
 @option("--json", "json", is_flag=True, help="Print JSON Lines with every request.")
 @reading
-async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> None:
+async def report(domain: str, crawl: CrawlGiven, html: Path | None, json: bool) -> None:
     """List every request to DOMAIN, its robots.txt as it was read, the delays, the contact and how to opt out."""
     site = site_given(domain)
     if html is not None and json:
         raise UsageError("give --html or --json, not both")
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         report = await read_report(
             archive.reader,
             site,
@@ -91,15 +88,15 @@ async def report(domain: str, data_dir: Path, html: Path | None, json: bool) -> 
 
 
 @click.command(cls=Command, short_help="Check that a crawl was polite.")
-@data_dir
+@crawl_to_read
 @json_option
 @reading
-async def audit(data_dir: Path, json: bool) -> int:
+async def audit(crawl: CrawlGiven, json: bool) -> int:
     """Check every request ever made against the rules: delays, robots.txt, exclusions, nothing fetched twice.
 
     The exit code is 1 if a rule was broken.
     """
-    async with opened(data_dir) as archive:
+    async with crawl.opened() as archive:
         exclusions = await archive.catalog.exclusion_history()
         report = await audit_ledger(archive.reader, exclusions, await archive.catalog.retries())
     if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from rove.crawl.backoff_wait import BackoffWait
@@ -13,6 +14,7 @@ from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import HeldLease, VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.errors import RoveError
+from rove.log_line import log_line
 from rove.model.visits import Lease
 from rove.policy.constants import VISIT_BUDGET
 from rove.urls.origin import origin_of
@@ -25,6 +27,8 @@ PAUSE_WHILE_SEEDING = 0.25
 """While seeds load, each process makes at most 100 visits/s, so that the loader keeps most of the CPU."""
 LONGEST_NAP = 0.5
 SHORTEST_NAP = 0.01
+
+log = logging.getLogger(__name__)
 
 
 class Claimer:
@@ -112,7 +116,7 @@ class Claimer:
             is_seeding = not await self._all_seeds_loaded()
             if is_seeding:
                 room = min(room, CLAIM_WHILE_SEEDING)
-            claimed = await self._claim(self._frontier.claim(room))
+            claimed = await self._claim(room, self._frontier.claim(room))
             if claimed < room:
                 await self._wait_until_due(has_claimed=claimed > 0)
             elif is_seeding:
@@ -126,8 +130,8 @@ class Claimer:
         count = min(room, self._outage.probes_due())
         if count <= 0:
             return
-        claimed = await self._claim(self._frontier.claim_among(self._outage.probed, count))
-        if claimed or await self._claim(self._frontier.claim(count)):
+        claimed = await self._claim(count, self._frontier.claim_among(self._outage.probed, count))
+        if claimed or await self._claim(count, self._frontier.claim(count)):
             self._outage.note_probe()
 
     async def _must_pause(self) -> bool:
@@ -164,11 +168,13 @@ class Claimer:
             room = min(room, self._pages_left - claimed - self._writer.unsettled)
         return min(room, MAX_CLAIM)
 
-    async def _claim(self, claiming: Awaitable[list[Lease]]) -> int:
-        """Claim domains, with the robots.txt records of their URLs; return how many."""
+    async def _claim(self, wanted: int, claiming: Awaitable[list[Lease]]) -> int:
+        """Claim up to this many domains, with the robots.txt records of their URLs; return how many."""
         claimed_at = self._context.clock()
         leases = await claiming
         returned_at = self._context.clock()
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_claim(wanted, leases, returned_at - claimed_at)
         claimed = {
             lease.domain: HeldLease(
                 lease=lease,
@@ -192,6 +198,24 @@ class Claimer:
         if self._is_paused:  # since the claim began
             self.give_back_queue()
         return len(leases)
+
+    def _log_claim(self, wanted: int, leases: Sequence[Lease], seconds: float) -> None:
+        process = self._frontier.process
+        log.debug("%s", log_line("claim", process=process, wanted=wanted, got=len(leases), seconds=seconds))
+        for lease in leases:
+            log.debug(
+                "%s",
+                log_line(
+                    "lease",
+                    process=process,
+                    domain=lease.name,
+                    visit=lease.token,
+                    urls=len(lease.urls),
+                    crawl_delay=lease.crawl_delay,
+                    backoff=lease.pace.backoff,
+                    failures=lease.pace.failures,
+                ),
+            )
 
     async def _wait_until_due(self, *, has_claimed: bool) -> None:
         """Wait until a domain is due, or end the crawl if none ever will be."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rove.config import Settings
 from rove.crawl.inflight_log import InflightLog
+from rove.crawl.long_robots import LongRobots
 from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.seen import SeenSet
@@ -34,6 +35,7 @@ class CrawlContext:
     shutdown: Shutdown
     clock: Callable[[], float]
     """The steady clock of this machine, in seconds."""
+    long_robots: LongRobots = field(default_factory=LongRobots)
     seen: SeenSet = field(default_factory=SeenSet)
     """Links that are in the frontier already."""
     batch_size: int = 256

@@ -31,12 +31,16 @@ from rove.crawl.writer import BatchWriter
 from rove.frontier.runs import Vitals
 from rove.policy.exclusions import Exclusions
 from rove.policy.outage import OutageRules
+from rove.resources.process_state import open_files
 
 HEARTBEAT_SECONDS = 2.0
 """How often a process tells the frontier that it is alive."""
 CHECK_SECONDS = 1.0
 """How often a process checks limits, deadlines and resources."""
 PAUSED = "paused by 'rove pause'"
+
+COUNT_FILES_SECONDS = 10.0
+"""How often a process counts its open files, which takes a millisecond where there are thousands."""
 
 FollowExclusions = Callable[[Callable[[Exclusions], None]], Coroutine[Any, Any, None]]
 
@@ -73,6 +77,7 @@ class Crawl:
         self._shutdown = context.shutdown
         self._remaining_limits = remaining_limits
         self._follow_exclusions = follow_exclusions
+        self._counted_files_at = float("-inf")
         self._writer = BatchWriter(context, on_settled=self._count_settled)
         self._outage = OutageWatch(context, self._writer, on_news=on_news, rules=outage_rules)
         self._claimer = Claimer(
@@ -141,11 +146,7 @@ class Crawl:
         for record in batch:
             progress.visits += record.requested
             progress.pages += len(record.pages)
-            progress.requests += len(record.requests)
-            for row in record.requests:
-                progress.bytes += row.size
-                if row.error:
-                    progress.errors[row.error] += 1
+            progress.count_requests(record.requests)
         self._claimer.wake()
 
     async def _watch(self) -> None:
@@ -161,13 +162,24 @@ class Crawl:
             self.progress.mark(now)
             self.progress.queued = self._claimer.queued
             context.pressure.check()
-            self.progress.trouble = PAUSED if is_paused else context.pressure.trouble or self._outage.trouble
+            self._note_resources(now)
+            self.progress.set_trouble("operator", PAUSED if is_paused else "")
+            self.progress.set_trouble("outage", self._outage.trouble)
             self._slots.cancel_overdue(now)
             seconds_left = self._remaining_limits.seconds_left()
             if seconds_left is not None and seconds_left <= 0:
                 self.stop(Ending.MAX_DURATION)
             until_limit = CHECK_SECONDS if seconds_left is None else max(0.05, seconds_left)
             await asyncio.sleep(min(CHECK_SECONDS, until_limit))
+
+    def _note_resources(self, now: float) -> None:
+        progress, pressure = self.progress, self._context.pressure
+        progress.resident = pressure.resident
+        for cause, sentence in pressure.troubles().items():
+            progress.set_trouble(cause, sentence)
+        if now - self._counted_files_at > COUNT_FILES_SECONDS:
+            self._counted_files_at = now
+            progress.open_files = open_files() or 0
 
     def _vitals(self, *, is_leaving: bool = False) -> Vitals:
         return Vitals(

@@ -18,8 +18,10 @@ from pathlib import Path
 from rove.config import DEFAULT_MAX_PAGE_SIZE, Settings
 from rove.crawl.throttle import Throttle
 from rove.humanize import counted, size_text
+from rove.log_line import log_line
 from rove.model.outcomes import Failed
 from rove.resources.memory import SMALL, Memory
+from rove.resources.process_state import resident_bytes
 
 BODIES_SET_ASIDE = 20
 """Memory set aside for decoding and parsing one page, in bodies of the largest size, allocator overhead included. With
@@ -53,15 +55,6 @@ def free_bytes(directory: Path) -> int | None:
     return status.f_bavail * status.f_frsize
 
 
-def resident_bytes() -> int | None:
-    """Return the resident memory of this process, None if the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
-    except OSError:
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 class Pressure:
     """The resource limits of one process, and how close it is to them."""
 
@@ -87,6 +80,8 @@ class Pressure:
         self._measure_memory = measure_memory
         self.concurrency = concurrency
         self.throttle = Throttle(concurrency, clock=clock)
+        self.resident = 0
+        """Resident memory at the last check, in bytes."""
         self._least_overhead = (measure_memory() or BASE_BYTES) + concurrency * SLOT_BYTES
         self.memory = Memory(0, on_short=self._slow_down, on_eased=self.throttle.open)
         self._update_memory()
@@ -96,16 +91,16 @@ class Pressure:
         """Whether no new visit may start, because the disk is nearly full."""
         return self._disk.is_short
 
-    @property
-    def trouble(self) -> str:
-        """Why the crawl is slowed down or paused, as text for the user; '' if it is not."""
-        if self._disk.is_short:
-            return f"paused: {self._disk_text()}"
-        if self.memory.is_short:
-            return f"slowed: {counted(self.memory.waiting, 'fetch', 'fetches')} waiting for memory"
-        if self.throttle.allowed < self.concurrency:
-            return f"slowed: {counted(self.throttle.allowed, 'fetch', 'fetches')} at once"
-        return ""
+    def troubles(self) -> dict[str, str]:
+        """Return why the crawl is slowed down or paused: for each cause a sentence, '' where there is no trouble."""
+        waiting = counted(self.memory.waiting, "fetch", "fetches")
+        allowed = self.throttle.allowed
+        is_throttled = allowed < self.concurrency and not self.memory.is_short
+        return {
+            "disk": f"paused: {self._disk_text()}" if self._disk.is_short else "",
+            "memory": f"slowed: {waiting} waiting for memory" if self.memory.is_short else "",
+            "fetches": f"slowed: {counted(allowed, 'fetch', 'fetches')} at once" if is_throttled else "",
+        }
 
     def check(self) -> None:
         """Measure memory and disk space; called about once a second."""
@@ -146,15 +141,20 @@ class Pressure:
         overhead = max(self._least_overhead, (resident or 0) - held)
         room = self._max_memory - self._set_aside - overhead
         self.memory.room = max(self._least_room, room)
-        log.debug(
-            "%s resident, %s held, %s of %s used, %d waiting, %d at once",
-            size_text(resident or 0),
-            size_text(held),
-            size_text(self.memory.used),
-            size_text(self.memory.room),
-            self.memory.waiting,
-            self.throttle.allowed,
-        )
+        self.resident = resident or 0
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "%s",
+                log_line(
+                    "memory",
+                    resident=self.resident,
+                    held=held,
+                    used=self.memory.used,
+                    room=self.memory.room,
+                    waiting=self.memory.waiting,
+                    at_once=self.throttle.allowed,
+                ),
+            )
 
 
 class DiskWatch:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from rove.model.ledger import RequestRow
+from rove.model.request_counts import RequestCounts, counter_names, request_counts
+
 RATE_WINDOW = 10.0
 """Seconds over which the current rates are measured."""
+INTERNAL = "internal"
+"""The error of a visit that failed because of a bug of ours."""
 
 
 class Counters(msgspec.Struct, omit_defaults=True):
@@ -20,22 +26,57 @@ class Counters(msgspec.Struct, omit_defaults=True):
 
     pages: int = 0
     visits: int = 0
-    requests: int = 0
     bytes: int = 0
     in_flight: int = 0
     queued: int = 0
-    trouble: str = ""
-    """Why the crawl is slowed down or paused, or ''."""
-    errors: Counter[str] = msgspec.field(default_factory=Counter)
+    internal_errors: int = 0
+    """Visits that failed because of a bug of ours."""
+    resident: int = 0
+    """Resident memory in bytes."""
+    open_files: int = 0
+    request_counters: Counter[str] = msgspec.field(default_factory=Counter)
+    """Requests and errors by kind of request, under the names that the frontier uses too."""
+    troubles: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why the crawl is slowed down or paused: a sentence for each cause. Empty in an undisturbed crawl."""
+
+    @property
+    def request_counts(self) -> RequestCounts:
+        """Requests and errors, apart for each kind of request."""
+        return request_counts(self.request_counters)
+
+    @property
+    def requests(self) -> int:
+        """All requests."""
+        return self.request_counts.total
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Everything that failed, by error. A missing robots.txt or a PDF is not a failure."""
+        return self.request_counts.errors + Counter({INTERNAL: self.internal_errors})
+
+    def count_requests(self, rows: list[RequestRow]) -> None:
+        """Count the requests of a visit that is settled."""
+        for row in rows:
+            self.bytes += row.size
+            for name in counter_names(row.kind, row.error):
+                self.request_counters[name] += 1
+
+    def set_trouble(self, cause: str, sentence: str) -> None:
+        """Set why the crawl is slowed down or paused by a cause; '' ends it."""
+        if sentence:
+            self.troubles[cause] = sentence
+        else:
+            self.troubles.pop(cause, None)
 
     def __add__(self, other: Counters) -> Counters:
-        """Add every counter; `trouble` is the first that is not empty."""
-        sums = {name: value + getattr(other, name) for name, value in _fields(self)}
-        return Counters(**sums | {"trouble": self.trouble or other.trouble})
+        """Add every counter; of several troubles with the same cause, the first one counts."""
+        sums = {name: _sum(value, getattr(other, name)) for name, value in _fields(self)}
+        return Counters(**sums)
 
     def ended(self) -> Counters:
         """Return the counters after the end of the process: nothing is in flight, queued or in trouble any more."""
-        return Counters(**dict(_fields(self)) | {"in_flight": 0, "queued": 0, "trouble": ""})
+        now_over = {"in_flight": 0, "queued": 0, "resident": 0, "open_files": 0, "troubles": {}}
+        return Counters(**dict(_fields(self)) | now_over)
 
 
 class Progress(Counters, kw_only=True):
@@ -50,7 +91,8 @@ class Progress(Counters, kw_only=True):
 
     def snapshot(self) -> Counters:
         """Return a copy of the counters as they are now."""
-        return Counters(**dict(_fields(self)) | {"errors": self.errors.copy()})
+        copies = {"request_counters": self.request_counters.copy(), "troubles": dict(self.troubles)}
+        return Counters(**dict(_fields(self)) | copies)
 
     def update(self, counters: Counters) -> None:
         """Set every counter to its value in `counters`."""
@@ -86,9 +128,18 @@ def _fields(counters: Counters) -> list[tuple[str, Any]]:
     return [(name, getattr(counters, name)) for name in Counters.__struct_fields__]
 
 
-def ceiling_share(visits_per_second: float, domains_with_work: int, delay: float) -> float | None:
-    """Return the visits made as a share of those that politeness allows; None if the delay is 0."""
-    if delay <= 0 or domains_with_work <= 0:
-        return None
-    # Over 1 when domains ran out of work after their visit: they are no longer among `domains_with_work`.
-    return min(1.0, visits_per_second / (domains_with_work / delay))
+def _sum(ours: Any, theirs: Any) -> Any:
+    # Counter.__or__ would take the larger count, and a dict cannot be added.
+    return theirs | ours if type(ours) is dict else ours + theirs
+
+
+def ceiling_share(domains: Mapping[str, int]) -> float | None:
+    """Return the share of the visits that politeness allows and that rove makes; None if no domain has work.
+
+    A domain that waits for its delay, whatever the reason for the delay, and a domain that is being visited are used as
+    much as politeness allows. Only a domain that is ready could be visited more often. If every domain spends the same
+    share of its time ready, their share of all domains with work is the share of visits that are missing.
+    """
+    used = domains["waiting"] + domains["leased"]
+    with_work = used + domains["ready"]
+    return used / with_work if with_work else None

@@ -6,6 +6,7 @@ record or the in-flight log knows about every request.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from rove.crawl.context import CrawlContext
@@ -13,17 +14,21 @@ from rove.crawl.inflight_log import Note
 from rove.crawl.visit_record import VisitRecord
 from rove.fetch.contract import Request
 from rove.fetch.visit_connection import VisitConnection
-from rove.model.ledger import RequestKind
+from rove.log_line import log_line
+from rove.model.ledger import RequestKind, RequestRow
 from rove.model.outcomes import Failed, FailureKind, Outcome
 from rove.parse.sitemap import MAX_SITEMAP_BYTES
 from rove.policy.constants import MAX_REQUESTS_PER_VISIT
-from rove.policy.robots import MAX_ROBOTS_BYTES
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
 
 READABLE_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 SHORTEST_REQUEST = 0.5
 """No request starts with fewer seconds than this before the deadline."""
 _CANCELLED = Failed(kind=FailureKind.ABORTED, detail="the visit was cancelled")
+
+
+log = logging.getLogger(__name__)
 
 
 class VisitOver(Exception):
@@ -97,7 +102,28 @@ class Requester:
                 context.progress.last_answer = now
             pacing = record.pacing(context.settings.delay)
             context.inflight_log.note(Note(row=row, pause=pacing.pause, pause_from=pacing.reason))
+            if log.isEnabledFor(logging.DEBUG):
+                self._log_fetch(row, outcome)
         if isinstance(outcome, Failed) and outcome.kind is FailureKind.BUSY:
             context.pressure.note_failure(outcome)
             raise VisitOver
         return outcome
+
+    def _log_fetch(self, row: RequestRow, outcome: Outcome) -> None:
+        log.debug(
+            "%s",
+            log_line(
+                "fetch",
+                process=self._context.frontier.process,
+                domain=self._record.lease.name,
+                visit=row.visit,
+                kind=row.kind,
+                url=row.url,
+                status=row.status,
+                error=row.error,
+                bytes=row.size,
+                seconds=(row.ended - row.began) / 1000,
+                address=row.address,
+                detail=outcome.detail if isinstance(outcome, Failed) else "",
+            ),
+        )

@@ -18,13 +18,17 @@ from rove.policy.constants import DAY, OVERLOADED, ROBOTS_VALID_SECONDS
 from rove.policy.http_date import parse_http_date
 from rove.policy.pacing import retry_after
 from rove.policy.retry import hold_for
-from rove.policy.robots import MAX_ROBOTS_BYTES, rules_of
+from rove.policy.robots import rules_of
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from rove.policy.robots_redirect import RobotsRedirect
 from rove.urls.canonical import CrawlUrl
 
 ROBOTS_LEAST_VALID_SECONDS = 3_600.0
 MAX_VALIDATOR = 1_000
 """Longest ETag or date, in characters, that is sent back."""
+
+MAX_CACHE_CONTROL = 4_000
+"""Characters of Cache-Control that are read."""
 
 _NOT_MODIFIED = 304
 _VALIDATOR = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALIDATOR}}}")
@@ -172,7 +176,7 @@ def valid_for(response: Response, now: float | None = None) -> float:
 def _lifetime(response: Response, now: float) -> float | None:
     """Return the freshness lifetime of a response in seconds, None if its headers do not give one."""
     directives: dict[str, str | None] = {}
-    for name, quoted, plain in _DIRECTIVE.findall(",".join(response.all_headers("cache-control"))):
+    for name, quoted, plain in _DIRECTIVE.findall(",".join(response.all_headers("cache-control"))[:MAX_CACHE_CONTROL]):
         directives.setdefault(name.lower(), quoted or plain)
     # With a value, no-cache applies only to the headers that it names.
     if "no-store" in directives or directives.get("no-cache") == "":

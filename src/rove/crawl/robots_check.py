@@ -11,21 +11,25 @@ as unreachable.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import replace
+
+import msgspec
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.inflight_log import Note
 from rove.crawl.requests import Requester
 from rove.crawl.robots_answer import RobotsAnswer, conditions_for, origin_record
 from rove.crawl.visit_record import VisitRecord
+from rove.log_line import log_line
 from rove.model.ledger import DelaySource
-from rove.model.outcomes import Failed, Fetched, Redirected
+from rove.model.marks import Mark
+from rove.model.outcomes import Failed, FailureKind, Fetched, Redirected
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
-from rove.policy.robots import LONG_ROBOTS, MAX_CRAWL_DELAY, rules_of
+from rove.policy.robots import rules_of
+from rove.policy.robots_lines import LONG_ROBOTS, MAX_CRAWL_DELAY
 from rove.policy.robots_redirect import ROBOTS_PATH, RobotsRedirect, judge_redirect, robots_fingerprint
 from rove.urls.canonical import CrawlUrl, canonical, parse_base
 
@@ -55,9 +59,6 @@ class RobotsCheck:
             records = await self._context.frontier.origins([(url.domain, url.origin)])
             self._origins[url.origin] = records[0] if records else None
         origin = self._origins[url.origin]
-        if origin is not None and len(origin.body) > LONG_ROBOTS:
-            # Parsed in a thread, so that the gate finds it in the cache and does not block the event loop.
-            await asyncio.to_thread(rules_of, origin.body)
         verdict = self._judge(url, origin)
         if isinstance(verdict, NeedsRobots):
             verdict = self._judge(url, await self._fetch(url, origin))
@@ -80,6 +81,8 @@ class RobotsCheck:
         answer = await request_robots(url, before, self._requester, self._context.gate)
         if answer.redirect is RobotsRedirect.SHARE:
             answer = await self._share(url, answer)
+        elif isinstance(answer.outcome, Fetched):
+            answer = replace(answer, outcome=await self._read(answer.outcome))
         origin = origin_record(url, answer, before, self._context.settings.delay)
         if isinstance(answer.outcome, Failed):
             self.failures[url.origin] = answer.outcome
@@ -96,6 +99,8 @@ class RobotsCheck:
                 robots=origin.body if is_read else None,
             )
         )
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_robots(origin)
         if origin.crawl_delay > max(self._context.settings.delay, self._record.lease.crawl_delay):
             # The longer delay must be in the frontier before the page is requested.
             await self._context.frontier.put_origins([origin])
@@ -106,6 +111,36 @@ class RobotsCheck:
                 "skipping %s: %s sets a Crawl-delay of %.0f s", url.domain_name, origin.origin, origin.crawl_delay
             )
         return origin
+
+    def _log_robots(self, origin: OriginRecord) -> None:
+        log.debug(
+            "%s",
+            log_line(
+                "robots",
+                process=self._context.frontier.process,
+                domain=self._record.lease.name,
+                visit=self._record.lease.token,
+                origin=origin.origin,
+                result=origin.status,
+                crawl_delay=origin.crawl_delay,
+                valid_s=origin.valid_for,
+                failures=origin.failures,
+            ),
+        )
+
+    async def _read(self, fetched: Fetched) -> Fetched | Failed:
+        """Reduce a long robots.txt to what applies to rove; a failure if there is no time for it now."""
+        if len(fetched.body) <= LONG_ROBOTS:
+            if rules_of(fetched.body).is_cut:
+                self._record.mark(Mark.ROBOTS_CUT)
+            return fetched
+        reduced = await self._context.long_robots.reduced(fetched.body)
+        if reduced is None:
+            self._record.note_unread(FailureKind.BUSY)
+            return Failed(kind=FailureKind.BUSY, detail="too many long robots.txt files wait to be read")
+        if reduced.is_cut:
+            self._record.mark(Mark.ROBOTS_CUT)
+        return msgspec.structs.replace(fetched, body=reduced.body)
 
     async def _share(self, page: CrawlUrl, answer: RobotsAnswer) -> RobotsAnswer:
         """Look up the robots.txt of the other domain that decides; if it is not known, have it fetched there.

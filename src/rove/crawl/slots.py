@@ -105,7 +105,7 @@ class Slots:
         except Exception:
             # One page must neither end the crawl nor come back for ever.
             log.exception("internal error in a visit to %s", record.lease.name)
-            progress.errors["internal"] += 1
+            progress.internal_errors += 1
             record.settle(record.lease.urls[0].fingerprint, UrlState.FAILED, FailReason.INTERNAL_ERROR)
         finally:
             running.end()

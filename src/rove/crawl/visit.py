@@ -47,9 +47,13 @@ LATER_REFILLS = 1_000
 MAX_URLS_CHECKED = 5_000
 """URLs that one visit checks before it gives the domain back."""
 CHECKS_PER_TURN = 50
-"""URLs checked against robots.txt before other visits get a turn, because some robots.txt are made to be slow."""
+"""URLs checked against robots.txt before other visits get a turn."""
+TURN_SECONDS = 0.005
+"""Time of such checks after which other visits get a turn, because some robots.txt are made to be slow."""
+CHILDREN_PER_TURN = 100
+"""Sitemaps taken from an index before other visits get a turn."""
 MAX_CHECK_SECONDS = 1.0
-"""Time that one visit may spend checking URLs, for the same reason."""
+"""Time that one visit may spend checking URLs."""
 
 
 class Visit:
@@ -80,10 +84,11 @@ class Visit:
         """Go through the domain's URLs until one of them has been requested."""
         lease = self._record.lease
         queue = list(lease.urls)
-        checked = 0
+        checked, until = 0, TURN_SECONDS
         while queue and checked < MAX_URLS_CHECKED:
             for number, pending in enumerate(queue, start=1):
-                if not number % CHECKS_PER_TURN:
+                if not number % CHECKS_PER_TURN or self._robots_check.seconds > until:
+                    until = self._robots_check.seconds + TURN_SECONDS
                     await asyncio.sleep(0)
                 if self._robots_check.seconds > MAX_CHECK_SECONDS:
                     return
@@ -231,7 +236,9 @@ class Visit:
             await asyncio.sleep(0)
         if not target.depth:
             # Only an index that robots.txt names may name further sitemaps.
-            for child in sitemap.sitemaps:
+            for number, child in enumerate(sitemap.sitemaps, start=1):
+                if not number % CHILDREN_PER_TURN:
+                    await asyncio.sleep(0)
                 self._add_link(Target(url=child, depth=1, sitemap_of=host), target.url)
         self._settle(target, UrlState.READ)
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rove.crawl.context import CrawlContext
 from rove.crawl.known_texts import KnownTexts
+from rove.crawl.seen import SeenSet
 from rove.crawl.visit_record import VisitRecord
 from rove.errors import RoveError
+from rove.frontier.rows.requests import delay_in_force
+from rove.log_line import log_line
 from rove.model.urls import NewUrl, UrlState
+from rove.model.visits import VisitResult
 
 LINKS_PER_ADD = 8_192
 """Links added in one transaction: few enough that a claim waits at most about a tenth of a second for its turn."""
@@ -125,7 +129,10 @@ class BatchWriter:
         await self._add_links(batch)
         await self._frontier.want_robots([url for record in batch for url in record.wanted_robots])
         now = self._context.clock()
-        await self._frontier.settle([record.result(now, self._delay) for record in batch])
+        results = [record.result(now, self._delay) for record in batch]
+        await self._frontier.settle(results)
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_settle(results)
         self._context.inflight_log.settled(record.lease.token for record in batch)
         for record in batch:
             self._known_texts.arrived(record.contents)
@@ -134,6 +141,26 @@ class BatchWriter:
         for record in batch:
             record.release()
         await self._give_up_domains(batch)
+
+    def _log_settle(self, results: Sequence[VisitResult]) -> None:
+        for result in results:
+            lease = result.lease
+            delay, reason = delay_in_force(result, self._delay, lease.crawl_delay)
+            log.debug(
+                "%s",
+                log_line(
+                    "settle",
+                    process=self._frontier.process,
+                    domain=lease.name,
+                    visit=lease.token,
+                    requests=len(result.requests),
+                    settled=",".join(f"{url.state.name.lower()}:{url.reason}".rstrip(":") for url in result.settled),
+                    deferred=len(result.deferred),
+                    no_request=result.no_request_reason,
+                    delay=delay if result.requested else None,
+                    delay_from=reason if result.requested else None,
+                ),
+            )
 
     async def _give_up_domains(self, batch: Sequence[VisitRecord]) -> None:
         """Fail all URLs of domains that have not responded for too long."""
@@ -153,17 +180,13 @@ class BatchWriter:
         links: dict[int, NewUrl] = {}
         exempt: set[int] = set()
         for record in batch:
-            unseen = seen.unseen(record.links)
             fetched = {*record.settled, *record.deferred}
             if len(fetched) > 1:
                 # The visit followed a redirect. The frontier must hold both ends so that they can be settled, even if
                 # the target was evicted for lack of room since, or there is no room for it now.
                 exempt |= fetched
-                unseen += [link for link in record.links if link.fingerprint in fetched]
-            for link in unseen:
-                known = links.setdefault(link.fingerprint, link)
-                if link.depth < known.depth:
-                    links[link.fingerprint] = link
+                _keep_shallowest((link for link in record.links if link.fingerprint in fetched), links)
+            await new_links(record.links, seen, links)
         fingerprints, urls = list(links), list(links.values())
         for start in range(0, len(urls), LINKS_PER_ADD):
             part = fingerprints[start : start + LINKS_PER_ADD]
@@ -172,3 +195,18 @@ class BatchWriter:
             )
             refused = added.refused
             seen.update([f for f in part if f not in refused] if refused else part)
+
+
+async def new_links(found: Sequence[NewUrl], seen: SeenSet, links: dict[int, NewUrl]) -> None:
+    """Add the links that may be new to `links`, of each the shallowest; in slices, because a sitemap lists many."""
+    for start in range(0, len(found), LINKS_PER_ADD):
+        if start:
+            await asyncio.sleep(0)
+        _keep_shallowest(seen.unseen(found[start : start + LINKS_PER_ADD]), links)
+
+
+def _keep_shallowest(found: Iterable[NewUrl], links: dict[int, NewUrl]) -> None:
+    for link in found:
+        known = links.setdefault(link.fingerprint, link)
+        if link.depth < known.depth:
+            links[link.fingerprint] = link

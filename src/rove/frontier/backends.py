@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from msgspec.structs import replace
 
@@ -42,6 +43,23 @@ def remote_given(data: DataDir, url: str | None, crawl_name: str | None) -> Remo
     return remote
 
 
+def remote_to_read(data: DataDir, url: str | None, crawl_name: str | None) -> Remote | None:
+    """Return the crawl in PostgreSQL to read; None for a crawl in SQLite.
+
+    With a URL, the data directory need not belong to the crawl. Its key tells which pages are here. Without a key, all
+    pages are elsewhere.
+    """
+    if url is None:
+        return remote_given(data, None, crawl_name)
+    known = None
+    with suppress(UsageError):  # another user's file, which only he can read
+        known = data.remote()
+    if known is None:
+        return replace(remote_named(url, crawl_name), node_key="")
+    name = crawl_name or (known.crawl_name if known.url == url else None)
+    return replace(remote_named(url, name), node_key=known.node_key)
+
+
 def remote_for_move(data: DataDir, url: str, crawl_name: str | None) -> Remote:
     """Return the crawl in PostgreSQL to move to. A data directory that has a key there keeps it."""
     known = data.remote()
@@ -62,7 +80,7 @@ def backend_for(
 ) -> Backend:
     """Return the database of a crawl. `on_news` is told about outages and upgrades."""
     if remote is None:
-        return SqliteBackend(data.frontier, read_only=read_only, on_news=on_news)
+        return SqliteBackend(data.frontier, read_only=read_only, in_use=data.in_use, on_news=on_news)
     from rove.frontier.postgres.backend import PostgresBackend  # its driver loads slowly
 
     return PostgresBackend(
@@ -72,13 +90,17 @@ def backend_for(
 
 @asynccontextmanager
 async def opened_backend(
-    data: DataDir, *, remote: Remote | None = None, read_only: bool = False
+    data: DataDir,
+    *,
+    remote: Remote | None = None,
+    read_only: bool = False,
+    on_news: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Backend]:
     """Open the database of an existing crawl, whether it is running or not.
 
     Without `remote`, it is the crawl that the data directory belongs to.
     """
-    backend = backend_for(data, remote or data.remote(), read_only=read_only)
+    backend = backend_for(data, remote or data.remote(), read_only=read_only, on_news=on_news)
     try:
         if not await backend.exists():
             raise UsageError(f"{backend.location} holds no crawl; use --data-dir, or start one with 'rove crawl'")
@@ -92,7 +114,8 @@ async def opened_backend(
 
 def node_of(data: DataDir, remote: Remote) -> Node:
     """Return the data directory as other machines see it."""
-    return Node(key=remote.node_key, host=socket.gethostname(), path=str(data.root.resolve()))
+    path = os.fsencode(data.root.resolve()).decode(errors="replace")  # the name may not be UTF-8
+    return Node(key=remote.node_key, host=socket.gethostname(), path=path)
 
 
 def policy_of(settings: Settings) -> Policy:

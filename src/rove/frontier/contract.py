@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from dataclasses import dataclass
 from typing import Protocol
 
+from rove.frontier.query_times import Histogram
 from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant, Run, Vitals
 from rove.frontier.seed_source import SeedSource
+from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
-from rove.model.ledger import Content, Counts, Location, RequestRow
+from rove.model.ledger import Content, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
 from rove.policy.budget import DomainBudget
@@ -318,6 +320,9 @@ class Frontier(Protocol):
     async def counts(self) -> Counts:
         """Return the counters."""
 
+    async def query_times(self) -> Mapping[str, Histogram]:
+        """Return the durations of queries by name since the last call."""
+
     def stop_waiting(self, seconds: float) -> None:
         """From now on, wait at most this long for a database that is unreachable."""
 
@@ -419,7 +424,10 @@ class FrontierReader(Protocol):
     def pages(
         self, *, domain: int | None = None, since: float = -math.inf, until: float = math.inf
     ) -> AsyncIterator[RequestRow]:
-        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times."""
+        """Iterate over requests for pages, newest first: all or those of one domain, between two wall-clock times.
+
+        Failed requests for robots.txt are among them: a site that never answers has no other requests.
+        """
 
     def visits_after(self, visit: int, *, domain: int | None = None) -> AsyncIterator[RequestRow]:
         """Iterate over all requests of the visits after this one, oldest first: all or those of one domain."""
@@ -469,6 +477,9 @@ class Backend(Protocol):
 
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
         """Save the new locations of pages whose requests are in the ledger."""
+
+    async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
+        """Delete the titles of these requests, given by visit and number, from the ledger."""
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         """Save the new locations of texts of this node; skip those that have moved elsewhere since."""

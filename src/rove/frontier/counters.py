@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rove.frontier.contract import Reach
 from rove.frontier.rows.visits import Closing
-from rove.model.ledger import Counts, Settlement
+from rove.model.counts import Counts
+from rove.model.ledger import RequestKind, Settlement
 from rove.model.reasons import BlockReason
+from rove.model.request_counts import counter_names, request_counts
 from rove.model.urls import UrlState
 from rove.model.visits import VisitResult
 
@@ -28,9 +30,8 @@ def counts_from(counters: Mapping[str, int], *, ready: int, leased: int, capped:
         },
         pages=counters.get("urls.done", 0),
         bytes=counters.get("bytes", 0),
-        requests=counters.get("requests", 0),
+        request_counts=request_counts(counters),
         not_accepted=_family(counters, "not_accepted."),
-        failures=_family(counters, "errors."),
         blocked=_family(counters, "blocked."),
         leases=counters.get("leases", 0),
         without_request=_family(counters, "no_request."),
@@ -97,13 +98,12 @@ def count_closed(
     return crawl_delays
 
 
-def count_requests(rows: Iterable[tuple[int, str]], changes: Counter[str]) -> None:
-    """Count new rows of the ledger, given as (size, error)."""
-    for size, error in rows:
-        changes["requests"] += 1
+def count_requests(rows: Iterable[tuple[str, int, str]], changes: Counter[str]) -> None:
+    """Count new rows of the ledger, given as (kind, size, error)."""
+    for kind, size, error in rows:
         changes["bytes"] += size
-        if error:
-            changes[f"errors.{error}"] += 1
+        for name in counter_names(RequestKind(kind), error):
+            changes[name] += 1
 
 
 def count_withdrawn(settled: int, state: UrlState, reason: str, changes: Counter[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rove.model.urls import NewUrl
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING
-from rove.policy.robots import MAX_CRAWL_DELAY
+from rove.policy.robots_lines import MAX_CRAWL_DELAY
 
 WANTED_ROBOTS = -1
 """The priority of a robots.txt that other origins wait for: before every depth, because it costs no page its visit."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+from rove.log_line import log_line
 
 BOUNDS: tuple[float, ...] = tuple(0.0001 * 2.0**i for i in range(20))
 """Upper bounds of the buckets in seconds, from 0.1 ms to about a minute. One more bucket has no upper bound."""
@@ -27,7 +29,15 @@ class Histogram:
         self.buckets[bisect_left(BOUNDS, seconds)] += 1
         self.count += 1
         self.total += seconds
-        self.longest = max(self.longest, seconds)
+        if seconds > self.longest:
+            self.longest = seconds
+
+    def merge(self, other: Histogram) -> None:
+        """Add the durations of another histogram."""
+        self.buckets = [ours + theirs for ours, theirs in zip(self.buckets, other.buckets, strict=True)]
+        self.count += other.count
+        self.total += other.total
+        self.longest = max(self.longest, other.longest)
 
     def quantile(self, share: float) -> float:
         """Return an upper bound of this quantile."""
@@ -40,16 +50,26 @@ class Histogram:
 
 
 class Timings:
-    """One histogram per name."""
+    """One histogram per name: of everything so far, and of the time since `take_recent` was last called."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Histogram] = {}
+        self._recent: dict[str, Histogram] = {}
+        self._before: dict[str, Histogram] = {}
+
+    @property
+    def by_name(self) -> dict[str, Histogram]:
+        """All durations so far."""
+        merged: dict[str, Histogram] = {}
+        for part in (self._before, self._recent):
+            for name, histogram in part.items():
+                merged.setdefault(name, Histogram()).merge(histogram)
+        return merged
 
     def add(self, name: str, seconds: float) -> None:
         """Record a duration under a name."""
-        histogram = self.by_name.get(name)
+        histogram = self._recent.get(name)
         if histogram is None:
-            histogram = self.by_name[name] = Histogram()
+            histogram = self._recent[name] = Histogram()
         histogram.add(seconds)
 
     @contextmanager
@@ -61,11 +81,25 @@ class Timings:
         finally:
             self.add(name, time.perf_counter() - started)
 
-    def lines(self) -> list[str]:
-        """Return one line of text per name, the largest total first."""
-        ordered = sorted(self.by_name.items(), key=lambda item: -item[1].total)
-        return [
-            f"{name}: {h.count:,} times, {h.total:.1f} s in all, p50 {1000 * h.quantile(0.5):.1f} ms, "
-            f"p99 {1000 * h.quantile(0.99):.1f} ms, longest {1000 * h.longest:.1f} ms"
-            for name, h in ordered
-        ]
+    def take_recent(self) -> dict[str, Histogram]:
+        """Return the durations since the last call; to be called by the thread that adds them."""
+        recent = self._recent
+        self._before, self._recent = self.by_name, {}
+        return recent
+
+
+def timing_lines(event: str, by_name: Mapping[str, Histogram]) -> list[str]:
+    """Return a line of the log for each name, the largest total first."""
+    ordered = sorted(by_name.items(), key=lambda item: -item[1].total)
+    return [
+        log_line(
+            event,
+            name=name,
+            times=histogram.count,
+            total_s=histogram.total,
+            p50_ms=1000 * histogram.quantile(0.5),
+            p95_ms=1000 * histogram.quantile(0.95),
+            max_ms=1000 * histogram.longest,
+        )
+        for name, histogram in ordered
+    ]

@@ -15,7 +15,9 @@ from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_record
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record
 from rove.frontier.runs import Participant, Run
-from rove.model.ledger import Content, Counts, RequestKind, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
+from rove.model.request_counts import is_listed_with_pages
 from rove.model.visits import OriginRecord
 from rove.policy.constants import VISIT_BUDGET
 
@@ -141,7 +143,7 @@ class CrawlReader:
         async for row in rows:
             if row.started < since - VISIT_SECONDS:
                 return  # visits are numbered as they begin, so all that follow began even earlier
-            if row.kind is RequestKind.PAGE and since <= row.started < until:
+            if is_listed_with_pages(row) and since <= row.started < until:
                 yield row
 
     async def _visit_after(self, time: float) -> int:

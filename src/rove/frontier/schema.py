@@ -49,6 +49,8 @@ class Schema:
                 f"{where} was written by a newer rove (schema {version}, this one knows {self.newest}); "
                 "use that version or newer"
             )
+        if not version and fingerprint is not None:
+            raise UsageError(f"{where} is damaged: it has tables of rove, but its schema version is 0")
         if version and fingerprint != self.fingerprint(version):
             raise UsageError(
                 f"{where} was written by a development version of rove with another schema; "

@@ -26,7 +26,8 @@ from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Allowed, Blocked, Gate, Held, NeedsRobots, Verdict
 from rove.policy.pacing import pause_after, pause_for_repeats
 from rove.policy.ports import BAD_PORTS, port_of
-from rove.policy.robots import MAX_CRAWL_DELAY, Rule, Rules
+from rove.policy.robots import Rule, Rules
+from rove.policy.robots_lines import MAX_CRAWL_DELAY
 from rove.policy.traps import Sign, signs
 from rove.urls.canonical import CrawlUrl
 

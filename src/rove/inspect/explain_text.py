@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
 from rove.harmless import one_line
-from rove.humanize import counted, iso_time, precise, seconds_text, utc_text
+from rove.humanize import counted, iso_time, precise, seconds_text, times, utc_text
 from rove.inspect.explain import Explanation, due_in
 from rove.inspect.request_rows import DELAY_REASONS, outcome_text, request_json, settlement_text
+from rove.inspect.url_facts import UrlHistory
 from rove.model.ledger import RequestRow
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, RobotsStatus
@@ -42,6 +44,7 @@ def _parts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     yield "robots.txt", _robots(explanation)
     yield "delay", _delays(explanation)
     yield "next visit", _next_visit(explanation)
+    yield "site", [_site(explanation.facts.history)]
     yield "state", [_state(explanation.facts.record)]
     yield "history", _history(explanation)
 
@@ -188,6 +191,18 @@ def _next_visit(explanation: Explanation) -> list[str]:
     return lines if explanation.facts.is_running else [*lines, "the crawl is not running"]
 
 
+def _site(history: UrlHistory) -> str:
+    """Return how often the domain was requested and whether it answers, robots.txt included."""
+    if not history.domain_requests:
+        return "never requested"
+    asked = f"requested {times(history.domain_requests)}"
+    if history.domain_answers == history.domain_requests:
+        return f"{asked}, always answered"
+    errors = ", ".join(f"{one_line(error)} {count:,}" for error, count in Counter(history.domain_errors).most_common())
+    answered = f"answered {times(history.domain_answers)}" if history.domain_answers else "no answer"
+    return f"{asked}, {answered} ({errors})"
+
+
 def _state(record: UrlRecord | None) -> str:
     if record is None:
         return "not known"
@@ -269,6 +284,9 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "next_visit": None if facts.domain is None else _domain_json(facts.domain),
         "record": None if facts.record is None else _record_json(facts.record),
         "requests": facts.history.requests,
+        "domain_requests": facts.history.domain_requests,
+        "domain_answers": facts.history.domain_answers,
+        "domain_errors": dict(facts.history.domain_errors),
         "history": [request_json(row) for row in facts.history.newest],
         "retries": [retry_json(retry) for retry in facts.retries],
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rove.frontier.contract import FrontierReader
-from rove.model.ledger import RequestKind, RequestRow
+from rove.model.ledger import RequestRow
+from rove.model.request_counts import is_listed_with_pages
 
 SLACK = 1_000
 """Visits before the oldest lease that are read again: another machine may have just numbered them."""
@@ -49,7 +50,7 @@ class Follower:
         self.note(found)
         self._after = max(self._after, _read_from(oldest, newest))
         self._known = {place for place in self._known if place[0] > self._after}
-        pages = [row for row in found if row.kind is RequestKind.PAGE]
+        pages = [row for row in found if is_listed_with_pages(row)]
         return sorted(pages, key=lambda row: row.started)
 
 

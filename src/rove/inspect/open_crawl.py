@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rove.config import Settings, settings_from_json
 from rove.datadir import DataDir
-from rove.frontier.backends import opened_backend
+from rove.errors import UsageError
+from rove.frontier.backends import opened_backend, remote_to_read
 from rove.frontier.contract import Catalog, FrontierReader
+from rove.inspect.nodes import runs_elsewhere
 from rove.inspect.pauses import Scope
 from rove.model.instructions import Instructions
 from rove.model.ledger import Content, Location, RequestRow
@@ -52,7 +54,8 @@ class StoredText:
 class Archive:
     """A crawl that is open for reading."""
 
-    data: DataDir
+    data: DataDir | None
+    """The data directory, if it belongs to this crawl."""
     reader: FrontierReader
     catalog: Catalog
     pages: WarcReader
@@ -77,9 +80,19 @@ class Archive:
             return None
         return self.pages.read_text(text.where, expect_url=text.row.url)
 
+    @property
+    def in_use(self) -> bool:
+        """Whether the crawl is running on this machine, in this data directory."""
+        return self.data is not None and self.data.in_use()
+
+    async def is_running(self) -> bool:
+        """Whether the crawl is running, here or on another machine."""
+        return self.in_use or runs_elsewhere(await self.reader.participants())
+
     async def instructions(self) -> dict[Scope, Instructions]:
         """Return what the owner has told the crawl, here and on all machines."""
-        return {Scope.HERE: self.data.instructions(), Scope.EVERYWHERE: await self.catalog.instructions()}
+        here = Instructions() if self.data is None else self.data.instructions()
+        return {Scope.HERE: here, Scope.EVERYWHERE: await self.catalog.instructions()}
 
     async def settings(self) -> Settings:
         """Return the settings that the crawl was started with."""
@@ -89,8 +102,33 @@ class Archive:
 
 
 @asynccontextmanager
-async def opened(data_dir: Path) -> AsyncIterator[Archive]:
-    """Open the crawl of a data directory."""
+async def opened(
+    data_dir: Path,
+    *,
+    frontier: str | None = None,
+    crawl_name: str | None = None,
+    on_news: Callable[[str], None] | None = None,
+) -> AsyncIterator[Archive]:
+    """Open the crawl of a data directory, or the one at `frontier`, a PostgreSQL URL.
+
+    `on_news` is called before a copy is made, which may take a while.
+    """
     data = DataDir(data_dir)
-    async with opened_backend(data, read_only=True) as backend:
-        yield Archive(data=data, reader=backend.reader, catalog=backend.catalog, pages=WarcReader(data.warc))
+    remote = remote_to_read(data, frontier, crawl_name)
+    async with opened_backend(data, remote=remote, read_only=True, on_news=on_news) as backend:
+        belongs = frontier is None or await _belongs(data, backend.catalog)
+        yield Archive(
+            data=data if belongs else None,
+            reader=backend.reader,
+            catalog=backend.catalog,
+            pages=WarcReader(data.warc),
+        )
+
+
+async def _belongs(data: DataDir, catalog: Catalog) -> bool:
+    """Whether a data directory takes part in a crawl."""
+    try:
+        known = data.remote()
+    except UsageError:
+        return False
+    return known is not None and known.crawl != "" and known.crawl == await catalog.identity()

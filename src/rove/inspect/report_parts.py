@@ -13,7 +13,7 @@ from rove.inspect.report import MOST_COPIES, RobotsCopy, SiteReport, SiteVisit
 from rove.inspect.request_rows import DELAY_REASONS, settlement_text
 from rove.model.ledger import RequestRow
 from rove.policy.identity import user_agent
-from rove.policy.robots import PRODUCT_TOKEN
+from rove.policy.robots_lines import PRODUCT_TOKEN
 
 NOT_KEPT = "NOT KEPT"
 VISITS_TITLE = "Requests, by visit"

@@ -14,9 +14,17 @@ from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.inspect.explain_text import retry_json, retry_text
 from rove.inspect.nodes import is_alive, runs_elsewhere
 from rove.inspect.pauses import Scope, pause_json, pause_text, pauses_in_force
+from rove.model.counts import Counts
 from rove.model.instructions import Instruction, Instructions
-from rove.model.ledger import Counts
+from rove.model.ledger import RequestKind
+from rove.model.request_counts import KIND_NAMES, RequestCounts, WithoutContent
 from rove.model.urls import UrlState
+
+WITHOUT_CONTENT_TEXTS = {
+    WithoutContent.NO_ROBOTS: "found no robots.txt",
+    WithoutContent.NOT_MODIFIED: "not modified",
+    WithoutContent.OTHER_TYPE: "of a type that is not read",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +93,9 @@ def as_json(status: Status) -> dict[str, Any]:
         "marks": dict(counts.marks),
         "blocked": dict(counts.blocked),
         "errors": dict(counts.failures),
+        "requests_by_kind": dict(counts.request_counts.by_kind),
+        "errors_by_kind": _nested(counts.request_counts.errors_by_kind),
+        "without_content_by_kind": _nested(counts.request_counts.without_content_by_kind),
         "leases": counts.leases,
         "leases_without_request": dict(counts.without_request),
         "retries": [retry_json(retry) for retry in status.retries],
@@ -105,13 +116,13 @@ def as_lines(status: Status) -> list[str]:
         "urls       " + ", ".join(f"{counts.urls[s]:,} {s.name.lower()}" for s in UrlState),
         "domains    " + ", ".join(f"{count:,} {name}" for name, count in counts.domains.items()),
     ]
+    lines += _request_lines(counts.request_counts)
     if counts.without_request:
         without = _largest_first(counts.without_request)
         lines.append(f"leases     {counts.leases:,}; ended without a request: {without}")
     for name, reasons in (
         ("blocked", counts.blocked),
         ("not taken", counts.not_accepted),
-        ("errors", counts.failures),
         ("marked", counts.marks),
     ):
         if reasons:
@@ -122,6 +133,26 @@ def as_lines(status: Status) -> list[str]:
         urls, times = sum(retry.urls for retry in status.retries), counted(len(status.retries), "time")
         lines.append(f"{'retried':<11}{counted(urls, 'URL')}, {times}; last {retry_text(status.retries[-1])}")
     return lines
+
+
+def _request_lines(requests: RequestCounts) -> list[str]:
+    """Return one line for each kind of request, and below it why requests of this kind failed."""
+    lines = []
+    for kind, name in KIND_NAMES.items():
+        if not requests.by_kind[kind]:
+            continue
+        numbers = [counted(requests.by_kind[kind], "request"), f"{requests.failed(kind):,} failed"]
+        without = requests.without_content_by_kind[kind]
+        numbers += [f"{count:,} {WITHOUT_CONTENT_TEXTS[WithoutContent(reason)]}" for reason, count in without.items()]
+        lines.append(f"{name:<11}{', '.join(numbers)}")
+        errors = requests.errors_by_kind[kind]
+        if errors:
+            lines.append(f"{'':<11}errors: {_largest_first(errors)}")
+    return lines
+
+
+def _nested(counts: Mapping[RequestKind, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    return {kind.value: dict(named) for kind, named in counts.items()}
 
 
 def _largest_first(counts: Mapping[str, int]) -> str:

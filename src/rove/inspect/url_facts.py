@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rove.config import Settings
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
 from rove.frontier.retries import Retry
 from rove.inspect.request_rows import is_stored
 from rove.model.ledger import RequestKind, RequestRow
+from rove.model.reasons import RequestError
 from rove.model.visits import OriginRecord
 from rove.policy.robots_redirect import robots_fingerprint
 from rove.urls.canonical import CrawlUrl
@@ -27,6 +28,12 @@ class UrlHistory:
     newest: Sequence[RequestRow] = ()
     """The newest of them, oldest first."""
     last_of_domain: RequestRow | None = None
+    domain_requests: int = 0
+    """Number of all requests to its domain, for whatever URL."""
+    domain_answers: int = 0
+    """How many of them got a response."""
+    domain_errors: Mapping[str, int] = field(default_factory=dict)
+    """Those without a response, by error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +107,23 @@ def _covers(retry: Retry, record: UrlRecord, history: UrlHistory) -> bool:
 
 async def _history(reader: FrontierReader, url: CrawlUrl) -> UrlHistory:
     count, last = 0, None
+    requests, answers, errors = 0, 0, Counter[str]()
     newest: deque[RequestRow] = deque(maxlen=HISTORY_SHOWN)
     async for row in reader.visits(url.domain):
         last = row
+        requests += 1
+        if row.status:
+            answers += 1
+        else:
+            errors[row.error or RequestError.LOST] += 1
         if row.fingerprint == url.fingerprint:
             count += 1
             newest.append(row)
-    return UrlHistory(requests=count, newest=list(newest), last_of_domain=last)
+    return UrlHistory(
+        requests=count,
+        newest=list(newest),
+        last_of_domain=last,
+        domain_requests=requests,
+        domain_answers=answers,
+        domain_errors=errors,
+    )

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from rove.model.struct import Record
-from rove.model.urls import UrlState
 
 
 class RequestKind(enum.StrEnum):
@@ -80,8 +77,8 @@ class Content(Record, frozen=True, kw_only=True):
 class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One request in the ledger. It is written once and never deleted.
 
-    Only the location of its page may change, when a domain is purged. A Struct, because every step of a request makes a
-    new one, and a copy with changes takes 0.25 µs instead of the 12 µs of a dataclass.
+    Only the location and the title of its page may change, when a domain is purged. A Struct, because every step of a
+    request makes a new one, and a copy with changes takes 0.25 µs instead of the 12 µs of a dataclass.
     """
 
     visit: int
@@ -126,39 +123,3 @@ class RequestRow(Record, frozen=True, kw_only=True, omit_defaults=True):
     def finished(self) -> float:
         """Wall-clock seconds at its end."""
         return self.started + (self.ended - self.began) / 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The numbers that status shows. They come from counters; URLs are never counted."""
-
-    urls: Mapping[UrlState, int]
-    domains: Mapping[str, int]
-    """Domains by state: idle, waiting, ready, leased, excluded."""
-    pages: int
-    bytes: int
-    requests: int
-    not_accepted: Mapping[str, int] = field(default_factory=dict)
-    """URLs that were found and not added to the frontier, by reason."""
-    failures: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by error."""
-    blocked: Mapping[str, int] = field(default_factory=dict)
-    """Blocked URLs by reason."""
-    leases: int = 0
-    """Leases that have ended."""
-    without_request: Mapping[str, int] = field(default_factory=dict)
-    """Leases that ended without a request, by reason."""
-    marks: Mapping[str, int] = field(default_factory=dict)
-    """How often something was cut, dropped or doubtful about a response, by name."""
-    copies: int = 0
-    """Pages whose text was stored before."""
-    domains_answered: int = 0
-    """Domains that have ever responded."""
-    evicted: int = 0
-    """URLs that were accepted and then deleted, because their domain had better ones or a shorter --horizon was given.
-    They are counted under `not_accepted` too."""
-
-    @property
-    def urls_pending(self) -> int:
-        """The number of URLs that wait to be fetched."""
-        return self.urls[UrlState.PENDING]

@@ -16,6 +16,8 @@ class Mark(enum.StrEnum):
     """A redirect was dropped because its Location is too long."""
     LINKS_CUT = "links-cut"
     TEXT_CUT = "text-cut"
+    ROBOTS_CUT = "robots-cut"
+    """The robots.txt has more rules for rove than count; the others are ignored."""
     HTML_TOO_COMPLEX = "html-too-complex"
     SITEMAP_TOO_COMPLEX = "sitemap-too-complex"
     TLS_EXPIRED = "tls-expired"

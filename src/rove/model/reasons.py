@@ -94,6 +94,15 @@ def is_status_error(error: str) -> bool:
     return error.startswith(_STATUS)
 
 
+def error_status(error: str) -> int:
+    """Return the status of an error that `status_error` made; 0 for any other error.
+
+    >>> error_status("status-503"), error_status("dns")
+    (503, 0)
+    """
+    return int(error.removeprefix(_STATUS)) if is_status_error(error) else 0
+
+
 class NoRequestReason(enum.StrEnum):
     """Why a lease ended without a request."""
 

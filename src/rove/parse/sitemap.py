@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rove.parse.charset import decode
-from rove.parse.guard import MAX_PLAIN_BYTES
 from rove.resources.gunzip import GZIP_MAGIC, gunzip
 from rove.urls.canonical import MAX_URL_LENGTH, CrawlUrl, canonical, parse_base
 from rove.urls.ignored_params import IgnoredParams
@@ -28,6 +27,8 @@ MAX_SITEMAP_BYTES = 10 * 1024 * 1024
 MAX_SITEMAP_URLS = 50_000
 """The protocol's limit."""
 MAX_CHILD_SITEMAPS = 1_000
+MAX_SHORT_SITEMAP = 32 * 1024
+"""Longer ones are read in another process."""
 
 _MAX_ELEMENTS = 4 * MAX_SITEMAP_URLS
 """Elements that are examined. Bounds the time if most of them are duplicates or unusable."""
@@ -110,7 +111,7 @@ def decompressed(body: bytes) -> bytes:
 
 def is_short(body: bytes) -> bool:
     """Whether a sitemap is short enough for the event loop. A compressed one may be long."""
-    return len(body) <= MAX_PLAIN_BYTES and not body.startswith(GZIP_MAGIC)
+    return len(body) <= MAX_SHORT_SITEMAP and not body.startswith(GZIP_MAGIC)
 
 
 def _root(text: str) -> re.Match[str] | None:

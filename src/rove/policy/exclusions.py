@@ -111,6 +111,11 @@ def parse_exclusions(lines: Iterable[str], name: str) -> list[str]:
     return patterns
 
 
+def is_public_suffix(pattern: str) -> bool:
+    """Whether a pattern excludes every domain below a public suffix, such as `com`, `co.uk` or `github.io`."""
+    return not pattern.startswith("=") and "*" not in pattern and domain_around(pattern) is None
+
+
 def whole_domains(patterns: Iterable[str]) -> dict[int, str]:
     """Return the registrable domains that patterns exclude by name, by their ids."""
     domains = {}

@@ -17,7 +17,8 @@ from rove.policy import ports
 from rove.policy.constants import MAX_REDIRECT_CHAIN
 from rove.policy.exclusions import Exclusions
 from rove.policy.retry import keeps_failing
-from rove.policy.robots import MAX_CRAWL_DELAY, rules_of
+from rove.policy.robots import rules_of
+from rove.policy.robots_lines import MAX_CRAWL_DELAY
 from rove.policy.traps import REFUSED, penalty
 from rove.urls.canonical import CrawlUrl
 

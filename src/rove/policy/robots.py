@@ -2,8 +2,7 @@
 
 Most files are parsed to check a single URL, so parsing must be quick: one regular expression finds the lines that
 matter, and only those of our own groups are read. A rule without `*` is a path prefix, found by lookup. The pieces of
-a rule with `*` are searched one after the other: against the longest URL, half a megabyte of `*a*a*a` takes less than
-0.1 s.
+a rule with `*` are searched one after the other. MAX_RULES and MAX_RULE_BYTES bound the time of both.
 
 Rules and URLs are compared in one spelling (section 2.2.2): octets that are neither reserved nor unreserved are
 escaped, unreserved ones are not, and other escapes have upper-case digits. `%2F` differs from `/` in a path. In a
@@ -25,60 +24,34 @@ Where the RFC leaves room or is silent, rove reads what the author most likely m
 
 from __future__ import annotations
 
-import codecs
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from rove.policy.constants import DAY
+from rove.policy.robots_lines import (
+    LONG_ROBOTS,
+    PLAIN,
+    PRODUCT_TOKEN,
+    RECORD,
+    RuleLine,
+    as_sent,
+    names_us,
+    our_groups,
+    readable,
+    sitemaps_in,
+)
 
-PRODUCT_TOKEN = "rove"
-MAX_ROBOTS_BYTES = 500 * 1024
-"""Maximum size of a robots.txt; RFC 9309, section 2.5, asks for at least this much."""
-MAX_CRAWL_DELAY = DAY
-"""A domain whose Crawl-delay is longer is not visited at all."""
-MAX_SITEMAPS = 100
-"""Sitemaps taken from one robots.txt."""
-LONG_ROBOTS = 32 * 1024
-"""Larger files may take milliseconds to parse, half a megabyte up to 0.15 s, so callers use a thread."""
-_ENDLESS_DELAY = 10 * MAX_CRAWL_DELAY
-"""Longer delays are cut to this, so that they can be stored."""
 _MAX_SHOWN = 200
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_MARKUP = re.compile(
-    r"(?: \s++ | \#[^\n]*+ | <!--.*?--> )*+"
-    r"< (?: !-- | !doctype\b | \?xml\b"
-    r"  | (?: html|head|body|title|meta|link|script|style|base|frameset|center"
-    r"      | svg|rss|feed|urlset|sitemapindex ) [\s/>] )",
-    re.IGNORECASE | re.ASCII | re.DOTALL | re.VERBOSE,
-)
-_BLANKS = r"(?:[ \t\v\f]|\xc2\xa0|\xef\xbb\xbf)*+"
-"""Includes no-break spaces and byte order marks in UTF-8, because the text is decoded as latin-1."""
-_PLAIN = r"[\w\-.~:/?\[\]@!&'()+,;=]"
-"""Characters that a rule and a URL spell alike; neither `*` nor `$`."""
-_PLAIN_PATH = re.compile(rf"{_PLAIN}*+", re.ASCII)
-_RECORD = re.compile(
-    rf"\n{_BLANKS}"
-    r"( user[-_\ ]?agent | allow | disallow | crawl[-_\ ]?delay | site[-_\ ]?map"
-    r"| dissallow | dissalow | disalow | diasllow | disallaw )"
-    rf"(?: {_BLANKS} : {_BLANKS} | [ \t]++ (?=[^\s:\#][^\s\#]*+[ \t]*+(?:[\n\#]|\Z)) )"
-    rf"(?: ({_PLAIN}*+)[ \t]*+(?=[\n\#]|\Z) | ([^\n\#]*+) )",
-    re.IGNORECASE | re.ASCII | re.VERBOSE,
-)
-"""A line that matters: its key, then its value, in group 2 if it is plain and else in group 3.
-
-All quantifiers are possessive, so that a line of half a million blanks does not take quadratic time.
-"""
-_OUR_TOKEN = re.compile(rf"{PRODUCT_TOKEN}(?![\w\x80-\xff-])", re.IGNORECASE | re.ASCII)
-_ALL_AGENTS = re.compile(r"\*(?:\s|\xc2\xa0|\Z)", re.ASCII)
-_NUMBER = re.compile(r"\+?((?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|inf)", re.IGNORECASE | re.ASCII)
+_PLAIN_PATH = re.compile(rf"{PLAIN}*+", re.ASCII)
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _RESERVED = ":/?#[]@!&'()+,;=*"
 """Without `$`, which is escaped for comparison because it is special at the end of a rule."""
 _ESCAPED = {octet: f"%{octet:02X}" for octet in range(256) if chr(octet) not in f"{_UNRESERVED}{_RESERVED}%"}
+_UNSPELT = re.compile(rf"[^{re.escape(_UNRESERVED + _RESERVED)}%]")
+"""Finds an octet that has to be escaped. Most rules have none, and looking is quicker than translating."""
 _PERCENT = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
 _DIGITS = "0123456789ABCDEFabcdef"
 _SPELT = {"%": "%25"} | {
@@ -88,7 +61,6 @@ _SPELT = {"%": "%25"} | {
 }
 """The normal spelling of each escape, and of a percent sign that begins none."""
 _QUERY_DATA = re.compile(r"%(3A|2F|3F|40)")
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]\S*+", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +126,16 @@ class _Pattern(NamedTuple):
 class Rules:
     """The rules of one robots.txt, as they apply to rove."""
 
-    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay")
+    __slots__ = ("_group", "_lengths", "_patterns", "_prefixes", "_text", "crawl_delay", "is_cut")
 
     def __init__(self, body: bytes) -> None:
         """Parse a body as sent, which the fetch may have cut at MAX_ROBOTS_BYTES."""
-        self._text = _readable(body)
+        self._text = readable(body)
         self._group = "*"
         self.crawl_delay = 0.0
         """Seconds between visits: the longest value for our group. May exceed MAX_CRAWL_DELAY, but is finite."""
+        self.is_cut = False
+        """Whether our group has more rules than MAX_RULES or MAX_RULE_BYTES. The others are ignored."""
         self._prefixes: dict[str, _Weight] = {}
         self._patterns: list[_Pattern] = []
         self._read()
@@ -178,12 +152,12 @@ class Rules:
         decisive = self._deciding(url)
         if decisive is None:
             return None
-        record = next(islice(_RECORD.finditer(self._text), decisive.record, None))
+        record = next(islice(RECORD.finditer(self._text), decisive.record, None))
         begin = record.start() + 1
         line = self._text[begin:].partition("\n")[0]
         return Rule(
             line=self._text.count("\n", 0, begin),
-            text=_as_sent(line).strip("\ufeff\xa0 \t\v\f")[:_MAX_SHOWN],
+            text=as_sent(line).strip("\ufeff\xa0 \t\v\f")[:_MAX_SHOWN],
             group=self._group,
         )
 
@@ -191,12 +165,7 @@ class Rules:
     def sitemaps(self) -> list[str]:
         """The distinct absolute URLs of all sitemaps named anywhere in the file."""
         urls: dict[str, None] = {}
-        for key, plain, other in _RECORD.findall(self._text):
-            address = _WEB_ADDRESS.match(plain or other) if key[0] in "sS" else None
-            if address is not None:
-                urls[_as_sent(address[0])] = None
-                if len(urls) == MAX_SITEMAPS:
-                    break
+        sitemaps_in(RECORD.findall(self._text), urls)
         return list(urls)
 
     def _deciding(self, url: str) -> _Weight | None:
@@ -230,44 +199,29 @@ class Rules:
 
     def _read(self) -> None:
         """Read the rules of our groups or, if there are none, of the groups for all agents (section 2.2.1)."""
-        records = _RECORD.findall(self._text)
-        token = _ALL_AGENTS
-        if any(key[0] in "uU" and _OUR_TOKEN.match(plain or other) for key, plain, other in records):
-            token = _OUR_TOKEN
+        records = RECORD.findall(self._text)
+        own, groups = our_groups()
+        if names_us(records):
+            groups = own
             self._group = PRODUCT_TOKEN
-        ours = ours_for_delays = False
-        after_rule = after_delay = False
-        for number, (key, plain, other) in enumerate(records):
-            kind = key[0]
-            if kind in "dDaA":
-                after_rule = True
-                if ours:
-                    self._add(plain, other.rstrip(" \t\v\f"), kind in "dD", number)
-            elif kind in "uU":
-                named = token.match(plain or other) is not None
-                # Only a rule ends the agents of a group; other records do not (section 2.2.4).
-                ours = named or (ours and not after_rule)
-                # For the Crawl-delay, which is no part of the RFC, a Crawl-delay line ends them too.
-                ours_for_delays = named or (ours_for_delays and not (after_rule or after_delay))
-                after_rule = after_delay = False
-            elif kind in "cC":
-                after_delay = True
-                if ours_for_delays:
-                    self.crawl_delay = max(self.crawl_delay, _seconds(plain or other))
+        groups.read(records)
+        self.crawl_delay, self.is_cut = groups.crawl_delay, groups.is_cut
+        for rule in groups.rules:
+            self._add(rule)
 
-    def _add(self, plain: str, other: str, forbids: bool, number: int) -> None:
-        """Add a rule; one that is empty or not a path matches nothing and is dropped."""
-        if plain[:1] == "/":
+    def _add(self, rule: RuleLine) -> None:
+        number, forbids, plain, other = rule
+        if plain:
             self._add_prefix(plain, _Weight(-len(plain), forbids, number))
-        elif other[:1] in ("/", "*"):
-            ends = other.endswith("$")
-            spellings = _spellings(other[:-1] if ends else other)
-            weight = _Weight(-len(spellings[-1]) - ends, forbids, number)
-            for spelling in spellings:
-                if ends or "*" in spelling:
-                    self._patterns.append(_Pattern.of(spelling, ends=ends, weight=weight))
-                else:
-                    self._add_prefix(spelling, weight)
+            return
+        ends = other.endswith("$")
+        spellings = _spellings(other[:-1] if ends else other)
+        weight = _Weight(-len(spellings[-1]) - ends, forbids, number)
+        for spelling in spellings:
+            if ends or "*" in spelling:
+                self._patterns.append(_Pattern.of(spelling, ends=ends, weight=weight))
+            else:
+                self._add_prefix(spelling, weight)
 
     def _add_prefix(self, prefix: str, weight: _Weight) -> None:
         known = self._prefixes.get(prefix)
@@ -275,33 +229,11 @@ class Rules:
             self._prefixes[prefix] = weight
 
 
-def _readable(body: bytes) -> str:
-    """Return the whole lines of a body in latin-1, each after a line feed; '' for markup. Lines keep their numbers."""
-    if len(body) >= MAX_ROBOTS_BYTES:
-        within = body[: MAX_ROBOTS_BYTES + 1]
-        body = within[: max(within.rfind(b"\n"), within.rfind(b"\r")) + 1]
-    if body.startswith(_UTF16) and b"\0" in body[:80]:
-        body = body.decode("utf-16", "replace").encode()
-    # lstrip also removes partial and repeated byte order marks, which occur.
-    body = body.lstrip(codecs.BOM_UTF8).replace(b"\0", b"")
-    text = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode("latin-1")
-    return "" if _MARKUP.match(text) else "\n" + text
-
-
-def _as_sent(text: str) -> str:
-    return text.encode("latin-1").decode("utf-8", "replace")
-
-
-def _seconds(value: str) -> float:
-    number = _NUMBER.match(value)
-    return min(float(number[1]), _ENDLESS_DELAY) if number else 0.0
-
-
 def _spellings(path: str) -> tuple[str, ...]:
     """Return the normal spelling of a path or rule; a query with escaped data has a second, shorter one."""
     if "%" in path:
         path = _PERCENT.sub(lambda escape: _SPELT[escape[0]], path)
-    strict = path.translate(_ESCAPED)
+    strict = path.translate(_ESCAPED) if _UNSPELT.search(path) else path
     head, mark, query = strict.partition("?")
     if "%" not in query:
         return (strict,)

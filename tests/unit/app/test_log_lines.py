@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from rove.app.process import LogFormatter
+from rove.app.log_file import LogFormatter
 
 
 def test_the_time_of_a_line_is_utc() -> None:

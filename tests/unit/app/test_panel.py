@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -12,35 +13,66 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rove.app.panel import Panel, View, frame, plain_line
+from rove.app.panel import Panel
+from rove.app.panel_layout import Dashboard
+from rove.app.panel_view import View, plain_line
 from rove.config import Limits
 from rove.crawl.limits import RemainingLimits
 from rove.crawl.progress import Counters, Progress
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
+from rove.model.request_counts import request_counts
 from rove.model.urls import UrlState
 
 DOMAINS = {"idle": 1, "waiting": 2_000, "ready": 30, "leased": 4, "excluded": 5}
+REQUESTS = {
+    "requests.page": 100_000,
+    "requests.robots": 3_000,
+    "errors.page.status-404": 1_200,
+    "errors.page.timeout-connect": 30,
+    "errors.robots.dns": 12,
+}
 COUNTS = Counts(
-    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567}, domains=DOMAINS, pages=7, bytes=8, requests=9
+    urls=dict.fromkeys(UrlState, 0) | {UrlState.PENDING: 1_234_567},
+    domains=DOMAINS,
+    pages=1_207_000,
+    bytes=80 * 1024**3,
+    request_counts=request_counts({name: 10 * count for name, count in REQUESTS.items()}),
 )
-EMPTY_COUNTS = Counts(urls=dict.fromkeys(UrlState, 0), domains=dict.fromkeys(DOMAINS, 0), pages=0, bytes=0, requests=0)
+NO_DOMAINS = dict.fromkeys(DOMAINS, 0)
+EMPTY_COUNTS = Counts(
+    urls=dict.fromkeys(UrlState, 0), domains=NO_DOMAINS, pages=0, bytes=0, request_counts=request_counts({})
+)
 TYPICAL = View(
-    counters=Counters(
-        pages=98_765, bytes=5 * 1024**3, in_flight=432, errors=Counter({"status-404": 1_200, "timeout-connect": 30})
-    ),
+    counters=Counters(pages=98_765, bytes=5 * 1024**3, in_flight=432, request_counters=Counter(REQUESTS)),
     counts=COUNTS,
     rate=12.34,
     average=5.67,
-    share=0.456,
+    share=0.985,
     left="12 min 05 s, 100 pages",
     seconds=3_700.0,
 )
 EMPTY = View(counters=Counters(), counts=EMPTY_COUNTS, rate=0.0, average=0.0, share=None, left="", seconds=0.0)
+ONE_SEED = View(
+    counters=Counters(pages=1, visits=1, request_counters=Counter({"requests.robots": 1, "requests.page": 1})),
+    counts=replace(
+        EMPTY_COUNTS,
+        pages=1,
+        domains=NO_DOMAINS | {"waiting": 1},
+        request_counts=request_counts({"requests.robots": 1, "requests.page": 1}),
+    ),
+    rate=0.0,
+    average=0.05,
+    share=1.0,
+    left="",
+    seconds=19.0,
+    next_visit=51.2,
+)
+"""A healthy crawl with one seed in its first minute."""
 
 
 def rendered(view: View, width: int = 100) -> str:
     console = Console(record=True, width=width, file=io.StringIO())
-    console.print(frame(view))
+    console.print(Dashboard(view))
     return console.export_text()
 
 
@@ -49,65 +81,107 @@ def words(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_no_number_is_missing_on_a_narrow_terminal(width: int) -> None:
+WIDTHS = [40, 60, 73, 74, 80, 115, 116, 140, 300]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_number_is_lost_at_any_width(width: int) -> None:
     text = words(rendered(TYPICAL, width))
-    for number in ("98,765", "12.3", "5.0 GiB", "432", "ready 30", "waiting 2,000", "1,234,567"):
-        assert number in text
-    assert "ceiling used 46 %" in text
+    for part in (
+        "running for 1 h 01 min",
+        "pages stored 98,765 1,207,000",
+        "received 5.0 GiB 80.0 GiB",
+        "page requests 100,000 1,000,000",
+        "failed 1,230 12,300",
+        "robots requests 3,000 30,000",
+        "failed 12 120",
+        "pages per second 12.3",
+        "on average 5.7",
+        "fetches in flight 432",
+        "URLs to fetch 1,234,567",
+        "ready to visit 30",
+        "being visited 4",
+        "wait for their delay 2,000",
+        "nothing to fetch 1",
+        "excluded 5",
+        "98 % of what politeness allows; 30 domains could be visited now",
+        "page: status-404 1,200, timeout-connect 30",
+        "robots.txt: dns 12",
+        "left 12 min 05 s, 100 pages",
+    ):
+        assert part in text or width >= 74, part
+        assert all(word in text for word in part.split()), part
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("view", [TYPICAL, EMPTY, ONE_SEED])
+def test_the_panel_uses_the_width_of_its_terminal(view: View, width: int) -> None:
+    lines = rendered(view, width).splitlines()
+    assert {len(line) for line in lines} == {width}
+    assert "…" not in "".join(lines)
+
+
+@pytest.mark.parametrize(("width", "rows"), [(80, 24), (140, 24)])
+def test_the_panel_leaves_room_for_messages_on_a_usual_terminal(width: int, rows: int) -> None:
+    assert len(rendered(TYPICAL, width).splitlines()) <= rows - 4
 
 
 def test_a_typical_view_on_one_line() -> None:
     assert plain_line(TYPICAL) == (
-        "1 h 01 min: 98,765 pages, 12.3/s now, 5.7/s on average, 5.0 GiB, 432 in flight, "
-        "domains 30 ready 2,000 waiting 4 leased, 1,234,567 URLs pending, "
-        "46 % of the politeness ceiling, 1,230 errors, left: 12 min 05 s, 100 pages"
+        "1 h 01 min: 98,765 pages (1,207,000 in the whole crawl), 12.3/s now, 5.7/s on average, 5.0 GiB, "
+        "432 in flight, domains 30 ready 2,000 waiting 4 leased, 1,234,567 URLs pending, "
+        "98 % of what politeness allows, 1,230 of 100,000 page requests failed, "
+        "12 of 3,000 robots.txt requests failed, left: 12 min 05 s, 100 pages"
     )
 
 
 def test_an_empty_view_on_one_line() -> None:
-    line = plain_line(EMPTY)
-    assert line == (
+    assert plain_line(EMPTY) == (
         "0.0 s: 0 pages, 0.0/s now, 0.0/s on average, 0 B, 0 in flight, "
-        "domains 0 ready 0 waiting 0 leased, 0 URLs pending, - of the politeness ceiling, 0 errors"
+        "domains 0 ready 0 waiting 0 leased, 0 URLs pending, no domain has anything to fetch"
     )
-
-
-def test_a_typical_view_as_a_panel() -> None:
-    text = words(rendered(TYPICAL))
-    for part in (
-        "rove",
-        "pages 98,765",
-        "domains ready 30",
-        "pages/s now 12.3",
-        "waiting 2,000",
-        "on average 5.7",
-        "leased 4",
-        "received 5.0 GiB",
-        "idle 1",
-        "in flight 432",
-        "URLs pending 1,234,567",
-        "running for 1 h 01 min",
-        "ceiling used 46 %",
-        "errors status-404 1,200, timeout-connect 30",
-        "left 12 min 05 s, 100 pages",
-    ):
-        assert part in text, part
 
 
 def test_an_empty_view_as_a_panel() -> None:
     text = words(rendered(EMPTY))
-    for part in ("pages 0", "errors none", "left until all URLs are done", "ceiling used -"):
+    for part in ("pages stored 0 0", "state loading the seeds", "left until all URLs are done"):
         assert part in text, part
+    assert "errors" not in text and "sitemap" not in text
 
 
-@pytest.mark.parametrize("width", [40, 80, 100, 300])
-def test_the_panel_fits_its_terminal(width: int) -> None:
-    assert max(map(len, rendered(TYPICAL, width).splitlines())) <= width
+def test_a_healthy_crawl_with_one_seed_looks_healthy() -> None:
+    text = words(rendered(ONE_SEED))
+    assert "state the domain waits for the next polite moment: next visit in 51 s" in text
+    assert "speed 100 % of what politeness allows left" in text
+    assert "errors" not in text and "attention" not in text
+    assert ", 100 % of what politeness allows, " in plain_line(ONE_SEED)
+    assert plain_line(ONE_SEED).endswith(", next visit in 51 s")
+
+
+@pytest.mark.parametrize(
+    ("view", "state"),
+    [
+        (TYPICAL, "fetching from 432 domains at once"),
+        (replace(TYPICAL, counters=Counters(in_flight=1)), "fetching from 1 domain at once"),
+        (replace(TYPICAL, counters=Counters()), "starting visits"),
+        (
+            replace(TYPICAL, counters=Counters(), next_visit=0.4),
+            "all domains wait for the next polite moment: next visit in 0 s",
+        ),
+        (replace(EMPTY, counters=Counters(visits=1)), "writing the last pages"),
+    ],
+)
+def test_the_state_in_words(view: View, state: str) -> None:
+    assert view.state == state
+
+
+def test_only_a_full_share_is_shown_as_one() -> None:
+    assert replace(TYPICAL, share=0.9999).speed.startswith("99 %")
+    assert replace(TYPICAL, share=0.0).speed.startswith("0 %")
 
 
 class Counting:
-    """A frontier that can only return its counts."""
+    """A frontier that can only return its counts and when a domain is due."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -115,10 +189,15 @@ class Counting:
     async def counts(self) -> Counts:
         return self._counts
 
+    async def next_due(self) -> float | None:
+        return 51.0
 
-def panel_of(console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0) -> tuple[Panel, Progress]:
+
+def panel_of(
+    console: Console, *, limits: Limits | None = None, plain_seconds: float = 10.0, counts: Counts = COUNTS
+) -> tuple[Panel, Progress]:
     """Make a panel of a crawl that began 50 seconds ago."""
-    frontier: Any = Counting(COUNTS)
+    frontier: Any = Counting(counts)
     progress = Progress(started=100.0)
     remaining_limits = RemainingLimits(
         limits=limits or Limits(), seconds_before=0.0, started=100.0, clock=lambda: 150.0
@@ -127,7 +206,6 @@ def panel_of(console: Console, *, limits: Limits | None = None, plain_seconds: f
         console,
         progress=progress,
         frontier=frontier,
-        delay=70.0,
         remaining_limits=remaining_limits,
         clock=lambda: 150.0,
         plain_seconds=plain_seconds,
@@ -139,7 +217,6 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     panel, progress = panel_of(Console())
     progress.mark(140.0)
     progress.pages, progress.visits, progress.bytes, progress.in_flight = 100, 290, 12, 3
-    progress.errors.update({"dns": 3, "reset": 5})
     progress.mark(150.0)
     view = await panel.view()
     assert (view.counters.pages, view.counters.bytes, view.counters.in_flight) == (100, 12, 3)
@@ -147,9 +224,9 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     assert view.average == pytest.approx(2.0)
     assert view.seconds == 50.0
     assert view.counts is COUNTS
-    # 29 visits/s, where politeness allows (2,000 + 30 + 4) / 70.
-    assert view.share == pytest.approx(29 / (2034 / 70))
-    assert view.counters.errors == {"reset": 5, "dns": 3}
+    # 30 of 2,034 domains with work could be visited now.
+    assert view.share == pytest.approx(2004 / 2034)
+    assert view.next_visit is None, "domains can be visited now"
     assert view.left == ""
 
 
@@ -158,9 +235,9 @@ async def test_the_view_is_taken_from_the_crawl_and_its_frontier() -> None:
     [
         (Limits(max_duration=90.0), 0, "40.0 s"),
         (Limits(max_duration=10.0), 0, "0.0 s"),
-        (Limits(max_pages=1000), 0, "993 pages"),
-        (Limits(max_pages=1000, pages_before=7), 100, "1,000 pages (about 1 min 40 s)"),
-        (Limits(max_pages=1000, max_duration=90.0), 0, "40.0 s, 993 pages"),
+        (Limits(max_pages=1000, pages_before=1_206_993), 0, "993 pages"),
+        (Limits(max_pages=1000, pages_before=1_207_000), 100, "1,000 pages (about 1 min 40 s)"),
+        (Limits(max_pages=1000, pages_before=1_206_993, max_duration=90.0), 0, "40.0 s, 993 pages"),
     ],
 )
 async def test_what_is_left_until_a_limit(limits: Limits, pages: int, expected: str) -> None:
@@ -171,17 +248,19 @@ async def test_what_is_left_until_a_limit(limits: Limits, pages: int, expected: 
     assert (await panel.view()).left == expected
 
 
+async def test_the_next_visit_is_named_when_all_domains_wait() -> None:
+    panel, progress = panel_of(Console(), counts=ONE_SEED.counts)
+    assert (await panel.view()).next_visit == 51.0
+    progress.in_flight = 1
+    assert (await panel.view()).next_visit is None
+
+
 async def test_the_panel_shows_the_commonest_kinds_of_errors() -> None:
     panel, progress = panel_of(Console())
-    progress.errors.update({f"status-{400 + i}": 10 + i for i in range(9)})
+    progress.request_counters.update({f"errors.page.status-{400 + i}": 10 + i for i in range(9)})
+    progress.internal_errors = 3
     text = words(rendered(await panel.view()))
-    assert "errors status-408 18, status-407 17, status-406 16, status-405 15 left" in text
-
-
-async def test_the_line_counts_all_errors_not_only_the_kinds_shown() -> None:
-    panel, progress = panel_of(Console())
-    progress.errors.update({f"status-{400 + i}": 10 for i in range(9)})
-    assert "90 errors" in plain_line(await panel.view())
+    assert "errors page: status-408 18, status-407 17, status-406 16, status-405 15 errors internal: 3" in text
 
 
 class Paper(io.StringIO):
@@ -224,11 +303,28 @@ async def test_on_a_terminal_a_panel_is_shown() -> None:
     paper = Paper()
     panel, _ = panel_of(Console(file=paper, width=100, force_terminal=True))
     await shown(panel, paper.holds("left"))
-    assert "domains ready" in paper.getvalue() and "1,234,567" in paper.getvalue()
+    assert "ready to visit" in paper.getvalue() and "1,234,567" in paper.getvalue()
+
+
+async def test_a_resized_terminal_is_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rove.app.panel.TERMINAL_SECONDS", 1_000.0)
+    paper = Paper()
+    console = Console(file=paper, width=100, force_terminal=True)
+    panel, _ = panel_of(console)
+
+    async def resize() -> None:
+        await paper.holds("left")
+        console.width = 50
+        signal.raise_signal(signal.SIGWINCH)
+        await paper.holds("left", times=2)
+
+    await shown(panel, resize())
+    assert signal.getsignal(signal.SIGWINCH) is signal.SIG_DFL
 
 
 def test_what_slows_the_crawl_down_is_shown() -> None:
-    slowed = replace(TYPICAL, counters=Counters(trouble="paused: no room"))
-    assert plain_line(slowed).endswith(", paused: no room")
-    assert "state paused: no room" in words(rendered(slowed))
-    assert "state" not in words(rendered(TYPICAL))
+    troubles = {"disk": "paused: no room", "network": "waiting: no site answers"}
+    slowed = replace(TYPICAL, counters=Counters(troubles=troubles))
+    assert plain_line(slowed).endswith(", paused: no room, waiting: no site answers")
+    assert "attention paused: no room attention waiting: no site answers" in words(rendered(slowed))
+    assert "attention" not in words(rendered(TYPICAL))

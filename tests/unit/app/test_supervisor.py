@@ -34,7 +34,7 @@ FIRST_TIME = 'mkdir "$0.life.$number" 2>/dev/null'
 
 def order_of(number: int) -> WorkerOrder:
     return WorkerOrder(
-        data_dir="/data",
+        data_dir=b"/data",
         remote=Remote(url="postgresql://rove:s3cret@db.test/x", crawl_name="mine"),
         settings=Settings(
             email="me@crawler.test",
@@ -61,6 +61,8 @@ class Team:
         self.news: list[str] = []
         self.deaths: list[int] = []
         self.stops = 0
+        self.oom_kills = 7
+        self.oom_kills_per_worker = 0
         self.orders = [order_of(number + 1) for number in range(processes)]
         self.supervisor = Supervisor(
             self.orders,
@@ -70,12 +72,19 @@ class Team:
             on_stop=self._on_stop,
             say=self.said.append,
             on_news=self.news.append,
+            log_of=lambda number: script.with_name(f"rove-{number}.log"),
+            count_oom_kills=self._count_oom_kills,
             command=[str(script), "-m", "rove.app.worker"],
             timing=timing,
         )
 
     async def _on_death(self, process: int) -> None:
         self.deaths.append(process)
+
+    def _count_oom_kills(self) -> list[int]:
+        """The counters of the machine and of a control group; only the second one changes."""
+        self.oom_kills += self.oom_kills_per_worker
+        return [100, self.oom_kills]
 
     def _on_stop(self) -> None:
         self.stops += 1
@@ -160,19 +169,19 @@ async def test_each_worker_gets_its_order(hire: Hire) -> None:
 
 async def test_the_counters_of_all_workers_are_added_up(hire: Hire) -> None:
     team = hire(
-        says(pages=1, in_flight=50, queued=9, errors={"dns": 90}),
+        says(pages=1, in_flight=50, queued=9, request_counters={"dns": 90}),
         "case $number in",
-        f"1) {says(pages=5, visits=3, requests=8, bytes=100, errors={'dns': 2})} ;;",
-        f"2) {says(pages=7, visits=4, requests=9, bytes=50, errors={'dns': 1, 'tls': 4})} ;;",
+        f"1) {says(pages=5, visits=3, bytes=100, request_counters={'dns': 2})} ;;",
+        f"2) {says(pages=7, visits=4, bytes=50, request_counters={'dns': 1, 'tls': 4})} ;;",
         "esac",
-        f"[ $number = 1 ] && {says(pages=6, visits=3, ending='exhausted', errors={'dns': 3})}",
-        f"[ $number = 2 ] && {says(pages=7, visits=4, requests=9, bytes=50, ending='exhausted')}",
+        f"[ $number = 1 ] && {says(pages=6, visits=3, ending='exhausted', request_counters={'dns': 3})}",
+        f"[ $number = 2 ] && {says(pages=7, visits=4, bytes=50, ending='exhausted')}",
         processes=2,
     )
     await team.run()
     progress = team.progress
-    assert (progress.pages, progress.visits, progress.requests, progress.bytes) == (13, 7, 9, 50)
-    assert progress.errors == Counter({"dns": 3}), "each report counts from the beginning"
+    assert (progress.pages, progress.visits, progress.bytes) == (13, 7, 50)
+    assert progress.request_counters == Counter({"dns": 3}), "each report counts from the beginning"
     assert (progress.in_flight, progress.queued) == (0, 0)
 
 
@@ -195,23 +204,24 @@ async def test_a_dead_worker_is_restarted(hire: Hire) -> None:
     )
     assert await team.run() is Ending.EXHAUSTED
     assert team.deaths == [41], "on_death gets its process number"
-    assert team.said == ["process 1 died (signal 9); restarting it in 0 s"]
+    why = "killed by SIGKILL; not by the kernel's OOM killer, so somebody sent the signal"
+    assert team.said == [f"process 1 died ({why}); restarting it in 0 s"]
     assert team.progress.pages == 8, "the pages of the dead worker still count"
 
 
 async def test_nothing_of_a_dead_worker_is_in_flight(hire: Hire) -> None:
     team = hire(
         f"if {FIRST_TIME}; then",
-        says(process=41, pages=5, in_flight=30, queued=8, errors={"dns": 2}),
+        says(process=41, pages=5, in_flight=30, queued=8, request_counters={"dns": 2}),
         "exit 1",
         "fi",
-        says(process=42, pages=1, in_flight=2, errors={"dns": 1}),
+        says(process=42, pages=1, in_flight=2, request_counters={"dns": 1}),
         UNTIL_STOPPED,
     )
     running = asyncio.create_task(team.run())
     await until(lambda: team.progress.pages == 6)
     assert (team.progress.in_flight, team.progress.queued) == (2, 0)
-    assert team.progress.errors == Counter({"dns": 3})
+    assert team.progress.request_counters == Counter({"dns": 3})
     team.supervisor.stop()
     await running
 
@@ -447,7 +457,7 @@ async def test_a_failure_ends_the_crawl_with_its_exit_code(hire: Hire) -> None:
         "[]",
         "17",
         '{"counters": {"pages": "many"}}',
-        '{"counters": {"errors": {"dns": "many"}}}',
+        '{"counters": {"request_counters": {"dns": "many"}}}',
         '{"counters": {"pages": 5',
         r"\0377\0376",
         r'{"news": "\0377"}',
@@ -565,3 +575,31 @@ async def test_a_worker_that_is_gone_before_its_order_is_sent_is_a_death(hire: H
     assert await team.run() is Ending.EXHAUSTED
     await holding
     assert team.deaths == [0]
+
+
+async def test_a_worker_killed_for_lack_of_memory(hire: Hire) -> None:
+    team = hire(
+        f"if {FIRST_TIME}; then", says(process=41, resident=900 << 20), "kill -9 $$", "fi", says(ending="exhausted")
+    )
+    team.oom_kills_per_worker = 1
+    await team.run()
+    (text,) = team.said
+    assert "(killed by SIGKILL with 900.0 MiB of memory; the kernel ran out of memory (OOM killer): lower" in text
+
+
+async def test_what_a_worker_writes_to_standard_error_is_in_its_log(hire: Hire) -> None:
+    team = hire(
+        f"if {FIRST_TIME}; then", "echo 'a library complains' >&2", "kill -SEGV $$", "fi", f"echo '{EXHAUSTED}'"
+    )
+    log_file = team.script.with_name("rove-1.log")
+    log_file.write_text("earlier lines\n")
+    await team.run()
+    assert log_file.read_text() == "earlier lines\na library complains\n"
+    assert team.said == ["process 1 died (killed by SIGSEGV; see rove-1.log); restarting it in 0 s"]
+
+
+async def test_a_log_that_cannot_be_opened_does_not_stop_a_worker(hire: Hire) -> None:
+    team = hire("echo lost >&2", says(pages=2, ending="exhausted"))
+    team.script.with_name("rove-1.log").mkdir()
+    assert await team.run() is Ending.EXHAUSTED
+    assert team.progress.pages == 2

@@ -28,12 +28,14 @@ def test_a_report_survives_encoding() -> None:
     counters = Counters(
         pages=1,
         visits=2,
-        requests=3,
         bytes=1 << 60,
         in_flight=4,
         queued=5,
-        trouble="paused: no room",
-        errors=Counter({"dns": 6, "ä\n": 7}),
+        internal_errors=6,
+        resident=1 << 30,
+        open_files=7,
+        troubles={"disk": "paused: no room"},
+        request_counters=Counter({"requests.page": 6, "ä\n": 7}),
     )
     report = WorkerReport(
         process=7, counters=counters, news="two\nlines", ending=Ending.MAX_PAGES, failure="it is “full”", exit_code=8
@@ -41,7 +43,7 @@ def test_a_report_survives_encoding() -> None:
     line = msgspec.json.encode(report)
     assert b"\n" not in line
     decoded = decode_report(line)
-    assert decoded == report and isinstance(decoded.counters.errors, Counter)
+    assert decoded == report and isinstance(decoded.counters.request_counters, Counter)
     for value, default in ((report, WorkerReport()), (counters, Counters())):
         for name in value.__struct_fields__:
             assert getattr(value, name) != getattr(default, name), f"{name} is not tested"

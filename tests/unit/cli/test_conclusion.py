@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from rove.cli.conclusion import conclude
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
 from rove.frontier.contract import FailingDomain
-from rove.model.ledger import Counts
+from rove.model.counts import Counts
+from rove.model.ledger import RequestKind
+from rove.model.request_counts import RequestCounts
 from rove.model.urls import UrlState
 
 DAY = 86_400.0
@@ -23,8 +26,9 @@ def counts(*, answered: int = 1, requests: int = 9, failures: dict[str, int] | N
         domains={},
         pages=urls.get("done", 0),
         bytes=0,
-        requests=requests,
-        failures=failures or {},
+        request_counts=RequestCounts(
+            by_kind={RequestKind.PAGE: requests}, errors_by_kind={RequestKind.PAGE: failures or {}}
+        ),
         domains_answered=answered,
     )
 
@@ -45,7 +49,10 @@ def site(name: str, ready_in: float = 60.0, error: str = "connect") -> FailingDo
 
 def test_the_first_line_has_the_numbers_of_the_run() -> None:
     summary = Summary(
-        ending=Ending.EXHAUSTED, counters=Counters(pages=1, requests=2, bytes=2048), seconds=2.0, counts=counts(done=1)
+        ending=Ending.EXHAUSTED,
+        counters=Counters(pages=1, bytes=2048, request_counters=Counter({"requests.page": 2})),
+        seconds=2.0,
+        counts=counts(done=1),
     )
     assert conclude(summary, resume_command="").lines == [
         "exhausted: 1 page, 2.0 KiB, 2 requests in 2.0 s (0.5 pages/s)"

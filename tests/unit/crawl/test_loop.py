@@ -17,7 +17,7 @@ from rove.crawl.claimer import CLAIM_WHILE_SEEDING, PAUSE_WHILE_SEEDING
 from rove.crawl.shutdown import Ending
 from rove.fetch.contract import Request
 from rove.frontier.clock import steady_seconds
-from rove.model.ledger import Content
+from rove.model.ledger import Content, RequestKind
 from rove.policy import budget
 from rove.store.contract import Page, Stored
 from tests.unit.crawl.scripted import ScriptedFetcher, failed, new_url, page, page_with_links, redirect, refused
@@ -36,7 +36,11 @@ async def test_a_crawl_runs_until_nothing_is_left(workspace: Workspace) -> None:
     assert workspace.progress.pages == 20 and workspace.progress.visits == 20
     assert workspace.progress.requests == 25 == len(workspace.fetcher.requested)
     assert workspace.progress.in_flight == 0
-    assert workspace.progress.errors == {"status-404": 5}
+    assert workspace.progress.errors == {}, "a site without robots.txt is not an error"
+    counts = workspace.progress.request_counts
+    assert counts.by_kind == {RequestKind.PAGE: 20, RequestKind.ROBOTS: 5, RequestKind.SITEMAP: 0}
+    assert counts.without_content_by_kind[RequestKind.ROBOTS] == {"no-robots-txt": 5}
+    assert (await workspace.counts()).request_counts == counts, "the frontier counts the same"
 
 
 async def test_every_page_that_is_done_has_its_text_in_the_store(workspace: Workspace) -> None:
@@ -269,7 +273,7 @@ async def test_on_a_full_disk_the_crawl_pauses_without_requests(workspace: Works
     running = asyncio.create_task(crawl.run())
     await workspace.some_turns()
     assert not running.done() and not workspace.progress.requests
-    assert workspace.progress.trouble.startswith("paused: less than")
+    assert workspace.progress.troubles["disk"].startswith("paused: less than")
     assert len(workspace.news) == 1 and "the crawl pauses" in workspace.news[0]
     crawl.stop()
     assert await running is Ending.STOPPED

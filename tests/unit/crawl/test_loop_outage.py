@@ -105,7 +105,7 @@ async def test_an_outage_is_waited_out_and_counts_against_nobody(workspace: Work
         await until(lambda: NOTICED in workspace.news)
         failures = len(web.requested)
         await until(lambda: len(web.requested) > failures + 6)
-        await until(lambda: "no site has answered" in crawl.progress.trouble)
+        await until(lambda: "no site has answered" in crawl.progress.troubles.get("outage", ""))
         assert not task.done(), "the crawl waits"
         web.is_cut_off = lambda url: False
         assert await task is Ending.EXHAUSTED

@@ -18,7 +18,7 @@ PATIENCE = 60.0
 async def until_it_says_so(workspace: Workspace) -> None:
     """Wait until the panel shows the pause."""
     while True:
-        if workspace.progress.trouble == "paused by 'rove pause'":
+        if workspace.progress.troubles == {"operator": "paused by 'rove pause'"}:
             return
         await asyncio.sleep(0.01)
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from rove.config import LEAST_MEMORY, Settings
-from rove.crawl.pressure import DiskWatch, Pressure, fetches_within, free_bytes, resident_bytes
+from rove.crawl.pressure import DiskWatch, Pressure, fetches_within, free_bytes
 from rove.model.outcomes import Failed, FailureKind
 from rove.resources.memory import Share
+from rove.resources.process_state import resident_bytes
 
 MiB = 1 << 20
 GiB = 1 << 30
@@ -71,11 +72,11 @@ def test_the_user_is_told_once_that_the_disk_is_full_and_once_that_it_is_not(tmp
     for _ in range(3):
         here.pressure.check()
     assert here.pressure.is_paused is True
-    assert here.pressure.trouble.startswith("paused: less than 1.0 GiB")
+    assert here.pressure.troubles()["disk"].startswith("paused: less than 1.0 GiB")
     free = 2 * GiB
     for _ in range(3):
         here.pressure.check()
-    assert (here.pressure.is_paused, here.pressure.trouble) == (False, "")
+    assert not any(here.pressure.troubles().values())
     assert here.news == [
         f"less than 1.0 GiB is free on {tmp_path}: the crawl pauses until there is room",
         f"there is room again on {tmp_path}: the crawl goes on",
@@ -120,10 +121,10 @@ def test_bodies_that_wait_shut_the_slots_and_lower_their_number(tmp_path: Path) 
     body = Share(pressure.memory)
     assert not body.grow(5 * MiB) and not body.ask(5 * MiB, lambda: None)
     assert pressure.throttle.allowed == 0
-    assert pressure.trouble == "slowed: 1 fetch waiting for memory"
+    assert pressure.troubles() == {"disk": "", "memory": "slowed: 1 fetch waiting for memory", "fetches": ""}
     page.keep(0)
     assert pressure.throttle.allowed == 25
-    assert pressure.trouble == "slowed: 25 fetches at once"
+    assert pressure.troubles()["fetches"] == "slowed: 25 fetches at once"
     assert not here.news, "the user is not told"
 
 

@@ -18,7 +18,7 @@ from rove.policy.constants import MAX_ROBOTS_HOPS, ROBOTS_VALID_SECONDS
 from rove.policy.exclusions import Exclusions
 from rove.policy.gate import Gate
 from rove.policy.retry import hold_for
-from rove.policy.robots import MAX_ROBOTS_BYTES
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from rove.urls.canonical import CrawlUrl
 from tests.unit.crawl.scripted import crawl_url, failed, redirect, refused, response, robots, wrong_type
 
@@ -383,6 +383,7 @@ DATE = ("Date", formatdate(NOW, usegmt=True))
     [
         ([], DAY),
         ([("Cache-Control", "max-age=7200")], 7200.0),
+        ([("Cache-Control", "a," * 2_000 + "max-age=7200")], DAY),
         ([("cache-control", "Public, MAX-AGE=7200, immutable")], 7200.0),
         ([("Cache-Control", "public"), ("Cache-Control", "max-age=7200")], 7200.0),
         ([("Cache-Control", 'max-age="7200"')], 7200.0),

@@ -15,7 +15,7 @@ from rove.model.ledger import RequestKind
 from rove.model.outcomes import TEMPORARY_FAILURES, UNREACHABLE_FAILURES, FailureKind, Outcome
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions
-from rove.policy.robots import MAX_ROBOTS_BYTES
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 from tests.unit.crawl.scripted import (
     DELAY,
     NOTHING_ALLOWED,

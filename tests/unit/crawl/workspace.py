@@ -24,7 +24,8 @@ from rove.frontier.reader import CrawlReader
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
-from rove.model.ledger import Counts, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import RequestRow
 from rove.parse.reader import PageReader
 from rove.policy.constants import VISIT_BUDGET
 from rove.policy.exclusions import Exclusions

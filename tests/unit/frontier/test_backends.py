@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -162,3 +163,8 @@ def test_a_node_has_the_key_the_host_and_the_absolute_path(data: DataDir, monkey
     node = node_of(DataDir(Path("data")), KNOWN)
     assert (node.key, node.host) == ("00ff", socket.gethostname())
     assert Path(node.path).is_absolute() and Path(node.path).samefile(data.root)
+
+
+def test_a_directory_whose_name_is_not_utf_8_has_a_path_that_can_be_stored(tmp_path: Path) -> None:
+    node = node_of(DataDir(tmp_path / os.fsdecode(b"caf\xe9")), KNOWN)
+    assert node.path.endswith("caf\ufffd") and node.path.encode()

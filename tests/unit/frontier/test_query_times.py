@@ -13,7 +13,7 @@ import pytest
 from rove.frontier.postgres import held_connections as postgres_watch
 from rove.frontier.postgres.held_connections import QUIET_SECONDS, HeldWatch, stack_of
 from rove.frontier.postgres.session import Session
-from rove.frontier.query_times import BOUNDS, Histogram, Timings
+from rove.frontier.query_times import BOUNDS, Histogram, Timings, timing_lines
 
 SHORT = 0.01
 LONG = 0.05
@@ -91,15 +91,31 @@ def test_lines_come_with_the_costliest_first() -> None:
     timings = Timings()
     timings.add("one long", 0.9)
     for _ in range(1000):
-        timings.add("many short", 0.002)
-    assert timings.lines() == [
-        "many short: 1,000 times, 2.0 s in all, p50 2.0 ms, p99 2.0 ms, longest 2.0 ms",
-        "one long: 1 times, 0.9 s in all, p50 900.0 ms, p99 900.0 ms, longest 900.0 ms",
+        timings.add("many-short", 0.002)
+    assert timing_lines("query", timings.by_name) == [
+        "query name=many-short times=1000 total_s=2 p50_ms=2 p95_ms=2 max_ms=2",
+        'query name="one long" times=1 total_s=0.9 p50_ms=900 p95_ms=900 max_ms=900',
     ]
 
 
 def test_nothing_timed_is_no_line() -> None:
-    assert Timings().lines() == []
+    assert timing_lines("query", Timings().by_name) == []
+
+
+def test_recent_durations_are_taken_once_and_stay_in_the_total() -> None:
+    timings = Timings()
+    timings.add("a", 1.0)
+    first = timings.take_recent()
+    timings.add("a", 5.0)
+    timings.add("b", 2.0)
+    second = timings.take_recent()
+    assert {name: (h.count, h.longest) for name, h in first.items()} == {"a": (1, 1.0)}
+    assert {name: (h.count, h.longest) for name, h in second.items()} == {"a": (1, 5.0), "b": (1, 2.0)}
+    assert timings.take_recent() == {}
+    total = timings.by_name
+    assert {name: (h.count, h.total) for name, h in total.items()} == {"a": (2, 6.0), "b": (1, 2.0)}
+    assert total["a"].longest == 5.0
+    assert sum(total["a"].buckets) == 2
 
 
 def session_running(query: str) -> Session:

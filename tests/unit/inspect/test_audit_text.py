@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from rove.cli import crawl_given
 from rove.cli.webmasters import audit
 from rove.frontier.contract import Exclusion
 from rove.inspect.audit_findings import MAX_FINDINGS, Check, Unverifiable
@@ -151,13 +151,12 @@ def crawl(monkeypatch: pytest.MonkeyPatch) -> Ledger:
         return []
 
     @asynccontextmanager
-    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+    async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
         assert data_dir == Path("here")
         catalog = SimpleNamespace(exclusion_history=exclusion_history, retries=retries)
         yield SimpleNamespace(reader=ledger, catalog=catalog)
 
-    # By its name in sys.modules, because in the package the command may hide its module.
-    monkeypatch.setattr(sys.modules[audit.callback.__module__], "opened", opened)
+    monkeypatch.setattr(crawl_given, "opened", opened)
     return ledger
 
 

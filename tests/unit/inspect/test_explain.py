@@ -13,11 +13,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from rove.cli import webmasters
+from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
-from rove.frontier.runs import Participant
 from rove.harmless import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines
@@ -26,7 +25,7 @@ from rove.inspect.url_facts import HISTORY_SHOWN, UrlFacts, UrlHistory, read_url
 from rove.model.ledger import DelaySource, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
 from rove.model.visits import OriginRecord, Pace, RobotsStatus
-from rove.policy.robots import MAX_CRAWL_DELAY
+from rove.policy.robots_lines import MAX_CRAWL_DELAY
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00Z
 URL = url_given("https://www.a.test/x")
@@ -294,7 +293,7 @@ def test_the_parts_come_in_their_order() -> None:
     names = [line[:14].strip() for line in as_lines(explained())[2:]]
     assert [name for name in names if name] == [
         *("url", "domain", "excluded", "scope", "robots.txt"),
-        *("delay", "next visit", "state", "history"),
+        *("delay", "next visit", "site", "state", "history"),
     ]
 
 
@@ -652,24 +651,11 @@ def test_untrusted_text_is_escaped() -> None:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
-    """Run `rove explain` on a crawl that runs on another machine."""
+    """Run `rove explain` on a running crawl."""
     reader = Reader([ROW])
-    running = Participant(
-        node="b:/data",
-        is_here=False,
-        process=1,
-        pid=1,
-        has_left=False,
-        is_paused=False,
-        pages=0,
-        pages_per_second=0.0,
-        in_flight=0,
-        since=10.0,
-        silent_for=1.0,
-    )
 
-    async def participants() -> list[Participant]:
-        return [running]
+    async def is_running() -> bool:
+        return True
 
     async def settings() -> Settings:
         return SETTINGS
@@ -681,16 +667,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         return []
 
     @asynccontextmanager
-    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+    async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(
             reader=reader,
             settings=settings,
             catalog=SimpleNamespace(exclusion_history=exclusion_history, retries=retries),
-            data=SimpleNamespace(in_use=lambda: False),
+            is_running=is_running,
         )
 
-    reader.participants = participants  # type: ignore[attr-defined]
-    monkeypatch.setattr(webmasters, "opened", opened)
+    monkeypatch.setattr(crawl_given, "opened", opened)
     return CliRunner().invoke(webmasters.explain, words)
 
 
@@ -728,3 +713,20 @@ def test_a_link_to_another_port_would_not_be_accepted(given: str, words: str) ->
     assert answer.verdict is UrlVerdict.REFUSED and words in answer.sentence
     web = url_given("http://a.test:8080/")
     assert explain_url(web.text, web, replace(FACTS, record=None), now=NOW).verdict is (UrlVerdict.ACCEPTED)
+
+
+@pytest.mark.parametrize(
+    ("requests", "answers", "errors", "expected"),
+    [
+        (0, 0, {}, "never requested"),
+        (1, 1, {}, "requested once, always answered"),
+        (7, 0, {"connect": 2, "dns": 5}, "requested 7 times, no answer (dns 5, connect 2)"),
+        (7, 6, {"dns": 1}, "requested 7 times, answered 6 times (dns 1)"),
+    ],
+)
+def test_whether_the_site_answers(requests: int, answers: int, errors: dict[str, int], expected: str) -> None:
+    history = UrlHistory(domain_requests=requests, domain_answers=answers, domain_errors=errors)
+    explanation = explained(history=history)
+    assert f"site          {expected}" in as_lines(explanation)
+    record = as_json(explanation)
+    assert (record["domain_requests"], record["domain_answers"], record["domain_errors"]) == (requests, answers, errors)

@@ -16,7 +16,9 @@ from rove.frontier.runs import Vitals
 from rove.inspect.lookup import settling_request, site_given, url_given
 from rove.inspect.request_rows import page_json, page_line
 from rove.inspect.status import Status, as_json, as_lines, read_status
-from rove.model.ledger import Counts, Location, RequestKind, RequestRow, Settlement
+from rove.model.counts import Counts
+from rove.model.ledger import Location, RequestKind, RequestRow, Settlement
+from rove.model.request_counts import request_counts
 from rove.model.urls import NotAccepted, UrlState
 from rove.urls.fingerprint import fingerprint
 from tests.contract.harness import first_urls, page_row, visited
@@ -27,9 +29,18 @@ COUNTS = Counts(
     domains={"idle": 1, "waiting": 2, "ready": 3, "leased": 4, "excluded": 5},
     pages=11,
     bytes=5_000_000,
-    requests=1234,
+    request_counts=request_counts(
+        {
+            "requests.page": 1000,
+            "requests.robots": 234,
+            "errors.page.status-404": 2,
+            "errors.page.dns": 4,
+            "errors.robots.dns": 3,
+            "without_content.robots.no-robots-txt": 30,
+            "without_content.page.other-type": 5,
+        }
+    ),
     not_accepted={"too-deep": 3, "excluded": 4000},
-    failures={"status-404": 2, "dns": 7},
     blocked={"robots.txt": 20, "noindex": 1},
 )
 STATUS = Status(running=True, since=1_700_000_000.0, elapsed=3700.1234, rate=1.239, counts=COUNTS)
@@ -38,7 +49,7 @@ EMPTY = Counts(
     domains=dict.fromkeys(("idle", "waiting", "ready", "leased", "excluded"), 0),
     pages=0,
     bytes=0,
-    requests=0,
+    request_counts=request_counts({}),
 )
 NOTHING = Status(running=False, since=None, elapsed=0.0, rate=0.0, counts=EMPTY)
 
@@ -52,10 +63,18 @@ def test_the_status_object_has_what_programs_rely_on() -> None:
         *("urls", "domains", "pages", "bytes", "elapsed_s"),
         *("running", "paused", "pauses", "since", "pages_per_s", "requests", "not_accepted", "errors"),
         *("leases", "leases_without_request", "blocked", "marks", "copies", "evicted", "retries"),
+        *("requests_by_kind", "errors_by_kind", "without_content_by_kind"),
     }
     assert record["running"] is True and record["pages_per_s"] == 1.24
     assert record["not_accepted"] == {"too-deep": 3, "excluded": 4000}
-    assert record["errors"] == {"status-404": 2, "dns": 7}
+    assert record["requests"] == 1234 and record["errors"] == {"status-404": 2, "dns": 7}
+    assert record["requests_by_kind"] == {"page": 1000, "robots": 234, "sitemap": 0}
+    assert record["errors_by_kind"] == {"page": {"status-404": 2, "dns": 4}, "robots": {"dns": 3}, "sitemap": {}}
+    assert record["without_content_by_kind"] == {
+        "page": {"other-type": 5},
+        "robots": {"no-robots-txt": 30},
+        "sitemap": {},
+    }
     assert record["blocked"] == {"robots.txt": 20, "noindex": 1}
 
 
@@ -81,7 +100,8 @@ def test_the_status_for_people() -> None:
         "1 pending, 11 done, 21 blocked, 31 failed, 41 redirected, 51 read",
         "1 idle, 2 waiting, 3 ready, 4 leased, 5 excluded",
         "excluded 4,000, too-deep 3",
-        "dns 7, status-404 2",
+        "page       1,000 requests, 6 failed, 5 of a type that is not read\n           errors: dns 4, status-404 2\n",
+        "robots.txt 234 requests, 3 failed, 30 found no robots.txt\n           errors: dns 3\n",
     ):
         assert part in text
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from rove.cli import webmasters
+from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
 from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
@@ -588,10 +588,10 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
         return SETTINGS
 
     @asynccontextmanager
-    async def opened(data_dir: Path) -> AsyncIterator[SimpleNamespace]:
+    async def opened(data_dir: Path, **others: object) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(reader=Reader(VISITS), catalog=Catalog(), settings=settings)
 
-    monkeypatch.setattr(webmasters, "opened", opened)
+    monkeypatch.setattr(crawl_given, "opened", opened)
     return CliRunner().invoke(webmasters.report, words)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rove.frontier
+from rove.frontier.priority import RETRIED
 from rove.model.ledger import DelaySource, RequestKind, Settlement
 from rove.model.reasons import (
     BlockReason,
@@ -42,6 +43,8 @@ _STATE = re.compile(
     r"(?:\s+AND\s+(?:\w\.)?reason\s*=\s*'(\w+)'|\) AS \"(\w+) URLs\")?"
 )
 """A state, and the reason or the label beside it."""
+_TROUBLED = re.compile(r"state = (\d+) OR state = (\d+) AND priority >= (\d+)")
+"""The condition for URLs that failed or wait for a retry."""
 
 
 def _sql(path: Path) -> str:
@@ -68,7 +71,10 @@ def test_texts_in_sql_are_members_of_their_enum(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_state_numbers_in_sql_are_those_of_the_enum(path: Path) -> None:
-    for number, reason, label in _STATE.findall(_sql(path)):
+    sql = _sql(path)
+    for failed, pending, priority in _TROUBLED.findall(sql):
+        assert (int(failed), int(pending), int(priority)) == (UrlState.FAILED, UrlState.PENDING, RETRIED)
+    for number, reason, label in _STATE.findall(_TROUBLED.sub("", sql)):
         expected = UrlState.BLOCKED if reason else UrlState[label.upper() or "PENDING"]
         assert UrlState(int(number)) is expected
 

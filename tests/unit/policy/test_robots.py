@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from rove.policy.robots import MAX_ROBOTS_BYTES, MAX_SITEMAPS, Rule, Rules
+from rove.policy.robots import Rule, Rules
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES, MAX_SITEMAPS
 
 ORIGIN = "https://example.com"
 

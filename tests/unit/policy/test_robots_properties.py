@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from rove.policy.robots import MAX_SITEMAPS, PRODUCT_TOKEN, Rules
+from rove.policy.robots import Rules
+from rove.policy.robots_lines import MAX_SITEMAPS, PRODUCT_TOKEN
 
 ORIGIN = "https://example.com"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rove.policy.robots import MAX_ROBOTS_BYTES, Rules
+from rove.policy.robots import Rules
+from rove.policy.robots_lines import MAX_ROBOTS_BYTES
 
 YES, NO = True, False
 ORIGIN = "https://www.example.com"

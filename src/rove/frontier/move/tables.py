@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rove.model.ledger import RequestKind
+from rove.model.request_counts import counter_names
 from rove.model.urls import UrlState
 
 Key = list[int | str]
@@ -34,12 +36,13 @@ class Table:
 
 
 _PAIR = (BEFORE_INTEGERS, BEFORE_INTEGERS)
+_REQUESTS = tuple(name for kind in RequestKind for name in counter_names(kind, ""))
 
 TABLES = (
     Table(name="domain", title="domains", counters=("domains.total",)),
     Table(name="url", title="URLs", start=_PAIR, counters=tuple(f"urls.{state.name.lower()}" for state in UrlState)),
     Table(name="origin", title="robots.txt records", start=(BEFORE_INTEGERS, ""), has_bodies=True),
-    Table(name="request", title="requests", start=_PAIR, counters=("requests",)),
+    Table(name="request", title="requests", start=_PAIR, counters=_REQUESTS),
     Table(name="content", title="texts"),
     Table(name="robots_text", title="robots.txt files", has_bodies=True),
     Table(name="exclusion", title="exclusions"),

@@ -77,6 +77,9 @@ class PostgresBackend:
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
         await self._database.batch("relocate_pages", LOCATION_COLUMNS, [location_values(row) for row in rows])
 
+    async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
+        await self._database.batch("forget_titles", ("visits", "seqs"), pages)
+
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         columns = ("hashes", "files", "offsets", "domains", "visits", "new_files", "new_offsets", "new_lengths")
         rows = [relocation_row(text) for text in moved]

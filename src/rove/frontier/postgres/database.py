@@ -22,7 +22,7 @@ from rove.frontier.postgres.errors import DRIVER_ERRORS, is_lost, open_error
 from rove.frontier.postgres.held_connections import HELD_SECONDS, HeldWatch
 from rove.frontier.postgres.migrate import migrate
 from rove.frontier.postgres.session import Session
-from rove.frontier.query_times import Timings
+from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
 
 CONNECTIONS = 4
@@ -30,8 +30,6 @@ CONNECTIONS = 4
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 """Timeout of a query. After it the server counts as lost."""
-TIMINGS_SECONDS = 600.0
-"""Interval at which the durations of queries and connections are logged."""
 RETRY_PAUSE = 0.1
 """Pause before work is repeated although the server is reachable, because it may fail again."""
 FIRST_PAUSE = 0.25
@@ -79,7 +77,6 @@ class PostgresDatabase:
         self.schema = schema
         self.location = f"the schema {schema!r} of {redacted(url)}"
         self.timings = Timings()
-        self._logged_at = time.monotonic()
         self._connections = connections
         self._migrations = migrations or Schema.of("postgres")
         self._pool: asyncpg.Pool | None = None
@@ -138,7 +135,8 @@ class PostgresDatabase:
             self._outage.cancel()
         if self._pool is None:
             return
-        self._log_timings()
+        for line in timing_lines("query-total", self.timings.by_name):
+            log.info("%s", line)
         pool, self._pool = self._pool, None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -153,8 +151,6 @@ class PostgresDatabase:
 
     async def run(self, what: str, work: Callable[[Session], Awaitable[T]], *, again: bool = True) -> T:
         """Run work on a connection until it succeeds. Without `again`, raise WasLost once a lost server is back."""
-        if time.monotonic() - self._logged_at > TIMINGS_SECONDS:
-            self._log_timings()
         while True:
             try:
                 async with self._held(what) as session:
@@ -163,7 +159,7 @@ class PostgresDatabase:
                 log.warning("deadlock in %s; retrying", what)
                 self.timings.add("deadlock", 0.0)
             except asyncpg.LockNotAvailableError:
-                self.timings.add(f"gave way to {what}", 0.0)
+                self.timings.add(f"gave way: {what}", 0.0)
             except DRIVER_ERRORS as error:
                 if not is_lost(error):
                     raise self._failure(error) from error
@@ -201,19 +197,14 @@ class PostgresDatabase:
             )
         return FrontierError(f"the frontier at {redacted(self.url)} failed: {error}")
 
-    def _log_timings(self) -> None:
-        self._logged_at = time.monotonic()
-        for line in self.timings.lines():
-            log.info("%s", line)
-
     @asynccontextmanager
     async def _held(self, what: str) -> AsyncIterator[Session]:
         assert self._pool is not None, "the database is not open"
-        with self.timings.measured(f"wait for a connection to {what}"):
+        with self.timings.measured(f"connection wait: {what}"):
             connection = await self._pool.acquire(timeout=COMMAND_SECONDS)
         session = Session(connection, self.timings)
         try:
-            with self.timings.measured(f"connection held to {what}"), self._watch.over(what, session):
+            with self.timings.measured(f"connection held: {what}"), self._watch.over(what, session):
                 yield session
         except BaseException as error:
             if is_lost(error):

@@ -31,6 +31,7 @@ from rove.frontier.postgres.schedule import lift_caps
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.contents import content_record
@@ -227,6 +228,9 @@ class PostgresFrontier:
             has_left=vitals.is_leaving,
         )
         await self._clock.watch()
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        return self._database.timings.take_recent()
 
     @property
     def outages(self) -> int:

@@ -244,7 +244,7 @@ INSERT INTO request ({request_columns}, machine)
 SELECT *, :machine::integer
 FROM unnest({request_arrays})
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused. The rows arrive
@@ -853,6 +853,12 @@ UPDATE request AS r SET text_file = e.text_file, text_offset = e.text_offset, te
 FROM unnest(:visit::bigint[], :seq::smallint[], :text_file::text[], :text_offset::bigint[], :text_length::bigint[],
     :raw_file::text[], :raw_offset::bigint[], :raw_length::bigint[], :is_copy::boolean[])
     AS e (visit, seq, text_file, text_offset, text_length, raw_file, raw_offset, raw_length, is_copy)
+WHERE r.visit = e.visit AND r.seq = e.seq;
+
+-- name: forget_titles
+-- For a purge.
+UPDATE request AS r SET title = ''
+FROM unnest(:visits::bigint[], :seqs::smallint[]) AS e (visit, seq)
 WHERE r.visit = e.visit AND r.seq = e.seq;
 
 -- name: relocate_contents

@@ -13,7 +13,8 @@ from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import REQUEST_COLUMNS, request_row
 from rove.frontier.runs import Participant
-from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
 
 
 class PostgresTables:

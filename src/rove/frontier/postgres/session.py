@@ -33,7 +33,7 @@ class Session:
         try:
             rows: list[Any] = await self.connection.fetch(known.text, *values)
         finally:
-            self._timings.add(f"query {query}", time.perf_counter() - started)
+            self._timings.add(query, time.perf_counter() - started)
         return rows
 
     async def batch(

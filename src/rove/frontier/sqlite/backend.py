@@ -11,7 +11,7 @@ from rove.frontier.reader import CrawlReader
 from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import location_values
 from rove.frontier.sqlite.catalog import SqliteCatalog
-from rove.frontier.sqlite.database import SqliteDatabase, holds_schema
+from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables
 from rove.model.ledger import Location, RequestRow
@@ -20,16 +20,22 @@ from rove.model.ledger import Location, RequestRow
 class SqliteBackend:
     """The embedded frontier, which is the default."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, on_news: Callable[[str], None] | None = None) -> None:
-        """`on_news` is called before a migration, which may take a while."""
-        self._path = path
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        in_use: Callable[[], bool] = lambda: True,
+        on_news: Callable[[str], None] | None = None,
+    ) -> None:
+        """`in_use` and `on_news` are as for SqliteDatabase."""
         self.location = str(path.parent)
-        self._database = SqliteDatabase(path, read_only=read_only, on_news=on_news)
+        self._database = SqliteDatabase(path, read_only=read_only, in_use=in_use, on_news=on_news)
         self.catalog = SqliteCatalog(self._database)
         self.reader = CrawlReader(SqliteTables(self._database))
 
     async def exists(self) -> bool:
-        return await self._database.run(lambda: holds_schema(self._path))
+        return await self._database.holds_schema()
 
     async def open(self, *, create: bool = False) -> None:
         await self._database.open(create=create)
@@ -51,6 +57,13 @@ class SqliteBackend:
     async def relocate_pages(self, rows: Sequence[RequestRow]) -> None:
         values = [location_values(row) for row in rows]
         await self._database.write(lambda: self._database.batch("relocate_pages", values))
+
+    async def forget_titles(self, pages: Sequence[tuple[int, int]]) -> None:
+        def work() -> None:
+            self._database.overwrite_deleted()
+            self._database.batch("forget_titles", pages)
+
+        await self._database.write(work)
 
     async def relocate_contents(self, moved: Sequence[MovedContent]) -> None:
         rows = [relocation_row(text) for text in moved]

@@ -12,9 +12,10 @@ import fcntl
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -25,8 +26,10 @@ import msgspec
 from rove.errors import DiskFull, FrontierError, RoveError, UsageError
 from rove.frontier.clock import Anchor, CrawlClock, anchor_for
 from rove.frontier.queries import load_queries
+from rove.frontier.query_times import Timings, timing_lines
 from rove.frontier.schema import Schema
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
+from rove.frontier.sqlite.read_only import ReadOnlyFile, needs_new_connection
 
 TURN_NAME = "frontier.turn"
 OLDEST_SQLITE = (3, 38, 0)  # the ->> operator
@@ -37,6 +40,8 @@ INSERT_SIZES = (1024, 256, 64, 16, 4, 1)
 ROWS_PER_STATEMENT = 2_000
 """Rows that one statement reads as JSON. It needs several times their size while it runs."""
 BUSY_SECONDS = 30.0
+READ_ATTEMPTS = 5
+"""How often a reader repeats a query because the file changed in the middle of it."""
 SCHEMA_KEY = "schema"
 """The key in `meta` of the schema's fingerprint."""
 
@@ -57,26 +62,36 @@ class SqliteDatabase:
         path: Path,
         *,
         read_only: bool = False,
+        in_use: Callable[[], bool] = lambda: True,
         on_news: Callable[[str], None] | None = None,
         schema: Schema | None = None,
         file_system: Callable[[Path], str] = file_system_of,
     ) -> None:
-        """`on_news` is called in the database's thread before something that may take a while."""
+        """`in_use` tells a reader whether a crawl is running.
+
+        `on_news` is called in the database's thread before something that may take a while.
+        """
         self.path = path
-        self._read_only = read_only
         self._on_news = on_news or log.info
+        self._reader = (
+            ReadOnlyFile(path, in_use=in_use, on_news=self._on_news, timeout=BUSY_SECONDS) if read_only else None
+        )
         self._schema = schema or Schema.of("sqlite")
         self._file_system = file_system
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frontier")
         self._connection: sqlite3.Connection | None = None
+        self.timings = Timings()
+        """How long statements, commits and waits for the turn to write took."""
+        self._is_checked = False
+        """The schema is one that this rove can use."""
         self._turn = -1
         """The file whose lock is the right to write."""
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run work in the database's thread; map sqlite3's errors to ours."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        except sqlite3.Error as error:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._repeated, work)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise mapped(error, self.path) from error
 
     async def write(self, work: Callable[[], T]) -> T:
@@ -96,10 +111,16 @@ class SqliteDatabase:
         """Connect; with `create`, create or update the schema."""
         await self.run(lambda: self._open(create=create))
 
+    async def holds_schema(self) -> bool:
+        """Return whether the file is more than an empty database; a file that is no database counts too."""
+        return await self.run(self._holds_schema)
+
     async def close(self) -> None:
         """Close the connection and end the thread."""
         if self._connection is not None:
-            await self.run(self._connection.close)
+            for line in timing_lines("query-total", self.timings.by_name):
+                log.info("%s", line)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
             self._connection = None
         if self._turn >= 0:
             os.close(self._turn)
@@ -108,10 +129,32 @@ class SqliteDatabase:
 
     # Everything below runs in the database's thread only.
 
+    def _repeated(self, work: Callable[[], T]) -> T:
+        """Run work. A reader whose connection turns out to be of no use runs it again on a new one."""
+        if self._reader is None:
+            return work()
+        for _ in range(READ_ATTEMPTS - 1):
+            try:
+                result = work()
+            except sqlite3.Error as error:
+                if not self._reader.has_changed() and not needs_new_connection(error):
+                    raise
+            else:
+                if not self._reader.has_changed():
+                    return result
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = self._reader.connect()
+        return work()
+
     def execute(self, query: str, /, **parameters: Any) -> list[Row]:
         """Run a named query and return all its rows."""
         assert self._connection is not None, "the database is not open"
-        return self._connection.execute(QUERIES[query], parameters).fetchall()
+        started = time.perf_counter()
+        try:
+            return self._connection.execute(QUERIES[query], parameters).fetchall()
+        finally:
+            self.timings.add(query, time.perf_counter() - started)
 
     def batch(self, query: str, rows: Sequence[Any], /, **parameters: Any) -> list[Row]:
         """Run a named query over a batch of rows, which it reads as JSON."""
@@ -134,9 +177,15 @@ class SqliteDatabase:
             while start < len(part):
                 count = next(size for size in INSERT_SIZES if size <= len(part) - start)
                 values = list(chain.from_iterable(part[start : start + count]))
-                results += self._connection.execute(_for_rows(query, count), values).fetchall()
+                with self.timings.measured(query):
+                    results += self._connection.execute(_for_rows(query, count), values).fetchall()
                 start += count
         return results
+
+    def overwrite_deleted(self) -> None:
+        """From now on, overwrite what is deleted with zeros, so that it cannot be found in the file."""
+        assert self._connection is not None, "the database is not open"
+        self._connection.execute("PRAGMA secure_delete = ON")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -146,7 +195,8 @@ class SqliteDatabase:
 
     @contextmanager
     def _own_turn(self) -> Iterator[None]:
-        fcntl.flock(self._turn, fcntl.LOCK_EX)
+        with self.timings.measured("wait for turn"):
+            fcntl.flock(self._turn, fcntl.LOCK_EX)
         try:
             yield
         finally:
@@ -162,7 +212,8 @@ class SqliteDatabase:
         self._connection.execute(f"BEGIN {kind}")
         try:
             yield
-            self._connection.execute("COMMIT")
+            with self.timings.measured("commit"):
+                self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -178,34 +229,59 @@ class SqliteDatabase:
         saved = self.get_meta("clock")
         previous = msgspec.json.decode(saved, type=Anchor) if saved else None
         anchor = anchor_for(previous, self.execute("last_seen")[0][0] or 0)
-        if anchor != previous and not self._read_only:
+        if anchor != previous and self._reader is None:
             with self.transaction():
                 self.execute("set_meta", key="clock", value=_encode(anchor).decode())
         return CrawlClock(anchor)
 
     def _open(self, *, create: bool) -> None:
-        if self._connection is not None:
+        if self._is_checked:
             return
         check_version(sqlite3.sqlite_version_info)
         if not create and not self.path.exists():
             raise UsageError(f"{self.path.parent} holds no crawl")
         kind = self._file_system(self.path.parent)
-        if kind in NETWORK_FILE_SYSTEMS and not self._read_only:
+        if kind in NETWORK_FILE_SYSTEMS and self._reader is None:
             raise UsageError(
                 f"{self.path.parent} is on a network file system ({kind}), where SQLite's locks cannot be "
                 "trusted; choose a --data-dir on a local disk"
             )
-        self._connection = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=128
-        )
-        if self._read_only:
-            self._connection.execute("PRAGMA query_only = ON")
-        else:
+        self._migrate(self._connected(), create=create)
+        self._is_checked = True
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None and self._reader is not None:
+            self._connection = self._reader.connect()
+        elif self._connection is None:
+            with suppress(FileExistsError):
+                # SQLite would create it with mode 0644, even if the umask lets a group write.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            self._connection = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=128
+            )
             self._connection.execute("PRAGMA schema_version")  # leave no file beside one that is no database
-            self._turn = os.open(self.path.with_name(TURN_NAME), os.O_RDWR | os.O_CREAT, 0o644)
+            self._turn = self._opened_turn()
             with self._own_turn():
                 self._configure(self._connection)
-        self._migrate(self._connection, create=create)
+        return self._connection
+
+    def _opened_turn(self) -> int:
+        path = self.path.with_name(TURN_NAME)
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
+
+    def _holds_schema(self) -> bool:
+        if not self.path.exists():
+            return False
+        try:
+            if self._reader is not None:
+                return _is_made(self._connected())
+            with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
+                return _is_made(connection)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return True
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         # Two processes must not switch a new file to WAL at once: SQLite fails there without waiting.
@@ -239,7 +315,7 @@ class SqliteDatabase:
             str(self.path),
             version,
             self.get_meta(SCHEMA_KEY) if has_meta else None,
-            migrate=create and not self._read_only,
+            migrate=create and self._reader is None,
         )
         if missing and version and not connection.in_transaction:
             self._on_news(f"updating {self.path} to a new schema, which takes minutes if it is large")
@@ -273,19 +349,16 @@ def check_version(version: tuple[int, int, int]) -> None:
         raise UsageError(f"this Python has SQLite {given}; rove needs {wanted} or newer")
 
 
-def holds_schema(path: Path) -> bool:
-    """Return whether a file is more than an empty database; a file that is no database counts too."""
-    if not path.exists():
-        return False
-    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as connection:
-        try:
-            return bool(connection.execute("PRAGMA user_version").fetchone()[0])
-        except sqlite3.DatabaseError:
-            return True
+def _is_made(connection: sqlite3.Connection) -> bool:
+    """Return whether a database has tables or a version."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    return bool(version) or bool(connection.execute(QUERIES["has_any_table"]).fetchall())
 
 
-def mapped(error: sqlite3.Error, path: Path) -> RoveError:
+def mapped(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> RoveError:
     """Return our exception for one of sqlite3's."""
+    if isinstance(error, UnicodeDecodeError):
+        return UsageError(f"{path} is not a frontier that rove can read: it is damaged, because a text is not UTF-8")
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE"):
         return DiskFull(f"the disk is full: {path} cannot grow ({error}); free some space, then use --resume")

@@ -15,6 +15,7 @@ from rove.frontier.contract import RESPONDING_LOOKAHEAD, Added, LostVisit, Polic
 from rove.frontier.counters import reach_from
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
+from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.visits import pending_url
@@ -212,6 +213,9 @@ class SqliteFrontier:
                 has_left=vitals.is_leaving,
             )
         )
+
+    async def query_times(self) -> Mapping[str, Histogram]:
+        return await self._database.run(self._database.timings.take_recent)
 
     def stop_waiting(self, seconds: float) -> None:
         """Do nothing: a file is always reachable."""

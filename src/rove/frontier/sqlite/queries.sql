@@ -176,7 +176,7 @@ WHERE domain.id = e.value;
 INSERT INTO request ({request_columns})
 VALUES (:row)
 ON CONFLICT DO NOTHING
-RETURNING size, error;
+RETURNING kind, size, error;
 
 -- name: insert_contents
 -- The first process to store a text wins. A second copy that was stored at the same time stays unused.
@@ -584,6 +584,9 @@ INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE 
 -- name: has_table
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name;
 
+-- name: has_any_table
+SELECT 1 FROM sqlite_schema WHERE type = 'table' LIMIT 1;
+
 -- name: seed_sources
 SELECT id, path, name, offset, lines, good, bad, unseen, retried, refused, finished FROM seed_source ORDER BY id;
 
@@ -637,6 +640,11 @@ WHERE content_hash = :hash AND is_copy AND (visit, seq) > (:visit, :seq) ORDER B
 UPDATE request SET is_copy = e.value ->> 2, text_file = e.value ->> 3, text_offset = e.value ->> 4,
     text_length = e.value ->> 5, raw_file = e.value ->> 6, raw_offset = e.value ->> 7, raw_length = e.value ->> 8
 FROM json_each(:rows) AS e
+WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
+
+-- name: forget_titles
+-- rows: [visit, seq]. For a purge.
+UPDATE request SET title = '' FROM json_each(:rows) AS e
 WHERE request.visit = e.value ->> 0 AND request.seq = e.value ->> 1;
 
 -- name: relocate_contents

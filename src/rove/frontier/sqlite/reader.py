@@ -10,7 +10,8 @@ from rove.frontier.rows.records import participant
 from rove.frontier.rows.requests import request_row
 from rove.frontier.runs import Participant
 from rove.frontier.sqlite.database import Row, SqliteDatabase
-from rove.model.ledger import Content, Counts, RequestRow
+from rove.model.counts import Counts
+from rove.model.ledger import Content, RequestRow
 
 
 class SqliteTables:

@@ -11,7 +11,7 @@ import pytest
 
 from rove.errors import DiskFull, FrontierError, UsageError
 from rove.frontier.schema import Schema
-from rove.frontier.sqlite.database import SqliteDatabase, check_version, holds_schema, mapped
+from rove.frontier.sqlite.database import SqliteDatabase, check_version, mapped
 from rove.frontier.sqlite.file_system import NETWORK_FILE_SYSTEMS, file_system_of
 
 NEWEST = Schema.of("sqlite").newest
@@ -41,6 +41,17 @@ async def refusal(path: Path, *, create: bool = False, **options: Any) -> str:
         await database.close()
     assert caught.value.exit_code == 2
     return str(caught.value)
+
+
+async def holds_schema(path: Path) -> bool:
+    """Return whether both a writer and a reader see a schema."""
+    found = set()
+    for read_only in (False, True):
+        database = SqliteDatabase(path, read_only=read_only)
+        found.add(await database.holds_schema())
+        await database.close()
+    assert len(found) == 1
+    return found.pop()
 
 
 def tell(path: Path, sql: str) -> list[tuple[object, ...]]:
@@ -174,11 +185,11 @@ async def test_two_processes_may_create_a_file_at_once(path: Path) -> None:
 
 async def test_an_empty_file_holds_no_crawl(path: Path) -> None:
     """The process that made it may have been killed at once."""
-    assert not holds_schema(path)
+    assert not await holds_schema(path)
     path.write_bytes(b"")  # noqa: ASYNC240
-    assert not holds_schema(path)
+    assert not await holds_schema(path)
     await made(path)
-    assert holds_schema(path)
+    assert await holds_schema(path)
 
 
 @pytest.fixture(params=[b"rubbish " * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])

@@ -1,0 +1,90 @@
+"""The numbers of a running crawl at one moment, and the words for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rove.crawl.progress import Counters
+from rove.humanize import counted, seconds_text, size_text
+from rove.model.counts import Counts
+from rove.model.request_counts import KIND_NAMES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The numbers on display at one moment."""
+
+    counters: Counters
+    """This run."""
+    counts: Counts
+    """The whole crawl: all runs, processes and machines."""
+    rate: float
+    average: float
+    share: float | None
+    """The visits made, as a share of those that politeness allows; None if no domain has work."""
+    left: str
+    """The time and the pages until a limit is reached; '' without a limit."""
+    seconds: float
+    next_visit: float | None = None
+    """Seconds until the next visit is due, if no domain can be visited before."""
+
+    @property
+    def state(self) -> str:
+        """What the crawl is doing, in words."""
+        counters, domains = self.counters, self.counts.domains
+        if self.next_visit is not None:
+            waiting = "all domains wait" if domains["waiting"] != 1 else "the domain waits"
+            return f"{waiting} for the next polite moment: next visit in {seconds_text(self.next_visit, whole=True)}"
+        if counters.in_flight:
+            return f"fetching from {counted(counters.in_flight, 'domain')} at once"
+        if domains["ready"] or domains["leased"] or counters.queued:
+            return "starting visits"
+        return "writing the last pages" if counters.visits else "loading the seeds"
+
+    @property
+    def speed(self) -> str:
+        """How much of what politeness allows is used, in words. Only a share of 1 is shown as 100 %."""
+        if self.share is None:
+            return "no domain has anything to fetch"
+        percent = 100 if self.share == 1.0 else min(99, round(100 * self.share))
+        return f"{percent} % of what politeness allows"
+
+    @property
+    def could_be_visited(self) -> str:
+        """What could be visited more often, in words; '' if nothing."""
+        ready = self.counts.domains["ready"]
+        return f"{counted(ready, 'domain')} could be visited now" if ready else ""
+
+
+def errors_text(errors: Mapping[str, int], shown: int | None = None) -> str:
+    """Return the commonest errors."""
+    return ", ".join(f"{name} {count:,}" for name, count in Counter(errors).most_common(shown)) or "none"
+
+
+def plain_line(view: View) -> str:
+    """Return the view as one line of text."""
+    counters, domains = view.counters, view.counts.domains
+    before = view.counts.pages - counters.pages
+    requests = counters.request_counts
+    failed = [
+        f"{requests.failed(kind):,} of {counted(requests.by_kind[kind], f'{name} request')} failed"
+        for kind, name in KIND_NAMES.items()
+        if requests.by_kind[kind]
+    ]
+    parts = [
+        counted(counters.pages, "page") + (f" ({view.counts.pages:,} in the whole crawl)" if before > 0 else ""),
+        f"{view.rate:.1f}/s now",
+        f"{view.average:.1f}/s on average",
+        size_text(counters.bytes),
+        f"{counters.in_flight} in flight",
+        f"domains {domains['ready']:,} ready {domains['waiting']:,} waiting {domains['leased']:,} leased",
+        f"{counted(view.counts.urls_pending, 'URL')} pending",
+        view.speed,
+        *failed,
+        *([f"next visit in {seconds_text(view.next_visit, whole=True)}"] if view.next_visit is not None else []),
+        *([f"left: {view.left}"] if view.left else []),
+        *counters.troubles.values(),
+    ]
+    return f"{seconds_text(view.seconds)}: {', '.join(parts)}"

@@ -1,0 +1,68 @@
+"""What the kernel says about this process and this machine: memory, open files, and processes killed for memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_KERNEL_COUNTERS = Path("/proc/vmstat")
+_CGROUP = Path("/proc/self/cgroup")
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+
+def resident_bytes() -> int | None:
+    """Return the resident memory of this process, None if the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files() -> int | None:
+    """Return the number of open files of this process, None if the system does not say."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return None
+
+
+def oom_kills(
+    kernel: Path = _KERNEL_COUNTERS, cgroup: Path = _CGROUP, cgroup_root: Path = _CGROUP_ROOT
+) -> tuple[int, ...]:
+    """Return the kernel's counters of processes that it killed because memory ran out: machine and control group.
+
+    Empty if the system does not say. A container sees its own control group, but may not see the machine's counter
+    change.
+    """
+    files = [kernel, *_memory_events(cgroup, cgroup_root)]
+    return tuple(count for file in files if (count := _counter(file, "oom_kill")) is not None)
+
+
+def _memory_events(cgroup: Path, root: Path) -> Iterable[Path]:
+    """Return where this process's control group counts its events, for both versions of control groups."""
+    try:
+        lines = cgroup.read_text().splitlines()
+    except OSError:
+        return []
+    paths = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        name = path.lstrip("/")
+        if not controllers:
+            paths.append(root / name / "memory.events")
+        elif "memory" in controllers.split(","):
+            paths.append(root / "memory" / name / "memory.oom_control")
+    return paths
+
+
+def _counter(file: Path, name: str) -> int | None:
+    try:
+        for line in file.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    except (OSError, ValueError):
+        return None
+    return None

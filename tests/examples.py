@@ -1,0 +1,198 @@
+"""Make docs/examples from real runs of every command: `python -m tests.examples docs/examples`.
+
+Each file shows commands as a user types them, and their output. The small web and a PostgreSQL server run on this
+machine; their addresses, the name of this machine and the folder of the run are replaced by others. Times and numbers
+differ from run to run, so a file whose text differs only in digits is left as it is.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rove.urls.domain import domain_of
+from tests.acceptance.command import wait_for
+from tests.acceptance.results import exported, frontier_rows
+from tests.acceptance.small_web import served
+from tests.postgres import own_server
+
+HOSTS = 60
+SHOWN_URL = "postgresql://crawler@db.example.org/crawl"
+SHOWN_HOST = "crawler-1"
+SHOWN_FOLDER = "/srv/crawl"
+SHOWN_PORT = "8080"
+MAX_LINES = 14
+MAX_WIDTH = 118
+CRAWL_SECONDS = 30
+_NUMBERS = re.compile(r"[\d.,:TZ-]*\d[\d.,:TZ-]*")
+
+
+class Session:
+    """A terminal in an empty folder, whose commands and their outputs are collected by the name of an example."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.replaced: dict[str, str] = {str(folder): SHOWN_FOLDER, socket.gethostname(): SHOWN_HOST}
+        """What is shown in place of what is real, in commands and outputs."""
+        self._environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        self._texts: dict[str, list[str]] = {}
+
+    def run(self, example: str, *commands: str, max_lines: int = MAX_LINES) -> None:
+        """Run commands, which must succeed, and add them to an example."""
+        for command in commands:
+            result = self._start(command)
+            output, _ = result.communicate(timeout=120)
+            if result.returncode:
+                raise SystemExit(f"$ {command}\n{output}\nended with {result.returncode}")
+            self._add(example, command, output, max_lines)
+
+    @contextmanager
+    def running(self, command: str, example: str = "") -> Iterator[None]:
+        """Run a command beside the block, and stop it with Ctrl-C at the end. Add it to an example, if one is given."""
+        process = self._start(command)
+        try:
+            yield
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=60)
+        if example:
+            self._add(example, command, output, MAX_LINES)
+
+    def write(self, directory: Path) -> None:
+        """Write the examples whose text has changed."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for example, lines in self._texts.items():
+            path = directory / f"{example}.txt"
+            text = "\n".join(lines) + "\n"
+            if not path.exists() or _shape(path.read_text()) != _shape(text):
+                path.write_text(text)
+
+    def _start(self, command: str) -> subprocess.Popen[str]:
+        words = shlex.split(command)
+        for real, shown in self.replaced.items():
+            words = [word.replace(shown, real) for word in words]
+        return subprocess.Popen(
+            words,
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def _add(self, example: str, command: str, output: str, max_lines: int) -> None:
+        for real, shown in self.replaced.items():
+            output = output.replace(real, shown)
+        output = output.replace(f" by {getpass.getuser()}@", " by me@")
+        output = re.sub(rf"{tempfile.gettempdir()}/rove-demo-\w+", "/tmp/rove-demo-1", output)
+        lines = [line if len(line) <= MAX_WIDTH else f"{line[: MAX_WIDTH - 4]} ..." for line in output.splitlines()]
+        if len(lines) > max_lines:
+            lines = [*lines[: max_lines - 1], "..."]
+        before = self._texts.setdefault(example, [])
+        before += ([""] if before else []) + [f"$ {command}", *lines]
+
+
+def _shape(text: str) -> str:
+    """Return a text without what differs from run to run."""
+    return re.sub(" +", " ", _NUMBERS.sub("0", text))
+
+
+def make_examples(directory: Path) -> None:
+    """Run every command once or more, and write what it printed."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rove-examples-") as name,
+        served(Path(name), hosts=HOSTS, profile="full") as web,
+        own_server() as server,
+    ):
+        folder = Path(name) / "crawl"
+        folder.mkdir()
+        session = Session(folder)
+        session.replaced |= {server.url: SHOWN_URL, f"127.0.0.1:{web.port}": f"127.0.0.1:{SHOWN_PORT}"}
+        web.write_seeds(folder / "seeds.txt")
+        reach = f"--connect-to '*.test=127.0.0.1:{SHOWN_PORT}' --allow-private-addresses"
+        politely = "--email me@crawler.test --delay 1 --allow-short-delay"
+        session.run("crawl", f"rove crawl seeds.txt {politely} {reach} --max-duration {CRAWL_SECONDS}s")
+        _look(session)
+        _control(session)
+        _answer_webmasters(session)
+        session.run("demo", "rove demo --hosts 100 --seconds 15", max_lines=40)
+        _use_machines(session)
+        session.write(directory)
+
+
+def _look(session: Session) -> None:
+    url = _a_page(session)
+    session.run("status", "rove status")
+    session.run("pages", "rove pages --status 200 --limit 5")
+    session.run("show", f"rove show {url}", max_lines=24)
+    session.run("export", f"rove export --domain {_domain(url)}")
+    (session.folder / "more.txt").write_text("http://one-more.test/\n")
+    session.run("seeds", "rove seeds", "rove seeds add more.txt")
+    session.run("retry", "rove retry --status 500")
+
+
+def _control(session: Session) -> None:
+    with session.running("rove crawl --resume --max-duration 10m"):
+        wait_for(lambda: _heartbeats(session) > 0)
+        session.run("pause", "rove pause", "rove status")
+        session.run("unpause", "rove unpause")
+        session.run("stop", "rove stop", "rove stop")
+
+
+def _answer_webmasters(session: Session) -> None:
+    url = _a_page(session)
+    domain = _domain(url)
+    session.run("explain", f"rove explain {url}")
+    session.run("report", f"rove report {domain}")
+    session.run("audit", "rove audit")
+    session.run("exclude", f"rove exclude {url} --reason 'asked by e-mail'", "rove exclude --list")
+    pattern = urlsplit(url).hostname
+    session.run("include", f"rove include {pattern}")
+    session.run("purge", f"rove purge {domain} --yes")
+
+
+def _use_machines(session: Session) -> None:
+    session.run("move", f"rove move --to {SHOWN_URL}")
+    with (
+        session.running("rove crawl --resume --max-duration 10m"),
+        session.running(f"rove join {SHOWN_URL} --data-dir second", example="join"),
+    ):
+        wait_for(lambda: any((session.folder / "second" / "warc").glob("*")))
+        time.sleep(5)  # let it crawl a little, so that there is something to show
+        session.run("nodes", f"rove nodes --frontier {SHOWN_URL}")
+
+
+def _a_page(session: Session) -> str:
+    """Return the URL of a stored page with a plain title and some text."""
+    return min(
+        str(page["url"])
+        for page in exported(session.folder / "rove-data")
+        if page["title"] and page["title"].isascii() and len(page["text"] or "") > 200
+    )
+
+
+def _heartbeats(session: Session) -> int:
+    rows = frontier_rows(session.folder / "rove-data", "SELECT count(*) FROM process WHERE pages > 0 AND has_left = 0")
+    return int(rows[0][0]) if rows else 0
+
+
+def _domain(url: str) -> str:
+    return domain_of(urlsplit(url).hostname or "")[0]
+
+
+if __name__ == "__main__":
+    make_examples(Path(sys.argv[1]))
