@@ -7,7 +7,7 @@ for mistakes of the user and for a database or disk that fails. The text of each
 import errno
 
 EXIT_SITES_FAIL = 3
-"""Exit code of a crawl that ends because nothing is left but sites that fail."""
+"""Exit code of a crawl that stored no page and ends because nothing is left but sites that fail."""
 FULL_DISK_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

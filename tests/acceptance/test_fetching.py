@@ -82,8 +82,8 @@ def a_bare_domain_that_answers_nowhere_stays_one_url(tmp_path: Path) -> None:
     assert result.returncode == 3, result.stderr
     assert "No seed could be reached (connect " in result.stderr and "2 URLs are pending" in result.stderr
     assert states_of(data) == {
-        "https://silent.test/": ("pending", ""),
-        "http://deaf.test/": ("pending", ""),
+        "https://silent.test/": ("pending", "robots.txt: connect"),
+        "http://deaf.test/": ("pending", "robots.txt: connect"),
     }
     status = status_of(data)
     assert status["errors"]["connect"] >= 9 and status["pages"] == 0

@@ -1,4 +1,7 @@
-"""The last lines of a crawl and its exit code: the same sentence and code for the same situation."""
+"""The last lines of a crawl and its exit code: the same sentence and code for the same situation.
+
+A run that stored a page is a success, even if some sites keep failing: in a broad crawl some always do.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def _nothing_left(summary: Summary, resume_command: str, now: float) -> tuple[li
     if counts.requests and not counts.domains_answered:
         return [f"No seed could be reached ({_commonest(counts.failures)}).", *next_steps], EXIT_SITES_FAIL
     if failing:
-        return [_failing_sites(failing), *next_steps], EXIT_SITES_FAIL
+        return [_failing_sites(failing), *next_steps], 0 if summary.counters.pages else EXIT_SITES_FAIL
     if not counts.pages and counts.urls[UrlState.FAILED]:
         return [f"No page could be stored ({_commonest(counts.failures)})."], EXIT_SITES_FAIL
     if counts.urls_pending:

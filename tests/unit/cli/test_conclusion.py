@@ -90,6 +90,7 @@ def test_sites_that_keep_failing_are_named_with_their_next_try() -> None:
         "6 URLs are pending; continue with: resume",
     ]
     assert code == 3
+    assert concluded(Ending.EXHAUSTED, counts(done=101, pending=6), *failing, pages=1) == (lines, 0)
 
 
 def test_only_some_of_many_failing_sites_are_named() -> None:
