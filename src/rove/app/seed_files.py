@@ -41,7 +41,8 @@ _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 def plain_lines(source: BinaryIO, name: str) -> Iterator[bytes]:
     """Yield the lines of a seed file in pieces; `name` is what messages call the file."""
-    return _seed_columns(_with_line_feeds(_decoded(_uncompressed(source, name))))
+    # A generator, so that nothing is read before the caller is ready: a pipe may make it wait.
+    yield from _seed_columns(_with_line_feeds(_decoded(_uncompressed(source, name))))
 
 
 def without_comment(line: str) -> str:
