@@ -142,7 +142,7 @@ def a_busy_domain_is_excluded_and_included_again(tmp_path: Path) -> None:
             before = len(pages_of(web, [whole]))
             lifted = rove("include", whole, f"={host}", "--data-dir", data)
             assert lifted.returncode == 0, lifted.stderr
-            assert re.fullmatch(r"2 exclusions lifted; [\d,]+ URLs pending again\n", lifted.stdout)
+            assert re.search(r"\n2 exclusions lifted; [\d,]+ URLs pending again\n", lifted.stdout)
             wait_for(lambda: len(pages_of(web, [whole])) > before + 3)
             os.killpg(crawl.pid, signal.SIGINT)
             output, _ = crawl.communicate(timeout=30)
@@ -184,25 +184,23 @@ def _check_list(data: Path, lifted: str, in_force: str) -> None:
 
 @scenario
 def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
-    """A page, a robots.txt, and a robots.txt that redirected to the excluded host are aborted. Others are not."""
+    """A page and a robots.txt of an excluded host are aborted. Others are not."""
     data = tmp_path / "data"
     held = Reply(held=True)
     answers = {
         "page.test/": held,
         "www.part.test/": held,
         "rules.test/robots.txt": held,
-        "guest.test/robots.txt": Reply(status=301, headers={"Location": "http://rules.test/guest.txt"}),
-        "rules.test/guest.txt": held,
         "other.test/": held,
     }
-    hosts = ("page.test", "www.part.test", "rules.test", "guest.test", "other.test")
+    hosts = ("page.test", "www.part.test", "rules.test", "other.test")
     with site(answers) as web:
         seeds = write_lines(tmp_path / "seeds.txt", *(f"http://{host}/" for host in hosts))
         with started("crawl", seeds, *crawl_options(data, delay=DELAY), *web.reach) as crawl:
             waiting = {f"http://{name}" for name, reply in answers.items() if reply.held}
             wait_for(lambda: waiting <= set(web.urls))
             since, _ = excluding(data, "page.test", "=www.part.test", "rules.*")
-            wait_for(lambda: len(web.abandoned) == 4, seconds=max(0.1, since + NOTICE - time.monotonic()))
+            wait_for(lambda: len(web.abandoned) == 3, seconds=max(0.1, since + NOTICE - time.monotonic()))
             asked = len(web.requests)
             web.release.set()
             output, _ = crawl.communicate(timeout=30)
@@ -210,7 +208,7 @@ def a_fetch_in_flight_is_cut(tmp_path: Path) -> None:
     assert set(web.abandoned) == waiting - {"http://other.test/"}
     assert max(web.abandoned.values()) < since + NOTICE
     later = web.requests[asked:]
-    assert {one.host for one in later} <= {"guest.test", "other.test"}, "an excluded host was asked"
+    assert {one.host for one in later} <= {"other.test"}, "an excluded host was asked"
     errors = dict(frontier_rows(data, "SELECT url, error FROM request WHERE error NOT IN ('', 'status-404')"))
     assert set(errors.values()) == {"aborted"} and set(errors) == set(web.abandoned)
     check_books(data, web.urls)

@@ -290,7 +290,7 @@ def a_concurrency_that_does_not_fit_is_lowered(tmp_path: Path) -> None:
         words = list(map(str, command))
         result = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert result.returncode == 3, result.stderr
-    assert "No page could be stored (status-404 600)." in result.stderr
+    assert "No page could be stored (status-404 300)." in result.stderr
     assert re.search(r"only 200 files .*--concurrency .* from 400 to \d+\b", result.stderr)
     assert sorted(web.pages) == sorted(hosts), "a fetch failed for want of files"
     assert not set(status_of(tmp_path / "data")["errors"]) - {"status-404"}

@@ -21,7 +21,7 @@ from tests.acceptance.command import (
     wait_for,
 )
 from tests.acceptance.results import frontier_rows, status_of
-from tests.acceptance.site import site, unreachable
+from tests.acceptance.site import Reply, site, unreachable
 
 LINES = (
     b"\xef\xbb\xbffirst.test\r\n",
@@ -142,7 +142,8 @@ def test_seeds_given_on_resume_are_added(tmp_path: Path) -> None:
     data, more = tmp_path / "data", tmp_path / "more.txt"
     first = write_hosts(tmp_path / "first.txt", 0, 3)
     write_hosts(more, 2, 3)
-    with site({}) as web:
+    pages = {f"host-{i:07d}.test/": Reply("<title>x</title>") for i in range(5)}
+    with site(pages) as web:
         result = rove("crawl", first, *crawl_options(data), *web.reach)
         assert result.returncode == 0, result.stderr
         again = rove("crawl", more, "--resume", "--data-dir", data)

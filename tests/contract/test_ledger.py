@@ -424,4 +424,4 @@ async def test_requests_and_errors_are_counted_apart_by_kind(harness: Harness) -
     assert counts.request_counts.without_content_by_kind[robots] == {"no-robots-txt": 1}
     assert counts.request_counts.without_content_by_kind[page] == {"other-type": 1}
     shown = await collected(harness.reader().pages(domain=lease.domain))
-    assert [row.seq for row in shown] == [1, 2, 3, 4, 5], "a robots.txt that failed is listed with the pages"
+    assert [row.seq for row in shown] == [5, 4, 3, 2, 1], "a robots.txt that failed is listed with the pages"

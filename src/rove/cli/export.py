@@ -72,7 +72,8 @@ async def export(
         if not (written or unreadable or chosen.elsewhere):
             print_note(f"rove: {await query.nothing_found(archive.reader, 'page' if everything else 'stored page')}")
     for node, count in chosen.elsewhere.items():
-        print_note(f"rove: {counted(count, 'page')} not here but at {node}")
+        verb = "is" if count == 1 else "are"
+        print_note(f"rove: {counted(count, 'page')} {verb} not here but at {node}")
     if unreadable:
         raise RoveError(f"{counted(unreadable, 'page')} could not be read; they are listed above")
 

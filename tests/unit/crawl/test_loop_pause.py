@@ -127,8 +127,8 @@ class _PausedAtLastLook:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._frontier, name)
 
-    async def next_due(self) -> float | None:
-        due: float | None = await self._frontier.next_due()
+    async def next_due(self, *, failing_within: float = 0.0) -> float | None:
+        due: float | None = await self._frontier.next_due(failing_within=failing_within)
         self.looks += 1
         if self.looks == 2:
             self.crawl._claimer._is_paused = True  # without the wake-up of set_paused, which would look again
