@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,12 +65,21 @@ def impatient(*arguments: object) -> Iterator[tuple[Process, Callable[[], str]]]
 
 
 def wait_out(
-    web: FragileWeb, crawl: Process, said: Callable[[], str], go_away: Callable[[], None], come_back: Callable[[], None]
+    web: FragileWeb,
+    crawl: Process,
+    said: Callable[[], str],
+    go_away: Callable[[], None],
+    come_back: Callable[[], None],
+    *,
+    logs: Sequence[Path] = (),
 ) -> None:
-    """Let something go away while the crawl runs, come back after the crawl has noticed, and stop the crawl."""
+    """Let something go away while the crawl runs, come back after the crawl has noticed, and stop the crawl.
+
+    Each process judges by its own requests, so all those with a log have to notice.
+    """
     wait_for(lambda: len(web.requests) > 5 * SITES)
     go_away()
-    wait_for(lambda: NOTICED in said())
+    wait_for(lambda: NOTICED in said() and all(NOTICED in log.read_text() for log in logs))
     assert crawl.poll() is None, "the crawl goes on"
     before = len(web.requests)
     come_back()
@@ -79,6 +88,10 @@ def wait_out(
     crawl.send_signal(signal.SIGTERM)
     assert crawl.wait(60) == 128 + signal.SIGTERM, said()
     assert said().count("No site has answered") == 1, said()
+
+
+def worker_logs(data: Path) -> list[Path]:
+    return [data / "rove-1.log", data / "rove-2.log"]
 
 
 def check(data: Path, web: FragileWeb, rows: Callable[[str], list[Any]], no: str) -> None:
@@ -109,7 +122,7 @@ def a_name_server_that_dies_and_comes_back(tmp_path: Path) -> None:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = ["--dns-server", names.address, "--allow-private-addresses"]
         with impatient("crawl", seeds, *crawl_options(data, delay=DELAY, processes=2), *options) as (crawl, said):
-            wait_out(web, crawl, said, names.die, names.come_up)
+            wait_out(web, crawl, said, names.die, names.come_up, logs=worker_logs(data))
         check(data, web, lambda query: frontier_rows(data, query), no="1 - 1")
 
 
@@ -120,7 +133,7 @@ def a_web_that_goes_away_while_two_processes_crawl_on_postgresql(tmp_path: Path)
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         reach = ["--connect-to", f"*=127.0.0.1:{web.port}", "--allow-private-addresses", *database.options]
         with impatient("crawl", seeds, *crawl_options(data, delay=DELAY, processes=2), *reach) as (crawl, said):
-            wait_out(web, crawl, said, web.go_away, web.come_up)
+            wait_out(web, crawl, said, web.go_away, web.come_up, logs=worker_logs(data))
         check(data, web, database.rows, no="false")
 
 

@@ -230,10 +230,11 @@ def closed_standard_streams_do_not_matter(folder: Path) -> None:
 @scenario
 def a_command_whose_output_cannot_be_written_says_so_in_one_sentence(folder: Path) -> None:
     (folder / "frontier.sqlite").touch()
-    commands: list[list[object]] = [["demo", "--hosts", 1], ["stop"], ["pause"], ["unpause"]]
+    where = ["--data-dir", folder]
+    commands: list[list[object]] = [["demo", "--hosts", 1], ["stop", *where], ["pause", *where], ["unpause", *where]]
     with Path("/dev/full").open("w") as full:
         for words in commands:
-            result = rove(*words, "--data-dir", folder, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            result = rove(*words, stdout=full, stderr=subprocess.PIPE, capture_output=False)
             assert result.returncode == 1
             assert result.stderr == "rove: the output cannot be written: No space left on device\n"
 
