@@ -33,7 +33,7 @@ from tests.acceptance.small_web import ServedWeb, served
 from tests.judge import judge
 from tests.oracle import all_hosts
 
-NOTICE = 5.0
+NOTICE = 20.0
 """Seconds after which no process requests an excluded URL any more."""
 DELAY = 0.7
 """Long enough to leave the machine mostly idle, because the tests measure how soon a crawl notices an exclusion."""
