@@ -120,16 +120,17 @@ def _check_recovery(web: Site, data: Path) -> None:
     gaps = pauses(web, "recovers.test")
     for factor, gap in zip((2, 4, 8, 4, 2, 1, 1), gaps, strict=False):
         assert gap >= factor * DELAY, gaps
-    # A busy machine makes gaps longer, so check the reasons for the delays instead of the times.
+    # A busy machine makes gaps longer, so check the reasons for the delays instead of the times. It also makes the
+    # site look slow, which counts if that delay is longer.
     kinds = delays_from(data, "recovers.test")
-    assert kinds[:5] == ["backoff"] * 5, kinds
     assert set(kinds[5:8]) <= {"delay", "slow"}, kinds
     rows = frontier_rows(
         data,
-        "SELECT delay FROM request WHERE kind = 'page' AND url LIKE 'http://recovers.test/%' "
-        "AND delay_from = 'backoff' ORDER BY began",
+        "SELECT delay_from, delay FROM request WHERE kind = 'page' AND url LIKE 'http://recovers.test/%' "
+        "ORDER BY began",
     )
-    assert [delay for (delay,) in rows[:5]] == [600, 1_200, 2_400, 1_200, 600]
+    for (source, delay), expected in zip(rows, (600, 1_200, 2_400, 1_200, 600), strict=False):
+        assert (source == "backoff" and delay == expected) or (source == "slow" and delay >= expected), rows
 
 
 @scenario
