@@ -51,10 +51,10 @@ lint: $(VENV)/.dev ## style, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: $(VENV)/.dev ## tests without servers, processes or a database server (a few minutes)
+unit: $(VENV)/.dev ## tests without servers, processes or a database server
 	$(PYTEST) -m "not system and not long"
 
-test: lint ## everything that must pass: lint, types, import rules, all tests (about a quarter of an hour)
+test: lint ## everything that must pass: lint, types, import rules, all tests
 	$(PYTEST) -m "not long"
 
 test-long: $(VENV)/.dev ## the random tests with many more rounds

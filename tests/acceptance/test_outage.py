@@ -37,8 +37,8 @@ AGAINST_DOMAINS = (
     "SELECT url FROM url WHERE attempts > 1 OR state = 3",
     "SELECT origin FROM origin WHERE failures > 1",
 )
-"""What counts against a domain, a URL or a robots.txt. One failure may, because a request that fails while the last
-response before the outage or the first one after it arrives is judged by itself."""
+"""What counts against a domain, a URL or a robots.txt. One failure each is
+allowed: it was seen for a few of them, and its cause is not known."""
 
 scenario = Scenarios()
 _shared: dict[str, str] = {}
