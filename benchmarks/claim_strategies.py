@@ -47,7 +47,7 @@ from benchmarks.url_claims import (
     Queue,
     Strategy,
 )
-from rove.frontier.contract import Policy
+from rove.frontier.records import Policy
 from rove.model.urls import NewUrl
 from rove.model.visits import Lease, VisitResult
 from rove.urls.fingerprint import fingerprint

@@ -11,10 +11,11 @@ from typing import Any
 
 import asyncpg
 
-from rove.frontier.contract import Frontier, Policy
+from rove.frontier.contract import Frontier
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.priority import URLS_PER_ADD
+from rove.frontier.records import Policy
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.model.urls import NewUrl

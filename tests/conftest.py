@@ -1,6 +1,7 @@
-"""What all tests share: coroutine tests, the PostgreSQL server, and the `system` mark (see isolation.py)."""
+"""What all tests share: coroutine tests, the PostgreSQL server, signals, and the `system` mark (see isolation.py)."""
 
 import inspect
+import signal
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,15 @@ pytest_plugins = ["tests.isolation"]
 # No deadline per example: on a busy machine any example may be slow.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+
+
+def pytest_sessionstart() -> None:
+    """Let the commands under test be stopped even if the tests run under nohup or in the background.
+
+    A signal that is ignored when a command starts stays ignored, and the tests' own children inherit that.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

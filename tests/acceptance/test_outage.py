@@ -33,12 +33,11 @@ NOTICED = "No site has answered for 2 s: is this machine online? Waiting."
 BACK = "Sites answer again after"
 RULES = {"silence": 2.0, "first_probe": 0.1, "longest_probe": 0.3, "patience": 4.0}
 AGAINST_DOMAINS = (
-    "SELECT name FROM domain WHERE failures > 1 OR failing <> {no}",
-    "SELECT url FROM url WHERE attempts > 1 OR state = 3",
-    "SELECT origin FROM origin WHERE failures > 1",
+    "SELECT name FROM domain WHERE failures > 0 OR failing <> {no}",
+    "SELECT url FROM url WHERE attempts > 0 OR state = 3",
+    "SELECT origin FROM origin WHERE failures > 0",
 )
-"""What counts against a domain, a URL or a robots.txt. One failure each is
-allowed: it was seen for a few of them, and its cause is not known."""
+"""What counts against a domain, a URL or a robots.txt."""
 
 scenario = Scenarios()
 _shared: dict[str, str] = {}

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from rove.frontier.contract import Backend, Catalog, Frontier, FrontierReader, Node, Policy
+from rove.frontier.contract import Backend, Catalog, Frontier, FrontierReader
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.catalog import PostgresCatalog
 from rove.frontier.postgres.database import SESSION_SETTINGS, PostgresDatabase
@@ -21,6 +21,7 @@ from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.postgres.session import Session
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import Node, Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog
 from rove.frontier.sqlite.database import SqliteDatabase

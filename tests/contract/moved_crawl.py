@@ -14,13 +14,14 @@ import asyncpg
 import msgspec
 
 from rove.frontier.clock import Anchor, machine_time, steady_seconds
-from rove.frontier.contract import Frontier, Node, Policy
+from rove.frontier.contract import Frontier
 from rove.frontier.move.bookmark import is_moving
 from rove.frontier.move.mover import move
 from rove.frontier.move.tables import TABLES
 from rove.frontier.postgres.backend import PostgresBackend
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.records import Node, Policy
 from rove.frontier.seed_source import SeedSource
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.frontier.sqlite.catalog import SqliteCatalog

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
+from rove.frontier.records import MAX_UNSETTLED_CLAIMS
 from rove.model.urls import NotAccepted, UrlState
 from rove.model.visits import Deferred, OriginRecord, RobotsStatus
 from tests.contract.harness import BUDGET, DELAY, TICK, Harness, first_urls, page_row, url, visited

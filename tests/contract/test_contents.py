@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from rove.frontier.contract import Frontier, MovedContent
+from rove.frontier.contract import Frontier
 from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import MovedContent
 from rove.model.ledger import Content, Location
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, VisitResult

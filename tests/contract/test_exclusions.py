@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from rove.admin import apply_exclusions
-from rove.frontier.contract import Exclusion, Frontier
+from rove.frontier.contract import Frontier
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices
+from rove.frontier.records import Exclusion
 from rove.frontier.sqlite.bulk_settle import SqliteUrlSlices
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, Pace

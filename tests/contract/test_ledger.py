@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rove.frontier.contract import Frontier, LostVisit
+from rove.frontier.contract import Frontier
+from rove.frontier.records import LostVisit
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 from rove.model.urls import UrlState
 from rove.model.visits import Lease, OriginRecord, Pace, RobotsStatus

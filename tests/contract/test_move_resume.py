@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.contract import Node
 from rove.frontier.move.mover import SLICE_ROWS, Mover
 from rove.frontier.move.source import Source
 from rove.frontier.postgres.database import PostgresDatabase
+from rove.frontier.records import Node
 from tests.contract.harness import url
 from tests.contract.moved_crawl import (
     MACHINE,
@@ -61,7 +61,7 @@ async def _check_same_as_uninterrupted(path: Path, target: Target, moved: dict[s
 KILLED = """
 import asyncio, os, signal, sys, threading
 from pathlib import Path
-from rove.frontier.contract import Node
+from rove.frontier.records import Node
 from rove.frontier.move.mover import move
 
 path, url, schema, messages, pause = sys.argv[1:]

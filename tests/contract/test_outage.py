@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rove.frontier.contract import FailingDomain, Frontier, Reach
+from rove.frontier.contract import Frontier
+from rove.frontier.records import FailingDomain, Reach
 from rove.model.urls import UrlState
 from rove.model.visits import Pace
 from rove.policy.pacing import FAILURES_BEFORE_LEAVING

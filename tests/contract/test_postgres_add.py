@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rove.frontier.contract import Added, Frontier
+from rove.frontier.contract import Frontier
 from rove.frontier.postgres.add import WARY_ADDS
+from rove.frontier.records import Added
 from rove.model.urls import NewUrl
 from tests.contract.harness import PostgresHarness, connected, url
 

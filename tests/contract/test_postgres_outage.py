@@ -15,10 +15,10 @@ import asyncpg
 import pytest
 
 from rove.errors import FrontierError, UsageError
-from rove.frontier.contract import Policy
 from rove.frontier.postgres.database import FIRST_PAUSE, PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.session import Session
+from rove.frontier.records import Policy
 from rove.model.urls import UrlState
 from tests.contract.harness import PENDING, raw, url, visited
 from tests.postgres import NoServer, PostgresServer, own_server, with_database

@@ -19,11 +19,11 @@ import asyncpg
 import pytest
 
 from rove.frontier import capacity as full
-from rove.frontier.contract import Policy
 from rove.frontier.postgres.claim_floor import LOWEST
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.session import QUERIES
+from rove.frontier.records import Policy
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy import budget

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from rove.frontier.capacity import MEMORY_SECONDS
-from rove.frontier.contract import MAX_UNSETTLED_CLAIMS, Frontier
+from rove.frontier.contract import Frontier
+from rove.frontier.records import MAX_UNSETTLED_CLAIMS
 from rove.model.urls import UrlState
 from rove.model.visits import Deferred, Lease, OriginRecord, Pace, RobotsStatus, Settled, VisitResult
 from rove.policy import budget

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rove.frontier.contract import MAX_WANTED_ROBOTS, Frontier
+from rove.frontier.contract import Frontier
+from rove.frontier.records import MAX_WANTED_ROBOTS
 from rove.model.urls import NewUrl, UrlState
 from rove.model.visits import Lease, OriginRecord, RobotsStatus
 from rove.policy.robots_redirect import robots_fingerprint

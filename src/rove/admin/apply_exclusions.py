@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from rove.errors import RoveError
 from rove.frontier.contract import Catalog, Frontier
+from rove.log_line import log_line
 from rove.model.reasons import BlockReason
 from rove.model.urls import UrlState
 from rove.policy.exclusions import Exclusions, domain_around, whole_domains
@@ -64,7 +65,9 @@ async def follow_exclusions(
         try:
             revision = await catalog.exclusions_revision()
             if revision != known:
-                on_change(Exclusions(await catalog.exclusions()))
+                patterns = await catalog.exclusions()
+                on_change(Exclusions(patterns))
+                log.info("%s", log_line("exclusions", patterns=len(patterns)))
                 known = revision
         except RoveError as error:
             log.warning("Could not check for changed exclusions: %s", error)

@@ -15,7 +15,8 @@ from rove.config import settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.backends import opened_backend, policy_of
-from rove.frontier.contract import Backend, Exclusion, Frontier
+from rove.frontier.contract import Backend, Frontier
+from rove.frontier.records import Exclusion
 from rove.inspect.nodes import is_running
 from rove.policy.exclusions import Exclusions
 

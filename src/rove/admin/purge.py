@@ -15,7 +15,8 @@ from pathlib import Path
 
 from rove.datadir import DataDir
 from rove.frontier.backends import opened_backend
-from rove.frontier.contract import Backend, FrontierReader, MovedContent
+from rove.frontier.contract import Backend, FrontierReader
+from rove.frontier.records import MovedContent
 from rove.humanize import counted
 from rove.model.ledger import Location, RequestRow
 from rove.policy.exclusions import Exclusions, domain_around

@@ -33,7 +33,8 @@ from rove.datadir import DataDir, Remote
 from rove.errors import RoveError
 from rove.frontier.backends import backend_for, policy_of, remote_given
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Backend, FailingDomain
+from rove.frontier.contract import Backend
+from rove.frontier.records import FailingDomain
 from rove.frontier.runs import crawled_seconds
 from rove.inspect.pauses import scope_options
 from rove.log_line import log_line

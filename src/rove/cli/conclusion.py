@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rove.app.application import Summary
 from rove.crawl.shutdown import Ending
 from rove.errors import EXIT_SITES_FAIL
-from rove.frontier.contract import FailingDomain
+from rove.frontier.records import FailingDomain
 from rove.humanize import counted, seconds_text, size_text, utc_text
 from rove.model.urls import UrlState
 

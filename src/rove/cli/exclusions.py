@@ -17,7 +17,7 @@ from rove.app.preparation import read_exclusions
 from rove.cli.options import Command, data_dir_option, option
 from rove.cli.output import changing, print_line, print_lines
 from rove.errors import UsageError
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.humanize import counted, size_text, utc_text
 from rove.policy.exclusions import domain_around, is_public_suffix, parse_pattern
 from rove.urls.domain import domain_of, is_address

@@ -8,7 +8,7 @@ from rove.cli.crawl_given import CrawlGiven, crawl_to_read
 from rove.cli.options import Command, json_option, option
 from rove.cli.output import print_bytes, print_json, print_line, print_lines, print_note, print_text, reading
 from rove.errors import UsageError
-from rove.frontier.contract import UrlRecord
+from rove.frontier.records import UrlRecord
 from rove.humanize import counted, utc_text
 from rove.inspect.lookup import other_spellings, settling_request, site_of, url_given, url_meant
 from rove.inspect.open_crawl import Archive

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from rove.errors import DiskFull, StoreError, is_disk_full
-from rove.frontier.contract import LostVisit
+from rove.frontier.records import LostVisit
 from rove.model.ledger import DelaySource, RequestRow, Settlement
 from rove.resources.spare_files import SpareFiles, at_once
 

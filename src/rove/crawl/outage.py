@@ -6,6 +6,9 @@ it is disregarded: its requests enter the ledger and its delay applies, but neit
 robots.txt count a failure. No lease is held beyond its deadline, and if the process is killed, a visit that is held
 back is lost like any other in flight.
 
+A failure counts against its site only if a request that began later gets a response. A response to an earlier request
+proves nothing: it may have been on its way when the connection was lost.
+
 While the connection counts as lost, the claimer only probes: it visits a few domains now and then. The first response
 of any site ends the outage. Each process judges by its own visits, because another machine may well be online.
 """
@@ -61,7 +64,7 @@ class OutageWatch:
         self._started = context.clock()
         self._held: list[VisitRecord] = []
         self._began: float | None = None
-        """When the first visit without a response ended, since the last response."""
+        """When the first visit without a response ended that no later request has disproved."""
         self._witnesses: dict[int, None] = {}
         """Domains that had responded to their last visit, and now failed."""
         self._strangers: set[int] = set()
@@ -111,7 +114,7 @@ class OutageWatch:
             self._writer.put(record)
         elif record.request_began <= self._back_since:
             self._disregard([record])  # its request was made during the outage
-        elif record.finished_at <= self._context.progress.last_answer:
+        elif record.finished_at <= self._context.progress.answered_from:
             self._writer.put(record)
         else:
             self._note_failure(record)
@@ -148,7 +151,11 @@ class OutageWatch:
             return
         held_witnesses = sum(map(_is_witness, self._held))
         cause = cause_of(
-            Silence(began=self._began, witnesses=len(self._witnesses), strangers=len(self._strangers)),
+            Silence(
+                began=max(self._began, self._context.progress.last_answer),
+                witnesses=len(self._witnesses),
+                strangers=len(self._strangers),
+            ),
             now=now,
             domains=reach.domains,
             answered=answered,
@@ -169,16 +176,16 @@ class OutageWatch:
         self._disregard(self._take_held())
 
     def _heed_answers(self) -> None:
-        """End the silence if a site has responded since it began."""
-        answer = self._context.progress.last_answer
-        if self._began is None or answer <= self._began:
+        """End the silence if a site has responded to a request that was started in it."""
+        answered_from = self._context.progress.answered_from
+        if self._began is None or answered_from <= self._began:
             return
         if self.is_offline:
             self.is_offline = False
-            self._back_since = answer
+            self._back_since = self._context.progress.last_answer
             self._on_news(f"Sites answer again after {seconds_text(self._silent_for())}; the crawl goes on.")
-        earlier = [record for record in self._held if record.finished_at <= answer]
-        later = [record for record in self._held if record.finished_at > answer]
+        earlier = [record for record in self._held if record.finished_at <= answered_from]
+        later = [record for record in self._held if record.finished_at > answered_from]
         # If so many failed at once, the connection was lost for a moment.
         if len(self._witnesses) >= self._rules.witnesses:
             self._context.fetcher.forget_failures()

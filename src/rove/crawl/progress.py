@@ -86,8 +86,15 @@ class Progress(Counters, kw_only=True):
     """By the steady clock."""
     last_answer: float = -math.inf
     """When a site last responded to a request of this process, by the steady clock."""
+    answered_from: float = -math.inf
+    """The latest start of a request that a site responded to, by the steady clock."""
     marks: deque[tuple[float, int, int]] = msgspec.field(default_factory=deque)
     """Time, pages and visits at recent moments, oldest first."""
+
+    def note_answer(self, started: float, now: float) -> None:
+        """Record that a site has just responded to a request that was started at `started`."""
+        self.last_answer = now
+        self.answered_from = max(self.answered_from, started)
 
     def snapshot(self) -> Counters:
         """Return a copy of the counters as they are now."""

@@ -99,7 +99,7 @@ class Requester:
             now = context.clock()
             row = record.end_request(row, outcome, now=now)
             if row.status:
-                context.progress.last_answer = now
+                context.progress.note_answer(started, now)
             pacing = record.pacing(context.settings.delay)
             context.inflight_log.note(Note(row=row, pause=pacing.pause, pause_from=pacing.reason))
             if log.isEnabledFor(logging.DEBUG):

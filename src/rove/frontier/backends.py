@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from rove.config import Settings
 from rove.datadir import DataDir, Remote
 from rove.errors import UsageError
-from rove.frontier.contract import Backend, Node, Policy
+from rove.frontier.contract import Backend
 from rove.frontier.dsn import checked_name
+from rove.frontier.records import Node, Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.policy.constants import VISIT_BUDGET
 

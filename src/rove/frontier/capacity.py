@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from rove.frontier.contract import Added
 from rove.frontier.priority import priority_of
+from rove.frontier.records import Added
 from rove.model.urls import NewUrl, NotAccepted
 from rove.policy.budget import DomainBudget
 from rove.resources.ttl_cache import TtlCache

@@ -9,10 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from rove.frontier.query_times import Histogram
+from rove.frontier.records import (
+    Added,
+    DomainRecord,
+    Exclusion,
+    FailingDomain,
+    LostVisit,
+    MovedContent,
+    Policy,
+    Reach,
+    UrlRecord,
+)
 from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.runs import Participant, Run, Vitals
 from rove.frontier.seed_source import SeedSource
@@ -20,163 +30,8 @@ from rove.model.counts import Counts
 from rove.model.instructions import Instruction, InstructionKind, Instructions
 from rove.model.ledger import Content, Location, RequestRow
 from rove.model.urls import NewUrl, PendingUrl, UrlState
-from rove.model.visits import Lease, OriginRecord, Pace, VisitResult
-from rove.policy.budget import DomainBudget
+from rove.model.visits import Lease, OriginRecord, VisitResult
 from rove.policy.retry_filter import RetryFilter
-
-RESPONDING_LOOKAHEAD = 1_000
-"""How many of the next due domains `reach` looks at."""
-MAX_WANTED_ROBOTS = 8
-"""Robots.txt files of one domain that may be pending for other domains at a time."""
-MAX_UNSETTLED_CLAIMS = 3
-"""After this many claims of a domain without a settle, its head URL is taken to kill the process and fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The settings of a crawl that its frontier applies."""
-
-    delay: float
-    """Minimum seconds between two visits to a domain."""
-    budget: float
-    """Seconds that a visit may take, from its claim on."""
-    page_limit: int | None = None
-    """Claims stop when all pages ever stored and all leases reach this number, because each lease may bring a page."""
-    max_pages_per_domain: int | None = None
-    limits_epoch: int = 0
-    """Increases when limits are set again: pages per domain are counted per epoch."""
-    horizon: float = math.inf
-    """Seconds that the crawl is expected to last. It limits the pending URLs of a domain."""
-
-    @property
-    def delay_ms(self) -> int:
-        """The minimum delay in milliseconds, rounded up."""
-        return math.ceil(self.delay * 1000)
-
-    @property
-    def domain_budget(self) -> DomainBudget:
-        """The number of pending URLs that a domain may have."""
-        return DomainBudget(horizon=self.horizon, delay=self.delay, max_pages=self.max_pages_per_domain)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """The result of an add."""
-
-    unseen: int = 0
-    """URLs that were new and are in the frontier now."""
-    refused: frozenset[int] = frozenset()
-    """Fingerprints of the URLs that did not fit, and of those that were deleted to make room."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrlRecord:
-    """The frontier's record of one URL."""
-
-    domain: int
-    fingerprint: int
-    url: str
-    state: UrlState
-    depth: int
-    attempts: int
-    reason: str
-    visit: int | None
-    """The visit that settled it."""
-    is_seed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainRecord:
-    """The frontier's record of one domain."""
-
-    id: int
-    name: str
-    ready_in: float | None
-    """Seconds until it is due, negative if it is overdue; None: nothing to claim."""
-    free_in: float
-    """Seconds until its delay has passed, negative if it has."""
-    crawl_delay: float
-    pace: Pace
-    pending: int
-    is_leased: bool
-    is_excluded: bool
-    is_capped: bool
-    has_urls: bool
-    """False: the domain is known only for an exclusion or because others redirect to its robots.txt."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How many domains a crawl has, and how many of them it can reach."""
-
-    domains: int
-    answered: int
-    """Domains that have ever responded."""
-    responding: int
-    """Domains that responded to their last visit, among the next RESPONDING_LOOKAHEAD due ones; leased ones too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailingDomain:
-    """A domain with pending URLs that keeps failing. A crawl does not wait for it."""
-
-    name: str
-    pending: int
-    ready_in: float
-    """Seconds until it is tried again, negative if it is overdue."""
-    error: str
-    """The error of its last request; '' if that succeeded, or if there was none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
-    """A domain or host that must not be requested, or must not have been for a while."""
-
-    pattern: str
-    at: int
-    """Milliseconds of the crawl's clock; 0: before any request."""
-    wall: float
-    """Wall-clock seconds since the epoch, for people."""
-    who: str
-    reason: str
-    lifted_at: int | None = None
-    """When it was lifted; None if it is in force."""
-    lifted_wall: float = 0.0
-    lifted_by: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostVisit:
-    """What the in-flight log holds of a visit whose process was killed."""
-
-    domain: int
-    visit: int
-    rows: Sequence[RequestRow]
-    earliest: int = 0
-    """When the domain may be visited again, given its responses, in milliseconds of the crawl's clock."""
-    robots: Sequence[bytes] = ()
-    """The robots.txt bodies that it had read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedContent:
-    """A text that a purge has moved on its node."""
-
-    hash: int
-    old: Location
-    new: Location
-    heir: tuple[int, int] | None = None
-    """Domain and visit of the page that the record names from now on; None: the same page as before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A data directory that takes part in a crawl."""
-
-    key: str
-    """Identifies it even if its host or path changes."""
-    host: str
-    path: str
 
 
 class Frontier(Protocol):

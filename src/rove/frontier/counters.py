@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rove.frontier.contract import Reach
+from rove.frontier.records import Reach
 from rove.frontier.rows.visits import Closing
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind, Settlement

@@ -10,7 +10,7 @@ import math
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Protocol
 
-from rove.frontier.contract import DomainRecord, FailingDomain, UrlRecord
+from rove.frontier.records import DomainRecord, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.origins import decompressed, origin_record
 from rove.frontier.rows.records import domain_record, failing_domain, known_url, url_record

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rove.frontier.contract import Exclusion, FrontierReader
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import Exclusion
 from rove.frontier.retries import Retry
 from rove.inspect.audit_checks import DelayCheck, ExclusionCheck, RepeatCheck, VisitSoFar, check_length, check_order
 from rove.inspect.audit_findings import AuditReport, Check, domain_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.humanize import seconds_text
 from rove.inspect.audit_findings import AuditReport, Check, Margin, Unverifiable, domain_name
 from rove.inspect.audit_retries import AskedRetries

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rove.frontier.backends import policy_of
-from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.harmless import one_line
 from rove.humanize import counted, seconds_text, utc_text
 from rove.inspect.lookup import url_given

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rove.frontier.contract import DomainRecord, Exclusion, UrlRecord
+from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
 from rove.harmless import one_line
 from rove.humanize import counted, iso_time, precise, seconds_text, times, utc_text

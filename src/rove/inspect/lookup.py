@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rove.errors import UsageError
-from rove.frontier.contract import FrontierReader, UrlRecord
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import UrlRecord
 from rove.model.ledger import RequestKind, RequestRow
 from rove.model.urls import UrlState
 from rove.urls.canonical import CrawlUrl, canonical

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from rove.config import Settings
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import DomainRecord, Exclusion
 from rove.inspect.audit_checks import DRIFT, ROUNDING_MS
 from rove.inspect.lookup import Site
 from rove.inspect.report_chart import Timeline

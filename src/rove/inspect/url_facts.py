@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rove.config import Settings
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.frontier.retries import Retry
 from rove.inspect.request_rows import is_stored
 from rove.model.ledger import RequestKind, RequestRow

@@ -53,7 +53,7 @@ class Silence:
     """The visits without a response since the last response of any site."""
 
     began: float
-    """When the first of them ended."""
+    """When the first of them ended, or when a site last responded to an earlier request."""
     witnesses: int
     """Domains that had responded to their last visit."""
     strangers: int

@@ -18,7 +18,7 @@ from rove.config import Limits, Settings, settings_from_json
 from rove.datadir import DataDir
 from rove.errors import UsageError
 from rove.frontier.backends import policy_of
-from rove.frontier.contract import Policy
+from rove.frontier.records import Policy
 from rove.frontier.sqlite.backend import SqliteBackend
 from rove.model.urls import UrlState
 from tests.contract.harness import page_row, url, visited

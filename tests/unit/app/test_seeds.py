@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rove.app.seed_files import plain_lines
 from rove.app.seeds import BadLine, BatchSizes, SeedLoader, read_lines, survey
 from rove.errors import FrontierError
-from rove.frontier.contract import Added, Catalog
+from rove.frontier.contract import Catalog
+from rove.frontier.records import Added
 from rove.frontier.seed_source import SeedSource
 from rove.model.urls import UrlState
 from rove.model.visits import Settled, VisitResult

@@ -11,7 +11,7 @@ from rove.app.application import Summary
 from rove.cli.conclusion import conclude
 from rove.crawl.progress import Counters
 from rove.crawl.shutdown import Ending
-from rove.frontier.contract import FailingDomain
+from rove.frontier.records import FailingDomain
 from rove.model.counts import Counts
 from rove.model.ledger import RequestKind
 from rove.model.request_counts import RequestCounts

@@ -286,6 +286,29 @@ async def test_a_page_that_fails_after_its_robots_txt_was_answered_counts_agains
     assert len(web.requested) - len(web.pages_requested) == HOSTS, "each robots.txt is requested once"
 
 
+async def test_a_response_that_was_on_its_way_when_the_connection_was_lost_proves_nothing(workspace: Workspace) -> None:
+    """A site fails, and only then does the response to an earlier request to another site arrive."""
+    web = await opened(workspace, FragileWeb(script_of()))
+    is_on_its_way, has_failed = asyncio.Event(), asyncio.Event()
+
+    async def be_on_its_way(request: Request) -> None:
+        if request.url.text == "http://h0.test/1":
+            is_on_its_way.set()
+            await has_failed.wait()
+
+    web.before_answer = be_on_its_way
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (_, task):
+        await until(lambda: is_on_its_way.is_set() and web.answered >= 3 * HOSTS)
+        web.is_cut_off = lambda url: url != "http://h0.test/1"
+        before = len(web.requested)
+        await until(lambda: len(web.requested) > before)
+        has_failed.set()
+        await until(lambda: NOTICED in workspace.news)
+        web.is_cut_off = lambda url: False
+        assert await task is Ending.EXHAUSTED
+    assert await against_domains(workspace) == []
+
+
 async def test_a_request_that_outlasts_the_outage_counts_against_nobody(workspace: Workspace) -> None:
     """It hangs until after the first answer of another site, and then fails."""
     web = await opened(workspace, FragileWeb(script_of()))

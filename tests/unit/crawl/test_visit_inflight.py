@@ -9,7 +9,7 @@ import pytest
 from rove.crawl.inflight_log import inflight_files, lost_visits
 from rove.errors import StoreError
 from rove.fetch.contract import Request
-from rove.frontier.contract import LostVisit
+from rove.frontier.records import LostVisit
 from rove.model.ledger import DelaySource
 from rove.urls.fingerprint import fingerprint_bytes
 from tests.unit.crawl.scripted import DELAY, NOTHING_PRIVATE, ROBOTS, A, World, page, refused, robots

@@ -19,8 +19,9 @@ from rove.crawl.pressure import Pressure
 from rove.crawl.progress import Progress
 from rove.crawl.shutdown import GRACE_SECONDS, Ending, Shutdown
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import Frontier, Policy
+from rove.frontier.contract import Frontier
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import Policy
 from rove.frontier.sqlite.database import SqliteDatabase
 from rove.frontier.sqlite.frontier import SqliteFrontier
 from rove.frontier.sqlite.reader import SqliteTables

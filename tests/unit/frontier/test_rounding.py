@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from rove.frontier.clock import Anchor, CrawlClock
-from rove.frontier.contract import Policy
+from rove.frontier.records import Policy
 from rove.frontier.rows.origins import origin_values
 from rove.frontier.rows.visits import closing_rows, late_rows
 from rove.model.visits import Lease, OriginRecord, RobotsStatus, VisitResult

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.frontier.retries import Retry
 from rove.inspect.audit import Auditor, audit
 from rove.inspect.audit_findings import AuditReport, Check, Finding

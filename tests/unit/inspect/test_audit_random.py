@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.inspect.audit import Auditor
 from rove.inspect.audit_findings import Check
 from rove.model.ledger import RequestKind, RequestRow, Settlement

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from rove.cli import crawl_given
 from rove.cli.webmasters import audit
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.inspect.audit_findings import MAX_FINDINGS, Check, Unverifiable
 from rove.inspect.audit_text import MAX_SHOWN, as_json, as_lines
 from rove.model.ledger import Settlement

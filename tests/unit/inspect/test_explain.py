@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader, UrlRecord
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import DomainRecord, Exclusion, UrlRecord
 from rove.harmless import one_line, whole_text
 from rove.inspect.explain import Explanation, UrlVerdict, explain_url
 from rove.inspect.explain_text import as_json, as_lines

@@ -20,7 +20,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from rove.cli import crawl_given, webmasters
 from rove.config import Settings
 from rove.errors import UsageError
-from rove.frontier.contract import DomainRecord, Exclusion, FrontierReader
+from rove.frontier.contract import FrontierReader
+from rove.frontier.records import DomainRecord, Exclusion
 from rove.inspect.lookup import site_given
 from rove.inspect.report import MOST_COPIES, MOST_GAPS, GapSample, SiteReport, Totals, read_report
 from rove.inspect.report_chart import MOST_SPANS, Timeline, as_svg

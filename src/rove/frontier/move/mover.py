@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from rove.errors import FrontierError
-from rove.frontier.contract import Node
 from rove.frontier.dsn import redacted
 from rove.frontier.move.bookmark import Bookmark, read_bookmark
 from rove.frontier.move.compare import complete
@@ -20,6 +19,7 @@ from rove.frontier.move.tables import TABLES, Key, Table, table_after
 from rove.frontier.move.target import copy_rows, fetch, read_columns
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
+from rove.frontier.records import Node
 
 SLICE_ROWS = 20_000
 PROGRESS_SECONDS = 2.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rove.errors import UsageError
-from rove.frontier.contract import Node
 from rove.frontier.move.bookmark import Bookmark, read_bookmark
 from rove.frontier.move.source import Source
 from rove.frontier.move.tables import TABLES
 from rove.frontier.move.target import fetch
 from rove.frontier.postgres.session import Session
+from rove.frontier.records import Node
 
 
 async def start_or_resume(

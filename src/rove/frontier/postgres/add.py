@@ -18,7 +18,6 @@ from rove.frontier.capacity import (
     added,
     count_trimmed,
 )
-from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
 from rove.frontier.counters import count_wanted_again
 from rove.frontier.postgres.arrays import columns_of
 from rove.frontier.postgres.clock import ClockGuard
@@ -27,6 +26,7 @@ from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
 from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS
+from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.model.urls import NewUrl, NotAccepted, UrlState
 
 WARY_ADDS = 50

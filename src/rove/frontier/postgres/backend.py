@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from rove.errors import UsageError
-from rove.frontier.contract import MovedContent, Node, Policy
 from rove.frontier.move.bookmark import is_moving
 from rove.frontier.postgres.catalog import PostgresCatalog
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.frontier import PostgresFrontier
 from rove.frontier.postgres.reader import PostgresTables
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import MovedContent, Node, Policy
 from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import LOCATION_COLUMNS, location_values
 from rove.model.ledger import Location, RequestRow

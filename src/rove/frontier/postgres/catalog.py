@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rove.frontier.contract import Exclusion
 from rove.frontier.postgres.database import PostgresDatabase
 from rove.frontier.postgres.session import Session
+from rove.frontier.records import Exclusion
 from rove.frontier.retries import Retry
 from rove.frontier.rows.records import (
     exclusion,

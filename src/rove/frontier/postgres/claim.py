@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from rove.frontier.contract import Policy
 from rove.frontier.counters import count_empty_leases
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.postgres.claim_floor import ClaimFloor
@@ -17,6 +16,7 @@ from rove.frontier.postgres.database import PostgresDatabase, WasLost
 from rove.frontier.postgres.session import Session
 from rove.frontier.postgres.settle import PostgresSettling, settle_urls
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.records import Policy
 from rove.frontier.rows.visits import LeasedDomain, given_up_rows, urls_by_domain
 from rove.model.urls import PendingUrl
 from rove.model.visits import Lease

@@ -14,7 +14,6 @@ from functools import partial
 from rove.frontier.bulk_settle import SLICE, BulkSettling
 from rove.frontier.capacity import FullDomains
 from rove.frontier.clock import steady_seconds
-from rove.frontier.contract import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
 from rove.frontier.counters import reach_from
 from rove.frontier.postgres.add import PostgresAdding
 from rove.frontier.postgres.bulk_settle import PostgresUrlSlices, exclude, include
@@ -33,6 +32,7 @@ from rove.frontier.postgres.settle import PostgresSettling
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.contents import content_record
 from rove.frontier.rows.visits import pending_url

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rove.frontier.contract import LostVisit, Policy
 from rove.frontier.counters import count_closed, count_leases, count_requests, count_settled
 from rove.frontier.postgres.clock import ClockGuard
 from rove.frontier.postgres.contents import insert_contents
@@ -15,6 +14,7 @@ from rove.frontier.postgres.origins import save_robots_texts
 from rove.frontier.postgres.schedule import reschedule
 from rove.frontier.postgres.session import Session
 from rove.frontier.priority import ALONE, HELD, RETRIED
+from rove.frontier.records import LostVisit, Policy
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import REQUEST_COLUMNS, ledger_rows, request_values
 from rove.frontier.rows.visits import Closing, closing_rows, deferred_rows, late_rows, settled_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rove.frontier.contract import MovedContent
+from rove.frontier.records import MovedContent
 from rove.frontier.rows.requests import location_from
 from rove.model.ledger import Content, Location
 from rove.model.visits import VisitResult

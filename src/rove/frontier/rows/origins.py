@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rove.frontier.contract import LostVisit
+from rove.frontier.records import LostVisit
 from rove.frontier.sanitize import storable
 from rove.model.visits import OriginRecord, RobotsStatus
 from rove.urls.fingerprint import fingerprint_bytes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from rove.frontier.contract import DomainRecord, Exclusion, FailingDomain, UrlRecord
+from rove.frontier.records import DomainRecord, Exclusion, FailingDomain, UrlRecord
 from rove.frontier.retries import KnownUrl, Retry
 from rove.frontier.rows.visits import pace_from
 from rove.frontier.runs import Participant

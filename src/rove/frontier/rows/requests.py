@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rove.frontier.contract import Policy
+from rove.frontier.records import Policy
 from rove.frontier.sanitize import storable
 from rove.model.ledger import DelaySource, Location, RequestKind, RequestRow, Settlement
 from rove.model.visits import VisitResult

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rove.frontier.contract import MAX_UNSETTLED_CLAIMS
 from rove.frontier.priority import HELD, RETRIED
+from rove.frontier.records import MAX_UNSETTLED_CLAIMS
 from rove.frontier.sanitize import storable
 from rove.model.reasons import lost_with_process
 from rove.model.urls import PendingUrl, UrlState

@@ -16,9 +16,9 @@ from rove.frontier.capacity import (
     added,
     count_trimmed,
 )
-from rove.frontier.contract import MAX_WANTED_ROBOTS, Added
 from rove.frontier.counters import count_wanted_again
 from rove.frontier.priority import ALONE, RETRIED, URLS_PER_ADD, WANTED_ROBOTS, priority_of
+from rove.frontier.records import MAX_WANTED_ROBOTS, Added
 from rove.frontier.rows.records import url_record
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import SqliteDatabase

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rove.frontier.contract import MovedContent, Policy
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import MovedContent, Policy
 from rove.frontier.rows.contents import location_key, relocation_row
 from rove.frontier.rows.requests import location_values
 from rove.frontier.sqlite.catalog import SqliteCatalog

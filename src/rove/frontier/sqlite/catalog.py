@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rove.frontier.contract import Exclusion
+from rove.frontier.records import Exclusion
 from rove.frontier.retries import Retry
 from rove.frontier.rows.records import (
     exclusion,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from rove.frontier.contract import Policy
 from rove.frontier.counters import count_empty_leases
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import HELD, RETRIED, URLS_PER_LEASE
+from rove.frontier.records import Policy
 from rove.frontier.rows.visits import LeasedDomain, given_up_rows, urls_by_domain
 from rove.frontier.sqlite.counters import add_counters
 from rove.frontier.sqlite.database import Row, SqliteDatabase

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from rove.frontier.bulk_settle import SLICE, BulkSettling
-from rove.frontier.contract import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
 from rove.frontier.counters import reach_from
 from rove.frontier.fresh_first import FreshFirst
 from rove.frontier.priority import RETRIED, URLS_PER_ADD
 from rove.frontier.query_times import Histogram
 from rove.frontier.reader import CrawlReader
+from rove.frontier.records import RESPONDING_LOOKAHEAD, Added, LostVisit, Policy, Reach
 from rove.frontier.retries import KnownUrl
 from rove.frontier.rows.visits import pending_url
 from rove.frontier.runs import Vitals

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rove.frontier.contract import LostVisit, Policy
 from rove.frontier.counters import count_closed, count_leases, count_requests, count_settled
+from rove.frontier.records import LostVisit, Policy
 from rove.frontier.rows.contents import content_rows
 from rove.frontier.rows.origins import lost_robots_texts
 from rove.frontier.rows.requests import ledger_rows, request_values
