@@ -34,7 +34,7 @@ from rove.urls.canonical import CrawlUrl
 _CAPPED = "its domain has reached --max-pages-per-domain"
 _LEFT_ALONE = "its domain asks for a Crawl-delay of more than a day"
 _ONCE = "a URL is fetched only once"
-_ANOTHER_SITE = url_given("https://another-site.invalid/")
+_ANOTHER_SITE = "https://another-site.invalid/"
 """Stands for any page that might link to a URL."""
 
 
@@ -279,7 +279,7 @@ def _unknown(url: CrawlUrl, facts: UrlFacts, verdict: Verdict, gate: Gate) -> _A
 
 def _refusal(url: CrawlUrl, facts: UrlFacts, gate: Gate) -> NotAccepted | None:
     """Return why the gate or the frontier would refuse a link from a seed of another site, None if neither would."""
-    admission = gate.admits(url, depth=1, source=_ANOTHER_SITE)
+    admission = gate.admits(url, depth=1, source=url_given(_ANOTHER_SITE))
     if isinstance(admission, NotAccepted):
         return admission
     if facts.domain is None or not facts.domain.has_urls:
