@@ -272,7 +272,7 @@ def an_exclusion_that_is_lifted_has_lost_nothing(tmp_path: Path) -> None:
 
 @scenario
 def two_machines_keep_to_it(tmp_path: Path) -> None:
-    """The exclusion is made on the second machine, and the first one obeys it too."""
+    """The exclusion is made without a data directory, and both machines obey it."""
     here, there = tmp_path / "here", tmp_path / "there"
     name = f"acceptance_exclusion_{os.getpid()}"
     with _busy, served(tmp_path, hosts=HOSTS // 3, profile="calm", knobs=KNOBS) as web:
@@ -288,7 +288,10 @@ def two_machines_keep_to_it(tmp_path: Path) -> None:
                 wait_for(domains.busy)
                 whole = domains.busy()[0]
                 hosts = domains.hosts[whole]
-                excluding(there, whole)
+                named = ["--frontier", _shared["url"], "--crawl-name", name]
+                excluding(tmp_path / "nothing", whole, *named)
+                listed = rove("exclude", "--list", *named)
+                assert listed.stdout.startswith(f"{whole}  since 20"), listed
                 since = noticed(1, here / "rove.log", there / "rove-1.log", there / "rove-2.log")
                 asked = len(web.requests())
                 wait_for(lambda: len(web.requests()) > asked + 2 * HOSTS)

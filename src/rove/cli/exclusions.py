@@ -13,9 +13,11 @@ import click
 
 from rove.admin import exclude as exclusions
 from rove.admin import purge as purging
+from rove.admin.maintenance import CrawlNamed
 from rove.app.preparation import read_exclusions
+from rove.cli.crawl_given import crawl_to_change
 from rove.cli.options import Command, data_dir_option, option
-from rove.cli.output import changing, print_line, print_lines
+from rove.cli.output import changing, print_line, print_lines, print_note
 from rove.errors import UsageError
 from rove.frontier.records import Exclusion
 from rove.humanize import counted, size_text, utc_text
@@ -25,7 +27,6 @@ from rove.urls.domain import domain_of, is_address
 SHOWN = 5
 """Patterns of a file that are described one by one."""
 
-data_dir = data_dir_option("The crawl, running or not.")
 yes_option = option(
     "--yes", is_flag=True, help="Accept a public suffix such as 'com', which covers every domain below it."
 )
@@ -37,10 +38,10 @@ yes_option = option(
 @option("--file", "file", type=click.Path(path_type=Path), metavar="FILE", help="More domains, one per line.")
 @option("--list", "list_all", is_flag=True, help="List all exclusions, lifted ones too.")
 @yes_option
-@data_dir
+@crawl_to_change
 @changing
 def exclude(
-    domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, yes: bool, data_dir: Path
+    domains: tuple[str, ...], reason: str, file: Path | None, list_all: bool, yes: bool, crawl: CrawlNamed
 ) -> None:
     """Never contact DOMAIN and its subdomains again. A running crawl obeys within seconds, on every machine.
 
@@ -50,7 +51,8 @@ def exclude(
     if list_all:
         if domains or file is not None:
             raise UsageError("--list shows all exclusions; use it without domains and --file")
-        print_lines(list(map(_line, asyncio.run(exclusions.exclusion_history(data_dir)))) or ["none"])
+        history = asyncio.run(exclusions.exclusion_history(crawl, on_news=print_note))
+        print_lines(list(map(_line, history)) or ["none"])
         return
     given = {parse_pattern(domain): domain for domain in domains}
     given |= {pattern: pattern for pattern in read_exclusions(file) if pattern not in given}
@@ -58,7 +60,7 @@ def exclude(
         empty = f"{file} holds no domain; " if file is not None else ""
         raise UsageError(f"{empty}nothing to exclude: rove exclude DOMAIN, or rove exclude --list")
     _check_suffixes(given, yes, "exclude")
-    done = asyncio.run(exclusions.exclude(data_dir, list(given), reason))
+    done = asyncio.run(exclusions.exclude(crawl, list(given), reason))
     new = set(done.new)
     for pattern, text in islice(given.items(), SHOWN):
         print_line(f"{'excluded' if pattern in new else 'excluded already'}: {coverage_text(pattern, text)}")
@@ -72,16 +74,16 @@ def exclude(
 @click.command(cls=Command, short_help="Lift an exclusion.")
 @click.argument("domains", nargs=-1, required=True, metavar="DOMAIN...")
 @yes_option
-@data_dir
+@crawl_to_change
 @changing
-def include(domains: tuple[str, ...], yes: bool, data_dir: Path) -> None:
+def include(domains: tuple[str, ...], yes: bool, crawl: CrawlNamed) -> None:
     """Allow the crawl to contact DOMAIN again. Delays continue where they were.
 
     Give DOMAIN as it was excluded; 'rove exclude --list' shows that.
     """
     given = {parse_pattern(domain): domain for domain in domains}
     _check_suffixes(given, yes, "include")
-    reopened = asyncio.run(exclusions.include(data_dir, list(given)))
+    reopened = asyncio.run(exclusions.include(crawl, list(given)))
     for pattern, text in given.items():
         print_line(f"included: {coverage_text(pattern, text)}")
     print_line(f"{counted(len(given), 'exclusion')} lifted; {counted(reopened, 'URL')} pending again")

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rove.datadir import DataDir
-from rove.frontier.contract import FrontierReader
 from rove.frontier.runs import Participant
 from rove.humanize import counted, seconds_text
 
@@ -57,11 +55,6 @@ class NodeStatus:
 def is_alive(process: Participant) -> bool:
     """Whether a process has neither shut down nor fallen silent."""
     return not process.has_left and process.silent_for < GONE_AFTER_SECONDS
-
-
-async def is_running(data: DataDir, reader: FrontierReader) -> bool:
-    """Whether the crawl of a data directory is running, here or on another machine."""
-    return data.in_use() or runs_elsewhere(await reader.participants())
 
 
 def runs_elsewhere(participants: Sequence[Participant]) -> bool:
