@@ -24,6 +24,7 @@ import pytest
 
 from rove.__main__ import run
 from rove.cli import rove
+from rove.urls.domain import domain_of
 from tests.acceptance.namespace import NAMESPACES, ROOT
 
 UNPRIVILEGED = "nobody"
@@ -75,6 +76,7 @@ def _main() -> None:
     for name, *_ in commands:
         # Import it now, because another user may not be allowed to read the program.
         rove.get_command(click.Context(rove), name)
+    domain_of("a.test")  # loads the public suffix list and a codec on first use
     if sys.argv[1:]:
         os.setgroups([])
         os.setgid(int(sys.argv[1]))
