@@ -63,7 +63,9 @@ def a_site_that_is_busy(tmp_path: Path) -> None:
     with attacking(reflection) as web:
         options = crawl_options(data, delay=DELAY, concurrency=100)
         with started("crawl", seeds, *options, *web.reach) as crawling:
-            wait_for(lambda: all(len(web.requests_to(host)) > 1 for host in reflection.honest))
+            # A host that is visited after the victim is not requested again before the Retry-After has passed.
+            wait_for(lambda: all(web.requests_to(host) for host in (VICTIM, *reflection.honest)))
+            wait_for(lambda: all(len(web.requests_to(host)) == 3 for host in reflection.choosing))
             crawling.send_signal(signal.SIGINT)
             crawling.communicate(timeout=60)
     check_books(data, web.urls)
