@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.command import crawl_options, rove, write_lines
+from tests.acceptance.command import crawl_options, rove_alone, write_lines
 from tests.acceptance.hostile_text import ANSWERS, HOST
 from tests.acceptance.site import site
 
@@ -61,8 +61,8 @@ def _crawled(folder: Path) -> Path:
     data, file = folder / "crawl", folder / "pages.jsonl"
     seeds = write_lines(folder / "seeds.txt", f"http://{HOST}/")
     with site(ANSWERS) as served:
-        rove("crawl", seeds, *crawl_options(data, delay=0.01), *served.reach, check=True)
-    rove("export", "--all", "--output", file, "--data-dir", data, check=True)
+        rove_alone("crawl", seeds, *crawl_options(data, delay=0.01), *served.reach, check=True)
+    rove_alone("export", "--all", "--output", file, "--data-dir", data, check=True)
     return file
 
 

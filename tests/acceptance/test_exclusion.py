@@ -21,6 +21,7 @@ from tests.acceptance.command import (
     Completed,
     crawl_options,
     rove,
+    rove_alone,
     rove_each,
     started,
     wait_for,
@@ -365,7 +366,9 @@ def _check_saved_without_output(data: Path) -> None:
     os.close(reader)
     with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as closed:
         for output, code, word, pattern in ((full, 1, "exclude", "full.test"), (closed, 0, "exclude", "pipe.test")):
-            said = rove(word, pattern, "--data-dir", data, capture_output=False, stdout=output, stderr=subprocess.PIPE)
+            said = rove_alone(
+                word, pattern, "--data-dir", data, capture_output=False, stdout=output, stderr=subprocess.PIPE
+            )
             assert said.returncode == code, said
             assert said.stderr.count("\n") == code and ("done and saved" in said.stderr) == bool(code), said.stderr
     listed = rove("exclude", "--list", "--data-dir", data).stdout.splitlines()

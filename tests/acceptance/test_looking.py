@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rove.__main__ import run
-from tests.acceptance.command import crawl_options, rove, started, wait_for, write_lines
+from tests.acceptance.command import crawl_options, rove_alone, started, wait_for, write_lines
 from tests.acceptance.hostile_text import ANSWERS, HOST, HOSTILE, PAGES, UNSAFE
 from tests.acceptance.results import frontier_rows
 from tests.acceptance.site import Reply, site
@@ -51,7 +51,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
     data = folder / "data"
     options = crawl_options(data, delay=0.01)
     with site(ANSWERS) as served:
-        done = rove("crawl", seeds, *options, *served.reach, "--store", "both", encoding="utf-8")
+        done = rove_alone("crawl", seeds, *options, *served.reach, "--store", "both", encoding="utf-8")
     assert done.returncode == 0, done.stderr
     yield data, done.stdout + done.stderr
 
@@ -209,9 +209,9 @@ def test_an_export_has_every_key_of_the_same_type_on_every_line(answer: Answer) 
 
 def test_an_export_is_utf_8_whatever_the_locale(data: Path, answer: Answer) -> None:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = rove("export", "--all", "--data-dir", data, env=environment, text=False)
+    done = rove_alone("export", "--all", "--data-dir", data, env=environment, text=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == answer("export", "--all")[1].encode()  # type: ignore[comparison-overlap]
+    assert done.stdout == answer("export", "--all")[1].encode()
 
 
 def test_an_export_to_a_file(answer: Answer, tmp_path: Path) -> None:

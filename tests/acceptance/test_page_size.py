@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from tests.acceptance.command import EMAIL, crawl_options, rove, write_lines
+from tests.acceptance.command import EMAIL, crawl_options, rove, rove_alone, write_lines
 from tests.acceptance.results import exported, status_of
 from tests.acceptance.site import Reply, site
 
@@ -17,8 +16,7 @@ BODY = b"<title>long</title>" + b"<p>one more line of text</p>\n" * 2000
 
 
 def show_raw(url: str, data: Path) -> subprocess.CompletedProcess[bytes]:
-    result: Any = rove("show", "--raw", url, "--data-dir", data, text=False)
-    return cast(subprocess.CompletedProcess[bytes], result)
+    return rove_alone("show", "--raw", url, "--data-dir", data, text=False)
 
 
 @pytest.fixture(scope="module")

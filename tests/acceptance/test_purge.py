@@ -17,6 +17,7 @@ from rove.urls.domain import domain_of
 from tests.acceptance.command import (
     crawl_options,
     rove,
+    rove_alone,
     rove_each,
     started,
     wait_for,
@@ -138,7 +139,7 @@ def test_a_purge_that_is_killed_is_brought_to_its_end(crawled: Crawled, tmp_path
     purge = ["purge", crawled.domain, "--yes", "--data-dir", data]
     for step in range(1, STEPS_PER_FILE + 1):
         killer = killed_before_change(tmp_path / f"killer-{step}", data / "warc", step)
-        killed = rove(*purge, env=killer)
+        killed = rove_alone(*purge, env=killer)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         _check_every_page_is_there(crawled, data, pages)
     result = rove(*purge)

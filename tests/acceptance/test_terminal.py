@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rove.cli.terminal import REPEAT_SECONDS
-from tests.acceptance.command import Process, crawl_options, rove, started, wait_for
+from tests.acceptance.command import Process, crawl_options, rove_alone, started, wait_for
 from tests.acceptance.scenarios import Outcomes, Scenarios
 from tests.acceptance.site import Reply, site
 from tests.acceptance.stopping import MAX_SECONDS, check_clean_end, launched, under_way, web_and_seeds
@@ -234,7 +234,7 @@ def a_command_whose_output_cannot_be_written_says_so_in_one_sentence(folder: Pat
     commands: list[list[object]] = [["demo", "--hosts", 1], ["stop", *where], ["pause", *where], ["unpause", *where]]
     with Path("/dev/full").open("w") as full:
         for words in commands:
-            result = rove(*words, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            result = rove_alone(*words, stdout=full, stderr=subprocess.PIPE, capture_output=False)
             assert result.returncode == 1
             assert result.stderr == "rove: the output cannot be written: No space left on device\n"
 
