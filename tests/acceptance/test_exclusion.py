@@ -39,7 +39,7 @@ IN_FLIGHT = 2.0
 DELAY = 0.7
 """Long enough to leave the machine mostly idle, because the tests measure how soon a crawl notices an exclusion."""
 KNOBS = ["crawl_delay=1.0", "pages_per_host=60,80"]
-HOSTS = 150
+HOSTS = 100
 MANY_PAGES = 20
 
 scenario = Scenarios()

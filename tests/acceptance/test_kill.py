@@ -29,7 +29,7 @@ CONCURRENCY = 15
 KNOBS = ["crawl_delay=0.3"]
 PAGES_PER_VISIT = 4
 """A page and three redirect hops."""
-ROUNDS = 6
+ROUNDS = 4
 MOST_SETTLED = 80
 """URLs that are settled at most between two kills."""
 

@@ -115,7 +115,7 @@ def check_end(web: ServedWeb, crawl: OnPostgres, *places: Path, cut_off: int) ->
 def two_machines_share_a_crawl_and_know_of_each_other(tmp_path: Path) -> None:
     crawl = with_password(database_for("two"))
     here, there = tmp_path / "here", tmp_path / "there"
-    with served(tmp_path, hosts=250, profile="calm", knobs=KNOBS) as web:
+    with served(tmp_path, hosts=160, profile="calm", knobs=KNOBS) as web:
         seeds = web.write_seeds(tmp_path / "seeds.txt")
         options = crawl_options(here, delay=DELAY, concurrency=3, processes=1)
         with started("crawl", seeds, *options, *web.reach, *crawl.options) as first:

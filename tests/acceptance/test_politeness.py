@@ -13,7 +13,7 @@ from tests.acceptance.small_web import ServedWeb, served
 from tests.judge import judge
 from tests.oracle import all_hosts, allowed
 
-HOSTS = 600
+HOSTS = 300
 DELAY = 2.0
 KNOBS = ["entries.stalled=0", "crawl_delay=3"]
 LINE_SECONDS = 10
