@@ -97,7 +97,7 @@ def _fetcher(settings: Settings) -> CurlFetcher:
     return CurlFetcher(
         user_agent=user_agent(settings.email, settings.info_url),
         resolver=CachingResolver(
-            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None)
+            AresLookup(servers=[parse_name_server(text) for text in settings.dns_servers] or None), clock=steady_seconds
         ),
         guard=AddressGuard(allow_private=settings.allow_private_addresses, own=OwnAddresses()),
         connect_to=[parse_connect_to(rule) for rule in settings.connect_to],

@@ -7,7 +7,8 @@ robots.txt count a failure. No lease is held beyond its deadline, and if the pro
 back is lost like any other in flight.
 
 A failure counts against its site only if a request that began later gets a response. A response to an earlier request
-proves nothing: it may have been on its way when the connection was lost.
+proves nothing: it may have been on its way when the connection was lost. That a name could not be looked up
+counts only if a name server answers a later lookup: sites whose addresses are cached respond without one.
 
 While the connection counts as lost, the claimer only probes: it visits a few domains now and then. The first response
 of any site ends the outage. Each process judges by its own visits, because another machine may well be online.
@@ -26,6 +27,7 @@ from rove.crawl.shutdown import Ending, wait_for_event
 from rove.crawl.visit_record import VisitRecord
 from rove.crawl.writer import BatchWriter
 from rove.humanize import seconds_text
+from rove.model.outcomes import FailureKind
 from rove.policy.outage import Cause, OutageRules, Silence, cause_of, is_hopeless, probe_wait
 
 CHECK_SECONDS = 0.25
@@ -114,7 +116,7 @@ class OutageWatch:
             self._writer.put(record)
         elif record.request_began <= self._back_since:
             self._disregard([record])  # its request was made during the outage
-        elif record.finished_at <= self._context.progress.answered_from:
+        elif self._is_disproved(record):
             self._writer.put(record)
         else:
             self._note_failure(record)
@@ -176,16 +178,19 @@ class OutageWatch:
         self._disregard(self._take_held())
 
     def _heed_answers(self) -> None:
-        """End the silence if a site has responded to a request that was started in it."""
-        answered_from = self._context.progress.answered_from
-        if self._began is None or answered_from <= self._began:
+        """End the silence, in whole or in part, if a site has responded to a request that was started in it."""
+        progress = self._context.progress
+        if self._began is None or progress.answered_from <= self._began:
             return
-        if self.is_offline:
+        was_offline = self.is_offline
+        earlier = [record for record in self._held if self._is_disproved(record)]
+        if not earlier and not was_offline:
+            return
+        if was_offline:
             self.is_offline = False
-            self._back_since = self._context.progress.last_answer
+            self._back_since = progress.last_answer
             self._on_news(f"Sites answer again after {seconds_text(self._silent_for())}; the crawl goes on.")
-        earlier = [record for record in self._held if record.finished_at <= answered_from]
-        later = [record for record in self._held if record.finished_at > answered_from]
+        later = [record for record in self._held if not self._is_disproved(record)]
         # If so many failed at once, the connection was lost for a moment.
         if len(self._witnesses) >= self._rules.witnesses:
             self._context.fetcher.forget_failures()
@@ -198,6 +203,12 @@ class OutageWatch:
         self._held = []
         for record in later:
             self._note_failure(record)
+
+    def _is_disproved(self, record: VisitRecord) -> bool:
+        """Whether the connection, or the name server, worked after the visit failed."""
+        if record.answers.failure is FailureKind.DNS:
+            return record.finished_at <= self._context.fetcher.names_answered_from
+        return record.finished_at <= self._context.progress.answered_from
 
     def _note_failure(self, record: VisitRecord) -> None:
         if self._began is None:

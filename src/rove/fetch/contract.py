@@ -39,6 +39,10 @@ class Fetcher(Protocol):
     async def fetch(self, request: Request) -> Outcome:
         """Make one request. Never raises for what the web does; cancelling it closes the connection."""
 
+    @property
+    def names_answered_from(self) -> float:
+        """The latest start of a lookup that a name server answered, by the steady clock."""
+
     def forget_failures(self) -> None:
         """Forget names that could not be found, because the name server may be back."""
 

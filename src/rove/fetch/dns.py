@@ -7,6 +7,7 @@ Names are resolved before libcurl connects, so that it connects to exactly the a
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class Resolver(Protocol):
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return at least one address of a name, best first, or why there is none within these seconds."""
+
+    @property
+    def answered_from(self) -> float:
+        """The latest start of a lookup that a name server answered, by the steady clock."""
 
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
@@ -95,6 +100,12 @@ class CachingResolver:
         self._in_flight: dict[str, asyncio.Task[Sequence[str] | Failed]] = {}
         self._lookup_slots = asyncio.Semaphore(max_lookups)
         self._closed = False
+        self._answered_from = -math.inf
+
+    @property
+    def answered_from(self) -> float:
+        """The latest start of a lookup that a name server answered."""
+        return self._answered_from
 
     async def resolve(self, host: str, within: float) -> Sequence[str] | Failed:
         """Return the addresses of a name. A lookup goes on when its caller stops waiting."""
@@ -132,10 +143,13 @@ class CachingResolver:
         failed = self._failed  # a failure is not remembered if failures were forgotten during the lookup
         try:
             async with self._lookup_slots:
+                started = self._clock()
                 answer = await self._lookup.look_up(host)
         finally:
             del self._in_flight[host]
         now = self._clock()
+        if not isinstance(answer, Failed) or answer.kind is FailureKind.DNS_NOT_FOUND:
+            self._answered_from = max(self._answered_from, started)
         if isinstance(answer, Failed):
             if answer.kind is not FailureKind.BUSY:
                 ttl = NEGATIVE_TTL if answer.kind is FailureKind.DNS_NOT_FOUND else FAILURE_TTL

@@ -91,6 +91,11 @@ class CurlFetcher:
         lag = self._lag.seconds - lag_before
         return _add_wait(outcome, lag) if lag > MIN_LAG else outcome
 
+    @property
+    def names_answered_from(self) -> float:
+        """The latest start of a lookup that a name server answered."""
+        return self._router.names_answered_from
+
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
         self._router.forget_failures()

@@ -70,6 +70,11 @@ class Router:
             )
         return Route(addresses=permitted[:MAX_ADDRESSES], port=port, origin=url.origin)
 
+    @property
+    def names_answered_from(self) -> float:
+        """The latest start of a lookup that a name server answered."""
+        return self._resolver.answered_from
+
     def forget_failures(self) -> None:
         """Look names up again that could not be found."""
         self._resolver.forget_failures()

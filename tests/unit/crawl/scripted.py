@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
@@ -92,6 +93,7 @@ class ScriptedFetcher:
         self.requested: list[str] = []
         self.requests: list[Request] = []
         self.before_answer: Callable[[Request], Awaitable[None]] | None = None
+        self.names_answered_from = -math.inf
 
     @property
     def pages_requested(self) -> list[str]:

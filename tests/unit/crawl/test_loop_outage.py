@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -307,6 +308,28 @@ async def test_a_response_that_was_on_its_way_when_the_connection_was_lost_prove
         web.is_cut_off = lambda url: False
         assert await task is Ending.EXHAUSTED
     assert await against_domains(workspace) == []
+
+
+@pytest.mark.parametrize("is_resolver_alive", [False, True])
+async def test_names_that_cannot_be_looked_up_while_cached_ones_answer(
+    workspace: Workspace, is_resolver_alive: bool
+) -> None:
+    """Only if a later lookup is answered do the sites themselves have a fault."""
+    script = script_of(hosts=HOSTS, pages=200)
+    web = FragileWeb(script)
+    web.failure = FailureKind.DNS
+    await opened(workspace, web)
+    async with running(workspace, outage_rules=FAST, delay=0.02, concurrency=HOSTS) as (crawl, _):
+        await until(lambda: web.answered >= 3 * HOSTS)
+        if is_resolver_alive:
+            web.names_answered_from = math.inf
+        web.is_cut_off = lambda url: not url.startswith(("http://h0.", "http://h1."))
+        before, answered = len(web.requested), web.answered
+        await until(lambda: web.answered > answered + 60)
+        assert len(web.requested) - before > web.answered - answered, "the others were requested"
+        crawl.stop()
+    assert bool(await against_domains(workspace)) is is_resolver_alive
+    assert workspace.news == []
 
 
 async def test_a_request_that_outlasts_the_outage_counts_against_nobody(workspace: Workspace) -> None:

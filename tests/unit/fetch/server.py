@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import enum
 import functools
+import math
 import socket
 import ssl
 import struct
@@ -167,6 +168,7 @@ class FakeResolver:
         self._table = table or {}
         self.looked_up: list[str] = []
         self.within: list[float] = []
+        self.answered_from = -math.inf
 
     def forget_failures(self) -> None:
         """Do nothing: nothing is remembered."""
