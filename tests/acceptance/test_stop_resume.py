@@ -198,7 +198,7 @@ def a_limit_of_time_is_kept_and_ends_with_the_run_that_reaches_it(tmp_path: Path
             result = rove("crawl", *words)
             assert result.returncode == 0, result.stderr
             assert "time limit reached" in result.stderr
-            assert "pending; continue with: rove crawl --resume --data-dir" in result.stderr
+            assert "; continue with: rove crawl --resume --data-dir" in result.stderr
             times.append(status_of(data)["elapsed_s"])
         check_stopped([*resume, "--max-duration", "1h"], "limits given now: --max-duration 1h")
         check_stopped(resume, "limits remembered: --max-duration 1h (")
@@ -333,13 +333,13 @@ def a_crawl_delay_outlives_a_kill(tmp_path: Path) -> None:
         kill_hard(process)
         wait_for(lambda: len(pages()) >= hosts)
         asked = len(pages())
-        options = ["--resume", "--data-dir", data, "--max-duration", "10s"]
+        options = ["--resume", "--data-dir", data, "--max-duration", "15s"]
         result = rove("crawl", *options)
         assert result.returncode == 0, result.stderr
     assert len(pages()) >= asked + hosts, "no second visit to each, so nothing is shown"
     verdict = judge(web.web, web.requests(), 0.1, allowed_refetches=hosts)
     assert verdict.polite, verdict
-    assert verdict.smallest_margin < 6, "no visit came as soon as it might"
+    assert verdict.smallest_margin < 60, "every domain waited for the whole lease of its lost visit"
 
 
 @pytest.mark.parametrize("scenario", scenario.names)

@@ -25,7 +25,7 @@ from tests.acceptance.command import (
     wait_for,
     write_lines,
 )
-from tests.acceptance.results import check_books, frontier_rows
+from tests.acceptance.results import check_audit, check_books, frontier_rows
 from tests.acceptance.site import Reply, Site, site
 
 DELAY = 0.2
@@ -95,16 +95,18 @@ def test_an_audit_finds_what_is_wrong(looked: Looked, tmp_path: Path) -> None:
     """A check that cannot fail proves nothing, so audit the same ledger with one visit that came too soon."""
     data = tmp_path / "data"
     shutil.copytree(looked.data, data)
+    soonest = check_audit(data)["smallest_margin"]
+    too_soon = round(1000 * soonest["margin_s"]) + 100
     with closing(sqlite3.connect(data / "frontier.sqlite")) as ledger, ledger:
         ledger.execute(
-            "UPDATE request SET began = began - 150, ended = ended - 150 WHERE visit = "
-            "(SELECT max(visit) FROM request WHERE url LIKE 'http://www.site.test/%')"
+            f"UPDATE request SET began = began - {too_soon}, ended = ended - {too_soon} WHERE visit = ?",
+            (soonest["requests"][1]["visit"],),
         )
     result = rove("audit", "--json", "--data-dir", data)
     said = json.loads(result.stdout)
     assert result.returncode == 1 and not said["polite"]
     assert said["checks"]["delay"]["violations"] == 1
-    assert said["violations"][0]["domain"] == "site.test"
+    assert said["violations"][0]["domain"] == soonest["domain"]
 
 
 def test_explain_says_why(looked: Looked) -> None:

@@ -51,6 +51,8 @@ def conclude(
         limit = _LIMIT_OPTIONS[ending]
         before = f"the crawl had reached its {limit} before; 'rove crawl --resume' continues it without the limit"
         return Conclusion([numbers, before])
+    if resume_command and not any(summary.counts.urls.values()):
+        return Conclusion([numbers, f"No seed is loaded yet; continue with: {resume_command}"])
     return Conclusion([numbers, *_pending(summary, resume_command)])
 
 

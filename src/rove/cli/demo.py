@@ -118,9 +118,12 @@ def _advise(keep: Path | None) -> None:
         return
     where = ["--data-dir", str(keep)]
     listed = _rove("pages", "--json", "--status", "200", "--limit", "1", *where, stdout=subprocess.PIPE)
-    url = msgspec.json.decode(listed.splitlines()[0])["url"]
+    commands = [["pages", "--limit", "50"], ["export"]]
+    if listed:
+        url = msgspec.json.decode(listed.splitlines()[0])["url"]
+        commands += [["show", url], ["explain", url], ["report", url]]
     _heading("Look further (the small web has stopped, the pages are still there):")
-    for words in (["pages", "--limit", "50"], ["show", url], ["explain", url], ["report", url], ["export"]):
+    for words in commands:
         print_line(f"  {shlex.join([*_program(), *words, *where])}")
 
 

@@ -131,6 +131,11 @@ def test_a_limit_or_a_stop_is_a_success_whatever_fails(ending: Ending) -> None:
     assert code == 0
 
 
+def test_a_crawl_that_ends_before_its_seeds_are_loaded_can_be_continued() -> None:
+    lines = ["No seed is loaded yet; continue with: resume"]
+    assert concluded(Ending.MAX_DURATION, counts(answered=0, requests=0)) == (lines, 0)
+
+
 def test_a_limit_that_the_crawl_had_reached_before_it_was_joined_is_named() -> None:
     lines, code = concluded(Ending.MAX_PAGES, counts(done=10, pending=9), has_joined=True)
     assert lines == [
