@@ -8,7 +8,7 @@ DATA   ?= rove-data
 # Two test processes. The tests of a file stay together because they share crawls; slow directories start first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# The tests start rove hundreds of times, and compiling its modules each time would double their time.
+# The tests start rove hundreds of times, and would compile its modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo crawl docs examples pictures lint unit test test-long coverage
